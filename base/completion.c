@@ -3,7 +3,7 @@
  * completion.c - scripts with which a shell completes command lines, of the same tables as the help.
  *
  * The script for bash looks up what the tables say in two `case`s: which words a command takes, and which values an option
- * does. zsh runs the same script.
+ * does. zsh runs the same script. That for fish is a line for each command and each option.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -130,9 +130,90 @@ static void print_bash(const struct skep_program *program, FILE *out)
 	fputs(bash_tail, out);
 }
 
+/* ---- fish ------------------------------------------------------------------------------------------------------------ */
+
+/* 'text', as fish reads it. */
+static void print_quoted(const char *text, FILE *out)
+{
+	fputc('\'', out);
+	for (; *text != 0; text++)
+		fprintf(out, *text == '\'' || *text == '\\' ? "\\%c" : "%c", *text);
+	fputc('\'', out);
+}
+
+/* The condition under which words of `command` are offered: its own words have been seen, and of it no sub-command. */
+static void print_condition(const struct skep_command *command, FILE *out)
+{
+	const char *space = strchr(command->name, ' ');
+	int first = space != NULL ? (int)(space - command->name) : (int)strlen(command->name);
+	fprintf(out, " -n '__fish_seen_subcommand_from %.*s", first, command->name);
+	if (space != NULL)
+		fprintf(out, "; and __fish_seen_subcommand_from %s", space + 1);
+	fputc('\'', out);
+}
+
+static void print_fish_option(
+	const char *program, const struct skep_command *command, const struct skep_option *row, FILE *out)
+{
+	fprintf(out, "complete -c %s", program);
+	print_condition(command, out);
+	fprintf(out, " -l %s", row->name);
+	if (row->letter != 0)
+		fprintf(out, " -s %c", row->letter);
+	if (row->type != SKEP_OPTION_FLAG)
+		fputs(row->type == SKEP_OPTION_PATH ? " -r" : " -x", out);
+	if (row->type != SKEP_OPTION_FLAG && row->choice != NULL) {
+		fputs(" -a '", out);
+		print_words(row->choice, out);
+		fputc('\'', out);
+	}
+	fputs(" -d ", out);
+	print_quoted(row->help, out);
+	fputc('\n', out);
+}
+
+static void print_fish_command(const char *program, const struct skep_command *command, FILE *out)
+{
+	for (const struct skep_command *const *sub = command->sub; sub != NULL && *sub != NULL; sub++) {
+		fprintf(out, "complete -c %s -f", program);
+		print_condition(command, out);
+		fprintf(out, " -a %s -d ", skep_command_word(*sub));
+		print_quoted((*sub)->summary, out);
+		fputc('\n', out);
+		print_fish_command(program, *sub, out);
+	}
+	for (const struct skep_option_group *g = command->group; g != NULL && g->title != NULL; g++)
+		for (uint32_t i = 0; i < g->rows; i++)
+			print_fish_option(program, command, &g->row[i], out);
+	for (const struct skep_word *word = command->word; word != NULL && word->word != NULL; word++) {
+		fprintf(out, "complete -c %s", program);
+		print_condition(command, out);
+		fprintf(out, " -a %s -d ", word->word);
+		print_quoted(word->help, out);
+		fputc('\n', out);
+	}
+}
+
+static void print_fish(const struct skep_program *program, FILE *out)
+{
+	fprintf(out, "# Completes the command lines of %s in fish; printed by `%s help --completion fish`.\n",
+		program->name, program->name);
+	for (const struct skep_command *const *command = program->command; *command != NULL; command++) {
+		fprintf(out, "complete -c %s -n __fish_use_subcommand -f -a %s -d ", program->name,
+			skep_command_word(*command));
+		print_quoted((*command)->summary, out);
+		fputc('\n', out);
+		print_fish_command(program->name, *command, out);
+	}
+}
+
 bool skep_completion_print(const struct skep_program *program, const char *shell, FILE *out)
 {
 	bool zsh = strcmp(shell, "zsh") == 0;
+	if (strcmp(shell, "fish") == 0) {
+		print_fish(program, out);
+		return true;
+	}
 	if (!zsh && strcmp(shell, "bash") != 0)
 		return false;
 	if (zsh)

@@ -15,43 +15,13 @@
 
 #define BEFORE 40u /* characters left of the caret in a line that is cut */
 
-/* The first character of [s, s + left) as it is shown; ret gets at most 4 bytes. */
-static uint32_t shown(const char *s, size_t left, char ret[4], uint32_t *ret_bytes)
-{
-	uint32_t code, length = skep_utf8_next(s, left, &code);
-	bool plain = length > 0 && skep_utf8_printable(code) && code != '\t';
-	*ret_bytes = plain ? length : 1;
-	memcpy(ret, plain ? s : length > 0 && code == '\t' ? " " : "?", *ret_bytes);
-	return length > 0 ? length : 1;
-}
-
-/* Copies at most `characters` characters of the source; returns how many. */
-static uint32_t copy(char *ret, size_t size, const char *s, size_t left, uint32_t characters)
-{
-	size_t used = 0;
-	uint32_t count = 0;
-	while (left > 0 && count < characters) {
-		char c[4];
-		uint32_t bytes, length = shown(s, left, c, &bytes);
-		if (used + bytes >= size)
-			break;
-		memcpy(ret + used, c, bytes);
-		used += bytes;
-		s += length;
-		left -= length;
-		count++;
-	}
-	ret[used] = 0;
-	return count;
-}
-
 static size_t skip(const char *s, size_t left, uint32_t characters)
 {
 	size_t at = 0;
 	while (at < left && characters-- > 0) {
 		char c[4];
 		uint32_t bytes;
-		at += shown(s + at, left - at, c, &bytes);
+		at += skep_text_shown(s + at, left - at, c, &bytes);
 	}
 	return at;
 }
@@ -63,7 +33,7 @@ static void show_line(struct skep_diag *diag, const char *line)
 	uint32_t at = diag->column > 0 ? diag->column - 1 : 0;
 	diag->caret = at;
 	if (left < sizeof diag->text) {
-		uint32_t length = copy(diag->text, sizeof diag->text, line, left, UINT32_MAX);
+		uint32_t length = skep_text_show(diag->text, sizeof diag->text, line, left, UINT32_MAX);
 		diag->caret = at < length ? at : length;
 		return;
 	}
@@ -77,7 +47,7 @@ static void show_line(struct skep_diag *diag, const char *line)
 		to += 3;
 	}
 	size_t room = (size_t)(diag->text + sizeof diag->text - to) - 3;
-	uint32_t length = copy(to, room, line, left, 2 * BEFORE);
+	uint32_t length = skep_text_show(to, room, line, left, 2 * BEFORE);
 	if (diag->caret > length + (uint32_t)(to - diag->text))
 		diag->caret = length + (uint32_t)(to - diag->text);
 	if (skip(line, left, length) < left)
@@ -88,7 +58,12 @@ static void set_message(struct skep_diag *diag, const char *format, va_list args
 {
 	char message[sizeof diag->message];
 	vsnprintf(message, sizeof message, format, args);
-	copy(diag->message, sizeof diag->message, message, strlen(message), UINT32_MAX);
+	skep_text_show(diag->message, sizeof diag->message, message, strlen(message), UINT32_MAX);
+}
+
+struct skep_diag skep_diag_beside(const struct skep_diag *diag)
+{
+	return (struct skep_diag){.files = diag->files};
 }
 
 void skep_diag_set(struct skep_diag *diag, const char *file, uint32_t line, uint32_t column, const char *text,
@@ -96,11 +71,11 @@ void skep_diag_set(struct skep_diag *diag, const char *file, uint32_t line, uint
 {
 	if (diag->set)
 		return;
-	memset(diag, 0, sizeof *diag);
+	*diag = skep_diag_beside(diag);
 	diag->set = true;
 	diag->line = line;
 	diag->column = column;
-	copy(diag->file, sizeof diag->file, file, strlen(file), UINT32_MAX);
+	skep_text_show(diag->file, sizeof diag->file, file, strlen(file), UINT32_MAX);
 	if (text)
 		show_line(diag, text);
 	va_list args;
@@ -113,7 +88,7 @@ bool skep_fail(struct skep_diag *reterr, const char *format, ...)
 {
 	if (reterr->set)
 		return false;
-	memset(reterr, 0, sizeof *reterr);
+	*reterr = skep_diag_beside(reterr);
 	reterr->set = true;
 	va_list args;
 	va_start(args, format);

@@ -16,6 +16,8 @@
 extern "C" {
 #endif
 
+struct skep_files;
+
 /* line 0, column 0: the file as a whole. */
 struct skep_diag {
 	bool set;
@@ -24,8 +26,13 @@ struct skep_diag {
 	char text[256];        /* the offending line, tabs made blanks, cut around the column */
 	uint32_t caret;        /* position of the caret in text, from 0 */
 	char message[1024];    /* what was expected, and what to do */
+	struct skep_files *
+		files; /* where those who are handed this look for files, and note them (files/files.h); NULL: nowhere */
 	bool of_value; /* the value is wrong by itself: its type, range, an unknown key, a file that is not there */
 };
+
+/* A clear one that a reader may fill beside another, of which something else is to be made. */
+struct skep_diag skep_diag_beside(const struct skep_diag *diag);
 
 /* Only the first call on a clear diagnosis has an effect. `text` is the line that is shown: NULL, or up to its first
  * line break or 0. The diagnosis holds no control characters, whatever the file holds. */

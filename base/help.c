@@ -68,8 +68,11 @@ static void print_option(const struct skep_option *row, FILE *out)
 	char label[LABEL_BYTES], text[1024], letter[8] = "    ";
 	if (row->letter != 0)
 		snprintf(letter, sizeof letter, "-%c, ", row->letter);
-	snprintf(label, sizeof label, "%s--%s%s%s", letter, row->name, row->value != NULL ? " " : "",
-		row->value != NULL ? row->value : "");
+	if (row->type == SKEP_OPTION_FLAG && row->choice != NULL)
+		snprintf(label, sizeof label, "%s--%s[=%s]", letter, row->name, row->choice[0]);
+	else
+		snprintf(label, sizeof label, "%s--%s%s%s", letter, row->name, row->value != NULL ? " " : "",
+			row->value != NULL ? row->value : "");
 	int length = snprintf(text, sizeof text, "%s", row->help);
 	if (row->usual != NULL)
 		length += snprintf(text + length, sizeof text - (size_t)length, " (default: %s)", row->usual);

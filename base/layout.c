@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/grow.h"
+#include "base/text.h"
 
 /* ---- quantities -------------------------------------------------------------------------------------------------- */
 
@@ -153,11 +154,12 @@ static char **next_cell(struct skep_layout *layout)
 
 void skep_layout_cell(struct skep_layout *layout, const char *format, ...)
 {
-	char text[256];
+	char given[256], text[256];
 	va_list list;
 	va_start(list, format);
-	vsnprintf(text, sizeof text, format, list);
+	vsnprintf(given, sizeof given, format, list);
 	va_end(list);
+	skep_text_show(text, sizeof text, given, strlen(given), UINT32_MAX);
 	char **cell = layout->lacking ? NULL : next_cell(layout);
 	layout->lacking = !cell || !(*cell = strdup(text));
 	layout->cells += layout->lacking ? 0 : 1;

@@ -11,18 +11,35 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/text.h"
 
 #define NAMES_MAX 256u
 
+void skep_say(const char *format, ...)
+{
+	va_list list;
+	fflush(stdout); /* what cannot be written is noticed, and said, when the program ends */
+	va_start(list, format);
+	vfprintf(stderr, format, list);
+	va_end(list);
+}
+
+bool skep_say_draws(void)
+{
+	const char *kind = getenv("TERM");
+	return isatty(STDERR_FILENO) && kind != NULL && kind[0] != 0 && strcmp(kind, "dumb") != 0;
+}
+
 enum status skep_report_error(enum status status, const char *message)
 {
 	size_t length = strlen(message);
 	bool placed = strstr(message, "error:") != NULL, ended = length > 0 && message[length - 1] == '\n';
-	fprintf(stderr, "%s%s%s", placed ? "" : "skep: ", message, ended ? "" : "\n");
+	skep_say("%s%s%s", placed ? "" : "skep: ", message, ended ? "" : "\n");
 	return status;
 }
 
@@ -196,6 +213,15 @@ static bool read_choice(const struct skep_option *row, const char *value, void *
 	return word >= 0;
 }
 
+/* --NAME is 1, --NAME=WORD more. */
+static bool read_flag(const struct skep_option *row, const char *value, void *to)
+{
+	int word = value != NULL ? word_of(row, value) : -1;
+	int which = word + 2;
+	memcpy(to, &which, sizeof which);
+	return value == NULL || word >= 0;
+}
+
 static bool read_text(const struct skep_option *row, const char *value, const char **ret)
 {
 	*ret = value;
@@ -218,7 +244,7 @@ static bool read_value(const struct skep_option *row, const char *value, char *b
 	void *to = base + row->at, *given = base + row->given_at;
 	switch (row->type) {
 	case SKEP_OPTION_FLAG:
-		return *(bool *)to = true;
+		return row->choice != NULL ? read_flag(row, value, to) : (*(bool *)to = true);
 	case SKEP_OPTION_U32:
 	case SKEP_OPTION_U64:
 		return read_whole(row, value, to);
@@ -279,7 +305,7 @@ static bool read_long(struct skep_command_line *line, char ***word, char *ret, b
 	if (found.row == NULL || length == 0)
 		return refuse_long(line, **word, length);
 	snprintf(as, sizeof as, "--%s", found.row->name);
-	if (found.row->type == SKEP_OPTION_FLAG && value != NULL) {
+	if (found.row->type == SKEP_OPTION_FLAG && found.row->choice == NULL && value != NULL) {
 		snprintf(text, sizeof text, "option '%.80s' takes no value", **word);
 		return refuse(line, text);
 	}

@@ -17,7 +17,7 @@
 #include "base/status.h"
 
 enum skep_option_type {       /* and what the argument is in the command's struct */
-	SKEP_OPTION_FLAG,     /* bool; the option takes no value */
+	SKEP_OPTION_FLAG,     /* bool; it takes no value. With `choice` enum: 1, and of =WORD from 2 on */
 	SKEP_OPTION_U32,      /* uint32_t from least to most */
 	SKEP_OPTION_U64,      /* uint64_t from least to most */
 	SKEP_OPTION_NUMBER,   /* double from low to high */
@@ -119,6 +119,12 @@ enum status skep_program_run(const struct skep_program *program, int argc, char 
 /* Prints "skep: MESSAGE", or a message with a place in a file as it is. Returns `status`. */
 enum status skep_report_error(enum status status, const char *message);
 enum status skep_report_diag(enum status status, const struct skep_diag *diag);
+
+/* A line, or part of one, on stderr behind all that was printed on stdout before: both may go to one place. */
+void skep_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* Can stderr draw a line anew: is it a terminal that knows how? */
+bool skep_say_draws(void);
 
 /* All in columns of at most 80. */
 void skep_help_program(const struct skep_program *program, FILE *out);

@@ -37,11 +37,13 @@ static bool asks_for_help(const char *word)
 	return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
 }
 
-/* One of the sub-commands is missing, or it is none of them. */
+/* One of the sub-commands is missing, or it is none of them. What is wrong comes last, where a terminal shows it. */
 static enum status refuse_sub_command(
 	const struct skep_program *program, const struct skep_command *command, const char *word)
 {
-	fprintf(stderr, "skep: expected skep %s", command->name);
+	if (word == NULL)
+		skep_help_command(program, command, stderr);
+	fprintf(stderr, "%sskep: expected skep %s", word == NULL ? "\n" : "", command->name);
 	for (const struct skep_command *const *sub = command->sub; *sub != NULL; sub++)
 		fprintf(stderr, "%s %s",
 			sub == command->sub ? ""
@@ -49,17 +51,14 @@ static enum status refuse_sub_command(
 					    : ",",
 			skep_command_word(*sub));
 	fprintf(stderr, "%s%.40s\n", word != NULL ? ", not " : "", word != NULL ? word : "");
-	if (word == NULL)
-		skep_help_command(program, command, stderr);
 	return STATUS_BAD_INPUT;
 }
 
 static enum status refuse_command(const struct skep_program *program, const char *word)
 {
 	const char *near = nearest(program->command, word);
-	fprintf(stderr, "skep: there is no command '%.80s'%s%s%s\n\n", word, near ? ", did you mean " : "",
-		near ? near : "", near ? "?" : "");
-	skep_help_program(program, stderr);
+	fprintf(stderr, "%s: there is no command '%.80s'%s%s%s; see %s --help\n", program->name, word,
+		near ? ", did you mean " : "", near ? near : "", near ? "?" : "", program->name);
 	return STATUS_BAD_INPUT;
 }
 
@@ -91,7 +90,7 @@ static enum status begin(const struct skep_program *program, char **whole, char 
 		skep_help_program(program, stdout);
 		return STATUS_DONE;
 	}
-	if (strcmp(*word, "--version") == 0) {
+	if (strcmp(*word, "--version") == 0 || strcmp(*word, "-V") == 0) {
 		printf("%s %s\n", program->name, program->version);
 		return STATUS_DONE;
 	}

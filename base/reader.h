@@ -24,10 +24,13 @@
  * terminated, the caller frees it. */
 bool skep_file_read(const char *path, size_t limit, char **ret, size_t *ret_size, struct skep_diag *reterr);
 
-/* `name` as written in the file `from`: absolute, or relative to the working directory if it exists there, else relative
- * to the folder of `from`, else relative to each parent of that folder (so that scenarios/a.yaml may name models/b.yaml
- * from anywhere). Returns false when none exists; the caller's diagnosis says where it looked. */
-bool skep_file_find(const char *from, const char *name, char *ret, size_t size);
+/* `name` as written in the file `from`: absolute, or relative to the working directory if it exists there, else relative to the
+ * folder of `from`, else relative to each parent of that folder (so that scenarios/a.yaml may name models/b.yaml from anywhere),
+ * else in the data that comes with the program (files/data.h).
+ * With a root in `files` all of that is under the root, and `from` is a path there. Notes what it finds, if `files` is not NULL.
+ * Returns false when none exists; the caller's diagnosis says where it looked. */
+struct skep_files;
+bool skep_file_find(struct skep_files *files, const char *from, const char *name, char *ret, size_t size);
 
 bool skep_text_is_utf8(const char *text, size_t size);
 

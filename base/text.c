@@ -44,6 +44,12 @@ bool skep_text_is_utf8(const char *text, size_t size)
 	return length > 0;
 }
 
+bool skep_utf8_turns(uint32_t code)
+{
+	return code == 0x200e || code == 0x200f || code == 0x061c || (code >= 0x202a && code <= 0x202e) ||
+	       (code >= 0x2066 && code <= 0x2069);
+}
+
 bool skep_utf8_printable(uint32_t code)
 {
 	if (code < 0x20)
@@ -52,6 +58,34 @@ bool skep_utf8_printable(uint32_t code)
 	bool directs = (code >= 0x202a && code <= 0x202e) ||
 	               (code >= 0x2066 && code <= 0x2069); /* text that reorders itself */
 	return !(code >= 0x7f && code < 0xa0) && !breaks && !directs && code != 0xfffe && code != 0xffff;
+}
+
+uint32_t skep_text_shown(const char *s, size_t left, char ret[4], uint32_t *ret_bytes)
+{
+	uint32_t code, length = skep_utf8_next(s, left, &code);
+	bool plain = length > 0 && skep_utf8_printable(code) && code != '\t';
+	*ret_bytes = plain ? length : 1;
+	memcpy(ret, plain ? s : length > 0 && code == '\t' ? " " : "?", *ret_bytes);
+	return length > 0 ? length : 1;
+}
+
+uint32_t skep_text_show(char *ret, size_t size, const char *s, size_t left, uint32_t characters)
+{
+	size_t used = 0;
+	uint32_t count = 0;
+	while (left > 0 && count < characters) {
+		char c[4];
+		uint32_t bytes, length = skep_text_shown(s, left, c, &bytes);
+		if (used + bytes >= size)
+			break;
+		memcpy(ret + used, c, bytes);
+		used += bytes;
+		s += length;
+		left -= length;
+		count++;
+	}
+	ret[used] = 0;
+	return count;
 }
 
 const char *skep_text_line(const char *text, uint32_t line)
@@ -126,6 +160,8 @@ const char *skep_text_nearest(const char *word, const char *const words[], uint3
 	for (uint32_t i = 0; i < count && length < WORD_MAX; i++) {
 		if (strnlen(words[i], WORD_MAX) == WORD_MAX)
 			continue;
+		if (strcasecmp(word, words[i]) == 0)
+			return words[i];
 		uint32_t d = distance(word, words[i]);
 		if (d < best) {
 			best = d;

@@ -4,10 +4,10 @@
  */
 #include "commands/arguments.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/runs/runs.h"
 #include "exec/exec.h"
 #include "planning/problem/resolve.h"
 #include "planning/problem/tried.h"
@@ -78,58 +78,35 @@ bool skep_arguments_read(struct skep_command_line *line, struct arguments *ret, 
 
 /* ---- operands ---------------------------------------------------------------------------------------------------- */
 
-static bool parse_run(const char *text, int64_t *ret)
-{
-	char *end;
-	errno = 0;
-	*ret = strtoll(text, &end, 10);
-	return *text != '\0' && *end == '\0' && errno == 0 && *ret > 0;
-}
-
 bool skep_arguments_runs(const struct arguments *arguments, uint32_t first, int64_t *ret, uint32_t *ret_count)
 {
+	struct skep_diag error = {0};
+	uint32_t one;
 	*ret_count = arguments->positionals - first;
-	for (uint32_t i = 0; i < *ret_count; i++) {
-		if (parse_run(arguments->positional[first + i], &ret[i]))
-			continue;
-		fprintf(stderr, "skep: %s is not the number of a run; `skep compare` and `skep sim` print them\n",
-			arguments->positional[first + i]);
-		return false;
-	}
+	for (uint32_t i = 0; i < *ret_count; i++)
+		if (!skep_runs_find(arguments->db, arguments->positional[first + i], 1, &ret[i], &one, &error)) {
+			skep_report_diag(STATUS_BAD_INPUT, &error);
+			return false;
+		}
 	return true;
-}
-
-/* 7, or 3..14 for all of these. */
-static bool parse_range(const char *text, int64_t *ret_first, int64_t *ret_last)
-{
-	char first[32];
-	const char *dots = strstr(text, "..");
-	if (!dots)
-		return parse_run(text, ret_first) && ((*ret_last = *ret_first), true);
-	if (dots - text >= (ptrdiff_t)sizeof first)
-		return false;
-	snprintf(first, sizeof first, "%.*s", (int)(dots - text), text);
-	return parse_run(first, ret_first) && parse_run(dots + 2, ret_last) && *ret_first <= *ret_last;
 }
 
 bool skep_arguments_run_ranges(const struct arguments *arguments, uint32_t first, int64_t *ret, uint32_t *ret_count)
 {
+	struct skep_diag error = {0};
+	int64_t run[RUNS_MAX];
 	*ret_count = 0;
 	for (uint32_t i = first; i < arguments->positionals; i++) {
-		int64_t from, to;
-		if (!parse_range(arguments->positional[i], &from, &to)) {
-			fprintf(stderr,
-				"skep: %s is not the number of a run, or two of them as in 3..14; `skep sim` and `skep "
-				"run` print them\n",
-				arguments->positional[i]);
+		uint32_t found = 0;
+		if (skep_runs_find(arguments->db, arguments->positional[i], RUNS_MAX, run, &found, &error) &&
+			*ret_count + found > RUNS_MAX)
+			skep_fail(&error, "more than %d runs: name fewer", RUNS_MAX);
+		if (error.set) {
+			skep_report_diag(STATUS_BAD_INPUT, &error);
 			return false;
 		}
-		if (to - from >= RUNS_MAX - (int64_t)*ret_count) {
-			fprintf(stderr, "skep: at most %d runs\n", RUNS_MAX);
-			return false;
-		}
-		while (from <= to)
-			ret[(*ret_count)++] = from++;
+		memcpy(ret + *ret_count, run, found * sizeof *run);
+		*ret_count += found;
 	}
 	return true;
 }

@@ -11,6 +11,8 @@
 
 #define SETS_MAX 64
 #define RUNS_MAX 256
+#define SKEP_RUN_WORDS                                                                                                 \
+	" RUN: a number, or a name by `skep runs name`; @TAG: all runs with it." /* ends the text of help */
 
 struct arguments { /* the first member of each command's own */
 	const char *set[SETS_MAX];
@@ -60,9 +62,9 @@ bool skep_arguments_scenario(const struct arguments *arguments, struct skep_scen
 /* The same for a real run: what it cannot do is wrong at its line. */
 bool skep_arguments_scenario_for(const struct arguments *arguments, bool real, bool pace, struct skep_scenario *ret);
 
-/* Operands `first` and on are numbers of runs; false: one is not, and it was said. */
+/* Operands `first` and on name one run each (analysis/runs/runs.h); false: one does not, and it was said. */
 bool skep_arguments_runs(const struct arguments *arguments, uint32_t first, int64_t *ret, uint32_t *ret_count);
-/* The same, and 3..14 stands for all of these; at most RUNS_MAX. */
+/* The same, and 3..14 and @TAG stand for all of these; at most RUNS_MAX. */
 bool skep_arguments_run_ranges(const struct arguments *arguments, uint32_t first, int64_t *ret, uint32_t *ret_count);
 
 #endif

@@ -96,6 +96,22 @@ static bool replay(const struct skep_run_log *log, const struct skep_scenario *s
 
 /* ---- the command ------------------------------------------------------------------------------------------------- */
 
+/* Also when quiet: who takes such figures for those of the machine is wrong by any factor. */
+static void warn(const struct skep_calibration *c)
+{
+	if (!c->paced && !c->shaped)
+		return;
+	skep_say("skep: warning: run %" PRId64
+		 " was %s: its %s are those that were imposed, not those of this machine, and are written as assumed\n",
+		c->run,
+		!c->shaped  ? "paced"
+		: !c->paced ? "shaped"
+			    : "paced and shaped",
+		!c->shaped  ? "times"
+		: !c->paced ? "links"
+			    : "times and links");
+}
+
 static bool write_and_print(
 	struct skep_calibration *calibration, const struct calibrate_arguments *a, struct skep_diag *reterr)
 {
@@ -106,8 +122,9 @@ static bool write_and_print(
 		skep_calibration_print_json(calibration, folder, stdout);
 	else
 		skep_calibration_print(calibration, stdout);
+	warn(calibration);
 	if (!a->common.json && !a->common.quiet)
-		fprintf(stderr, "wrote %s: simulate %s/scenario.yaml\n", folder, folder);
+		skep_say("wrote %s: simulate %s/scenario.yaml\n", folder, folder);
 	return true;
 }
 
@@ -126,6 +143,8 @@ static bool calibrate(
 		const struct skep_scenario *with = a->topology ? &other : &scenario;
 		fine = skep_calibration_make(with, &samples, log->shaped, &calibration, reterr);
 		calibration.run = run;
+		calibration.paced = log->paced;
+		calibration.shaped = log->shaped;
 		fine = fine && write_and_print(&calibration, a, reterr);
 		skep_calibration_finish(&calibration);
 	}

@@ -7,7 +7,7 @@
 
 #include "commands/arguments.h"
 #include "commands/commands.h"
-#include "planning/problem/expected.h"
+#include "planning/expected/expected.h"
 #include "scenarios/describe/describe.h"
 
 /* Of the allocation that the scenario begins with. False: it is not known. */

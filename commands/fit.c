@@ -65,7 +65,7 @@ static enum status fit(const struct arguments *arguments, const struct skep_loss
 	else
 		skep_fit_print(&law, points, stdout);
 	if (arguments->output && !arguments->json && !arguments->quiet)
-		fprintf(stderr, "wrote %s; use it as `train: {arithmetic: law, law: {file: %s}}`\n", arguments->output,
+		skep_say("wrote %s; use it as `train: {arithmetic: law, law: {file: %s}}`\n", arguments->output,
 			arguments->output);
 	return STATUS_DONE;
 }
@@ -117,11 +117,12 @@ static const struct skep_example examples[] = {
 
 const struct skep_command skep_command_fit = {
 	.name = "fit",
-	.operands = "[RUN|RUN..RUN ...]",
+	.operands = "[RUN|RUN..RUN|@TAG ...]",
 	.summary = "fit a scaling law of the loss to runs",
 	.text = "Fits the loss of runs as a function of tokens, local steps H, replicas and staleness, and prints the "
 		"parameters with their standard errors. With train.arithmetic: law a simulation takes its losses from such "
-		"a law instead of training. Without operands it takes all runs of the newest scenario that trained.",
+		"a law instead of training. Without operands it takes all runs of the newest scenario that "
+		"trained." SKEP_RUN_WORDS,
 	.most = RUNS_MAX,
 	.group = groups,
 	.example = examples,

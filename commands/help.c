@@ -41,11 +41,11 @@ static enum status run(struct skep_command_line *line)
 	return STATUS_DONE;
 }
 
-static const char *const shells[] = {"bash", "zsh", NULL};
+static const char *const shells[] = {"bash", "zsh", "fish", NULL};
 static const struct skep_option rows[] = {
 	{"man", 0, SKEP_OPTION_FLAG, offsetof(struct help_arguments, man), .help = "print the manual page, skep.1"},
 	{"completion", 0, SKEP_OPTION_TEXT, offsetof(struct help_arguments, completion), "SHELL", .choice = shells,
-		.help = "print a script that completes command lines in bash or zsh"},
+		.help = "print a script that completes command lines in bash, zsh or fish"},
 	{"options", 0, SKEP_OPTION_FLAG, offsetof(struct help_arguments, options),
 		.help = "print all options as a table: command, option, how the value is called, a value"},
 	{"keys", 0, SKEP_OPTION_PATH, offsetof(struct help_arguments, keys), "FILE",

@@ -107,7 +107,7 @@ bool skep_output_no_source(const struct arguments *a, const struct skep_scenario
 		for (uint32_t v = 0; v < s->planned->free.key[k].values; v++) {
 			char found[PATH_BYTES];
 			const char *value = s->planned->free.key[k].value[v];
-			if (skep_file_find(s->path, value, found, sizeof found) && is_written(a->output, found)) {
+			if (skep_file_find(NULL, s->path, value, found, sizeof found) && is_written(a->output, found)) {
 				snprintf(error, sizeof error,
 					"%s: is one of the files in plan.search of %s: take another name", a->output,
 					s->path);

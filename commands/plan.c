@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "analysis/store/store.h"
+#include "analysis/summary/progress.h"
 #include "base/files/replace.h"
 #include "commands/arguments.h"
 #include "commands/commands.h"
@@ -84,7 +85,7 @@ static void show(const struct skep_planner *planner, const struct plan_arguments
 	else
 		skep_planner_print(planner, a->explain, stdout);
 	if (!a->common.json && a->common.output && !a->common.quiet)
-		fprintf(stderr, "wrote %s\n", a->common.output);
+		skep_say("wrote %s\n", a->common.output);
 }
 
 static enum status make(
@@ -100,12 +101,13 @@ static enum status make(
 		status = STATUS_BAD_INPUT;
 	if (status == STATUS_DONE && a->confirm > 0)
 		status = skep_plan_confirm(planner);
+	skep_progress_end(options->progress);
 	if (status == STATUS_DONE)
 		show(planner, a);
 	if (planner->error.set)
 		skep_report_diag(status, &planner->error);
 	if (planner->confirmed && planner->confirmed->kept && !common->quiet)
-		fprintf(stderr, "runs are in %s\n", common->db);
+		skep_say("runs are in %s\n", common->db);
 	skep_plan_end(planner);
 	return status;
 }
@@ -116,13 +118,16 @@ static enum status run(struct skep_command_line *line)
 	enum status status;
 	if (!skep_arguments_read(line, &a.common, &status))
 		return status;
+	bool bar = !a.common.quiet && !a.common.json && skep_say_draws();
+	struct skep_progress progress = skep_progress_begin(NULL, bar);
 	struct skep_planner_options options = {.path = a.common.positional[0],
 		.given = a.common.scenario,
 		.budget_s = a.budget_s,
 		.processes = a.common.jobs > 0 ? a.common.jobs : skep_thread_pool_cores(),
 		.confirm = a.confirm,
 		.pareto = a.pareto,
-		.db = a.common.has_db ? a.common.db : NULL};
+		.db = a.common.has_db ? a.common.db : NULL,
+		.progress = &progress};
 	options.given.details = stderr;
 	if ((a.common.output && !is_writable(&a.common)) || !is_kept(&a))
 		return STATUS_BAD_INPUT;

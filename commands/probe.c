@@ -32,7 +32,6 @@ static enum status complete(struct request *r)
 {
 	char text[128];
 	struct skep_diag diag = {0};
-	struct skep_gpu gpu;
 	if (!r->common.output)
 		return skep_report_error(STATUS_BAD_INPUT, "expected -o NAME.yaml, the topology that is written");
 	snprintf(text, sizeof text, "--size %u: expected a multiple of 64", r->probe.size);
@@ -42,11 +41,8 @@ static enum status complete(struct request *r)
 		r->probe.size = r->probe.device == SKEP_DEVICE_CUDA ? 2048 : 1024;
 	r->probe.pair_ns = (uint64_t)(1e9 * r->time_s);
 	r->probe.bytes = (uint64_t)r->bytes;
-	if (r->probe.gpu == NULL)
-		return STATUS_DONE;
-	if (!skep_gpu_read(r->common.output, r->probe.gpu, &gpu, &diag))
+	if (r->probe.gpu != NULL && !skep_gpu_is_there(r->common.output, r->probe.gpu, &diag))
 		return skep_report_diag(STATUS_BAD_INPUT, &diag);
-	skep_gpu_finish(&gpu);
 	return STATUS_DONE;
 }
 
@@ -106,7 +102,7 @@ static enum status show(const struct request *r)
 		skep_topology_stats_print(&topology, &stats, stdout);
 	skep_topology_finish(&topology);
 	if (made && !r->common.quiet && !r->common.json)
-		fprintf(stderr, "wrote %s\n", r->common.output);
+		skep_say("wrote %s\n", r->common.output);
 	return made ? STATUS_DONE : skep_report_error(STATUS_FAILED, "not enough memory");
 }
 
@@ -179,7 +175,7 @@ static enum status run_rank(struct request *r)
 	uint32_t rank, ranks;
 	struct skep_exec_result result = {.outcome = SKEP_DONE};
 	struct skep_diag error = {0};
-	if (!skep_exec_init(&rank, &ranks, &error))
+	if (!skep_exec_init(SKEP_EXEC_START_LIMIT_S, &rank, &ranks, &error))
 		return skep_report_diag(STATUS_FAILED, &error);
 	enum status status = STATUS_BAD_INPUT;
 	check_ranks(r, ranks, &error);

@@ -16,7 +16,7 @@
 
 static uint64_t steps_of(const struct skep_scenario *scenario, uint32_t rounds)
 {
-	return (uint64_t)rounds * skep_periodic_steps(&scenario->plan);
+	return skep_plan_steps_before(&scenario->plan, rounds);
 }
 
 static void say_over(const struct arguments *arguments, const struct skep_scenario *scenario, uint32_t version)
@@ -39,6 +39,11 @@ static bool find(const struct arguments *arguments, bool says, struct skep_scena
 		return false;
 	}
 	*ret = STATUS_DONE;
+	if (from.damaged[0] != '\0')
+		fprintf(stderr,
+			"skep: warning: %s is damaged (its sum is not that of its contents) and is passed over: step %" PRIu64
+			" is the newest of which the states of all stages are whole\n",
+			from.damaged, steps_of(scenario, from.version));
 	if (skep_resume_is_over(scenario, &from)) {
 		say_over(arguments, scenario, from.version);
 		return false;
@@ -50,16 +55,41 @@ static bool find(const struct arguments *arguments, bool says, struct skep_scena
 	return true;
 }
 
-bool skep_take_up(const struct arguments *arguments, bool resume, struct skep_scenario *scenario, enum status *ret)
+/* `says`: that nothing is kept, or from where it goes on. */
+static bool take_up(const struct arguments *arguments, enum skep_resuming resuming, bool says,
+	struct skep_scenario *scenario, enum status *ret)
 {
-	return !resume || find(arguments, false, scenario, ret);
+	struct skep_diag diag = {0};
+	struct skep_resume from;
+	*ret = STATUS_DONE;
+	if (resuming == SKEP_ANEW)
+		return true;
+	if (resuming == SKEP_RESUMES_OR_BEGINS && !skep_resume_find(scenario, &from, &diag) && from.nothing) {
+		if (says && !arguments->quiet)
+			fputs("skep: nothing is kept of an earlier run: begins with the first step\n", stderr);
+		return true;
+	}
+	return find(arguments, says, scenario, ret);
 }
 
-/* The run gets its number, if it keeps states. */
-static void keep_as_of_now(struct skep_scenario *scenario)
+bool skep_take_up(const struct arguments *arguments, enum skep_resuming resuming, struct skep_scenario *scenario,
+	enum status *ret)
+{
+	return take_up(arguments, resuming, false, scenario, ret);
+}
+
+const char *const skep_resuming_words[2] = {"auto"};
+
+bool skep_take_up_or_begin(const struct arguments *arguments, enum skep_resuming resuming,
+	struct skep_scenario *scenario, enum status *ret)
+{
+	return take_up(arguments, resuming, true, scenario, ret);
+}
+
+void skep_keep_as_of_now(struct skep_scenario *scenario)
 {
 	if (scenario->plan.checkpoint_every > 0)
-		scenario->kept_as = skep_date_now();
+		scenario->kept_as = skep_date_now() > scenario->kept_from ? skep_date_now() : scenario->kept_from + 1;
 }
 
 static bool keep_simulated(struct skep_scenario *scenario)
@@ -74,12 +104,14 @@ static bool keep_simulated(struct skep_scenario *scenario)
 		skep_diag_set(&diag, scenario->path, 0, 0, NULL,
 			"--write-checkpoints: without arithmetic there are no states to keep: take `--set "
 			"train.arithmetic=real`");
-	keep_as_of_now(scenario);
+	skep_keep_as_of_now(scenario);
 	const struct skep_checkpoint_folder folder = skep_scenario_folder(scenario);
 	if (!diag.set && !skep_checkpoint_folder_usable(&folder, &moved, &error))
 		skep_diag_set(&diag, scenario->path, 0, 0, NULL, "%s", error.message);
 	else if (!diag.set)
 		skep_checkpoint_say_moved(&folder, moved, stderr);
+	if (!diag.set)
+		skep_resume_note_files(scenario, &diag);
 	if (diag.set)
 		skep_report_diag(STATUS_BAD_INPUT, &diag);
 	return !diag.set;
@@ -94,31 +126,34 @@ bool skep_begin_simulated(
 	return !keep || keep_simulated(scenario);
 }
 
-bool skep_take_up_together(
-	const struct arguments *arguments, bool resume, uint32_t rank, struct skep_scenario *scenario, enum status *ret)
+bool skep_take_up_together(const struct arguments *arguments, enum skep_resuming resuming, uint32_t rank,
+	uint32_t limit_s, struct skep_scenario *scenario, enum status *ret)
 {
 	enum { GOES, STATUS, ROUND, FROM, AS, NUMBERS };
 	uint64_t number[NUMBERS] = {0};
 	if (rank == 0) {
 		*ret = STATUS_DONE;
-		keep_as_of_now(scenario);
-		number[GOES] = !resume || find(arguments, true, scenario, ret);
+		skep_keep_as_of_now(scenario);
+		number[GOES] = take_up(arguments, resuming, true, scenario, ret);
 		number[STATUS] = *ret;
 		number[ROUND] = scenario->plan.first_round;
 		number[FROM] = scenario->kept_from;
 		number[AS] = scenario->kept_as;
 	}
-	skep_exec_tell_all(number, NUMBERS);
-	const struct skep_resume from = {number[FROM], (uint32_t)number[ROUND]};
+	skep_exec_tell_all(number, NUMBERS, limit_s);
+	const struct skep_resume from = {.run = number[FROM], .version = (uint32_t)number[ROUND]};
 	*ret = (enum status)number[STATUS];
 	scenario->kept_as = number[AS];
 	skep_resume_from(scenario, &from);
 	return number[GOES] != 0;
 }
 
-void skep_say_copied_head(const struct skep_scenario *scenario, bool quiet)
+void skep_say_beforehand(const struct skep_scenario *scenario, bool quiet)
 {
+	char left_out[320];
 	const char *table = skep_train_head_from(scenario);
+	if (skep_traced_left_out(scenario, left_out, sizeof left_out) && !quiet)
+		fprintf(stderr, "skep: warning: %s\n", left_out);
 	if (table != NULL && !quiet)
 		fprintf(stderr, "skep: %s has no lm_head.weight: the head begins as a copy of %s\n",
 			scenario->weights_path, table);

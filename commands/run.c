@@ -8,9 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/summary/recording.h"
+#include "analysis/store/store.h"
 #include "commands/arguments.h"
 #include "commands/commands.h"
+#include "commands/record_run.h"
 #include "commands/resume.h"
 #include "exec/exec.h"
 #include "planning/problem/resolve.h"
@@ -18,7 +19,7 @@
 struct run_arguments {
 	struct arguments common;
 	struct skep_exec_options exec;
-	bool resume;
+	enum skep_resuming resuming;
 	uint32_t ranks; /* 0: not given */
 };
 
@@ -39,13 +40,13 @@ static enum status launch(const struct run_arguments *a, char **whole, struct sk
 			a->ranks, ranks - 1, ranks == 2 ? "" : "s", ranks, ranks);
 		return skep_report_diag(STATUS_BAD_INPUT, &error);
 	}
-	if (!skep_take_up(&a->common, a->resume, scenario, &over))
+	if (!skep_take_up(&a->common, a->resuming, scenario, &over))
 		return over;
 	struct skep_store *store = skep_store_open(a->common.db, true, &error);
 	if (!store)
 		return skep_report_diag(STATUS_BAD_INPUT, &error);
 	skep_store_close(store);
-	skep_say_copied_head(scenario, a->common.quiet);
+	skep_say_beforehand(scenario, a->common.quiet);
 	int status = skep_exec_launch(scenario, &a->exec, whole, &error);
 	if (error.set && (store = skep_store_open(a->common.db, true, &why)) != NULL)
 		skep_store_close(store); /* which marks a run as dead whose rank 0 had no time to */
@@ -64,17 +65,17 @@ static struct skep_scenario_options options_of_rank(const struct run_arguments *
 }
 
 /* Rank 0's text becomes that of all, which the caller frees; NULL: it has none, or there is no memory. */
-static char *tell_all(char *text)
+static char *tell_all(char *text, uint32_t limit_s)
 {
 	uint64_t bytes = text ? strlen(text) + 1 : 0;
-	skep_exec_tell_all(&bytes, 1);
+	skep_exec_tell_all(&bytes, 1, limit_s);
 	uint64_t *number = bytes > 0 ? calloc(bytes / sizeof *number + 1, sizeof *number) : NULL;
 	if (bytes > 0 && !number)
 		skep_exec_abort(STATUS_FAILED); /* the others wait for this rank */
 	if (number && text)
 		memcpy(number, text, bytes);
 	if (number)
-		skep_exec_tell_all(number, (uint32_t)(bytes / sizeof *number + 1));
+		skep_exec_tell_all(number, (uint32_t)(bytes / sizeof *number + 1), limit_s);
 	free(text);
 	return (char *)number;
 }
@@ -86,7 +87,8 @@ static bool resolve_together(const struct run_arguments *a, uint32_t rank, struc
 	struct skep_scenario_options options = options_of_rank(a);
 	if (!scenario->unresolved)
 		return true;
-	char *allocation = tell_all(rank == 0 ? skep_resolve_search(scenario, &options, &diag) : NULL);
+	char *allocation =
+		tell_all(rank == 0 ? skep_resolve_search(scenario, &options, &diag) : NULL, a->exec.start_limit_s);
 	bool resolved = allocation && skep_resolve_with(scenario, &options, allocation, &diag);
 	if (!resolved && rank == 0)
 		skep_report_diag(STATUS_BAD_INPUT, &diag);
@@ -94,30 +96,29 @@ static bool resolve_together(const struct run_arguments *a, uint32_t rank, struc
 	return resolved;
 }
 
-static enum status run_directory(
-	const struct run_arguments *a, const struct skep_scenario *scenario, struct skep_exec_result *ret)
+static bool run_launched(void *context, const struct skep_scenario *scenario, const struct skep_recorder *recorder,
+	struct skep_exec_result *ret, struct skep_diag *reterr)
 {
-	struct skep_recording recording;
-	struct skep_diag error = {0};
-	const struct skep_recording_options how = {.db = a->common.db,
-		.world = "real",
-		.device = a->exec.device == SKEP_DEVICE_CUDA ? "cuda" : "cpu",
+	const struct run_arguments *a = context;
+	return skep_exec_run(scenario, &a->exec, recorder, ret, reterr);
+}
+
+static void end_all(void *context)
+{
+	(void)context;
+	skep_exec_abort((int)STATUS_BAD_INPUT); /* does not return: the others wait for this rank */
+}
+
+static enum status run_directory(
+	struct run_arguments *a, const struct skep_scenario *scenario, struct skep_exec_result *ret)
+{
+	const struct record_run how = {.device = a->exec.device,
 		.pace = a->exec.pace,
 		.shape = a->exec.shape,
-		.json = a->common.json,
-		.quiet = a->common.quiet};
-	if (!skep_recording_begin(&recording, &how, scenario, &error)) {
-		enum status status = skep_report_diag(STATUS_BAD_INPUT, &error); /* the call below does not return */
-		skep_exec_abort((int)status);
-		return status;
-	}
-	bool ran = skep_exec_run(scenario, &a->exec, &recording.recorder, ret, &error);
-	enum skep_outcome outcome = ran ? ret->outcome : SKEP_FAILED;
-	bool done = skep_recording_end(
-		&recording, ret->end_ns, ret->events, outcome, ret->signal != 0 ? error.message : NULL);
-	if (outcome != SKEP_DONE)
-		skep_report_error(STATUS_FAILED, !ran && ret->signal == 0 ? error.message : recording.failure);
-	return done ? STATUS_DONE : STATUS_FAILED;
+		.run = run_launched,
+		.refused = end_all,
+		.context = a};
+	return skep_record_run(&a->common, &how, scenario, ret);
 }
 
 /* False: the run cannot be started, for a reason that all ranks see alike. */
@@ -134,19 +135,19 @@ static bool may_run(
 		ranks, ranks == 1 ? "" : "es", needed - 1, needed == 2 ? "" : "s", needed);
 }
 
-static enum status run_rank(const struct run_arguments *a, struct skep_scenario *scenario)
+static enum status run_rank(struct run_arguments *a, struct skep_scenario *scenario)
 {
 	uint32_t rank, ranks;
 	struct skep_exec_result result = {.outcome = SKEP_FAILED};
 	struct skep_diag error = {0};
-	if (!skep_exec_init(&rank, &ranks, &error))
+	if (!skep_exec_init(a->exec.start_limit_s, &rank, &ranks, &error))
 		return skep_report_diag(STATUS_FAILED, &error);
 	enum status status = STATUS_DONE;
 	if (!resolve_together(a, rank, scenario))
 		status = STATUS_BAD_INPUT;
 	else if (!may_run(a, scenario, ranks, &error))
 		status = rank == 0 ? skep_report_diag(STATUS_BAD_INPUT, &error) : STATUS_BAD_INPUT;
-	else if (!skep_take_up_together(&a->common, a->resume, rank, scenario, &status))
+	else if (!skep_take_up_together(&a->common, a->resuming, rank, a->exec.start_limit_s, scenario, &status))
 		status = rank == 0 ? status : STATUS_DONE; /* rank 0 has said why */
 	else if (rank == 0)
 		status = run_directory(a, scenario, &result);
@@ -158,7 +159,7 @@ static enum status run_rank(const struct run_arguments *a, struct skep_scenario 
 
 static enum status run(struct skep_command_line *line)
 {
-	struct run_arguments a = {0};
+	struct run_arguments a = {.exec.start_limit_s = SKEP_EXEC_START_LIMIT_S};
 	struct skep_scenario scenario;
 	enum status status;
 	if (!skep_arguments_read(line, &a.common, &status))
@@ -191,8 +192,13 @@ static const struct skep_option rows[] = {
 		.given_at = offsetof(struct run_arguments, exec.has_spares), .most = SKEP_EXEC_SPARES_MAX,
 		.usual = "as many as the trace restarts; without a trace none",
 		.expected = "a number of processes, from 0"},
-	{"resume", 0, SKEP_OPTION_FLAG, offsetof(struct run_arguments, resume),
-		.help = "continue from the newest checkpoint in the folder of checkpoint.to"},
+	{"start-limit", 0, SKEP_OPTION_U32, offsetof(struct run_arguments, exec.start_limit_s), "SECONDS",
+		.help = "during the start: longest wait for a process that only has to answer, ten times as long for one that "
+			"has files to read",
+		.least = 1, .most = 86400, .usual = "60", .expected = "a number of seconds, from 1 to 86400"},
+	{"resume", 0, SKEP_OPTION_FLAG, offsetof(struct run_arguments, resuming),
+		.help = "continue from the newest checkpoint in the folder of checkpoint.to; =auto: begin, where there is none",
+		.choice = skep_resuming_words},
 };
 
 static const struct skep_option emulation[] = {

@@ -4,6 +4,7 @@
  */
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "analysis/summary/recording.h"
@@ -18,10 +19,20 @@
 
 struct sim_arguments {
 	struct arguments common;
-	bool resume, keep;
+	bool resume, keep, details;
 	uint32_t threads;
 	const char *seeds; /* NULL: not given */
 };
+
+#define LARGE_BYTES (INT64_C(256) << 20)
+
+static void say_size(const char *db)
+{
+	struct stat st;
+	if (stat(db, &st) == 0 && st.st_size > LARGE_BYTES)
+		skep_say("skep: %s has grown to %.0f MB; `skep runs gc` drops the detail of old runs\n", db,
+			(double)st.st_size / 1e6);
+}
 
 /* Simulates from where `resume` says to the end, and stores the run. */
 static enum status simulate(const struct sim_arguments *a, const struct skep_scenario *scenario)
@@ -32,11 +43,15 @@ static enum status simulate(const struct sim_arguments *a, const struct skep_sce
 	struct skep_diag error = {0};
 	const struct skep_sim_options options = {
 		.threads = a->threads > 0 ? a->threads : skep_thread_pool_cores(), .stop = skep_stop_listen()};
-	const struct skep_recording_options how = {
-		.db = a->common.db, .world = "sim", .device = "cpu", .json = a->common.json, .quiet = a->common.quiet};
+	const struct skep_recording_options how = {.db = a->common.db,
+		.world = "sim",
+		.device = "cpu",
+		.json = a->common.json,
+		.quiet = a->common.quiet,
+		.details = a->details};
 	if (!skep_recording_begin(&recording, &how, scenario, &error))
 		return skep_report_diag(STATUS_BAD_INPUT, &error);
-	skep_say_copied_head(scenario, a->common.quiet);
+	skep_say_beforehand(scenario, a->common.quiet);
 	bool ran = skep_sim_run_with(scenario, &options, &recording.recorder, &result);
 	if (result.stopped == 0)
 		skep_stop_deafen();
@@ -50,7 +65,9 @@ static enum status simulate(const struct sim_arguments *a, const struct skep_sce
 	else if (result.outcome != SKEP_DONE)
 		skep_report_error(STATUS_FAILED, recording.failure);
 	if (ran && !a->common.quiet && skep_loss_extrapolates(scenario, result.rounds, why, sizeof why))
-		fprintf(stderr, "skep: extrapolated: the law was fitted elsewhere: %s\n", why);
+		skep_say("skep: extrapolated: the law was fitted elsewhere: %s\n", why);
+	if (!a->common.quiet)
+		say_size(a->common.db);
 	if (result.stopped != 0)
 		return (enum status)(STATUS_SIGNAL + result.stopped);
 	return done ? STATUS_DONE : STATUS_FAILED;
@@ -100,6 +117,8 @@ static const struct skep_option rows[] = {
 		.help = "continue from the newest checkpoint in the folder of checkpoint.to"},
 	{"write-checkpoints", 0, SKEP_OPTION_FLAG, offsetof(struct sim_arguments, keep),
 		.help = "write checkpoints into the folder of checkpoint.to, as `skep run` does"},
+	{"details", 0, SKEP_OPTION_FLAG, offsetof(struct sim_arguments, details),
+		.help = "store up to 200,000 operations of the run instead of 50,000"},
 	{"threads", 0, SKEP_OPTION_U32, offsetof(struct sim_arguments, threads), "N",
 		.help = "threads for the arithmetic of train.arithmetic: real; results do not depend on it", .least = 1,
 		.most = 1024, .usual = "one per core", .expected = "a number from 1 to 1024"},

@@ -36,7 +36,8 @@ static void emit_send(struct step *step, struct skep_node *node, const struct sk
 	action->u.send = *message;
 	skep_digest_fold(
 		&node->digest, (uint64_t)message->kind << 56 | (uint64_t)message->to.epoch << 32 | message->to.index);
-	skep_digest_fold(&node->digest, (uint64_t)message->round << 32 | message->number);
+	uint32_t number = message->kind == SKEP_MESSAGE_TALLY ? 0 : message->number; /* arithmetic does not enter */
+	skep_digest_fold(&node->digest, (uint64_t)message->round << 32 | number);
 	skep_digest_fold(&node->digest, (uint64_t)message->ordinal << 32 ^ message->payload_bytes);
 	if (step->plan->model_chunks > 1)
 		skep_digest_fold(&node->digest, message->stage);

@@ -39,7 +39,7 @@ static const uint16_t MESSAGE[SKEP_MESSAGE_KINDS] = {
 	[SKEP_MESSAGE_ASSIGN] = NUMBER | STAGE | ORDERS,
 	[SKEP_MESSAGE_STOP] = ROUND | ORDERS,
 	[SKEP_MESSAGE_FINISHED] = ROUND | NUMBER | ORDINAL | REPORTS,
-	[SKEP_MESSAGE_TALLY] = ROUND | ORDINAL | REPORTS,
+	[SKEP_MESSAGE_TALLY] = ROUND | NUMBER | ORDINAL | REPORTS,
 	[SKEP_MESSAGE_JOIN] = REPORTS,
 	[SKEP_MESSAGE_READY] = ROUND | REPORTS,
 	[SKEP_MESSAGE_SUSPECT] = REPORTS,
@@ -116,7 +116,9 @@ static bool reduction_legal(const struct skep_plan *plan, const struct skep_mess
 	switch (message->kind) {
 	case SKEP_MESSAGE_REDUCE:
 		return message->u.reduce.size <= plan->workers &&
-		       (message->u.reduce.size == 0 || message->u.reduce.rank < message->u.reduce.size);
+		       (message->u.reduce.size == 0
+				       ? !message->u.reduce.discard || plan->on_loss == SKEP_ON_LOSS_VOID
+				       : message->u.reduce.rank < message->u.reduce.size && !message->u.reduce.discard);
 	case SKEP_MESSAGE_ROSTER:
 		return message->u.roster.size <= plan->workers && message->u.roster.first < message->u.roster.size;
 	case SKEP_MESSAGE_COMMIT:
@@ -205,7 +207,8 @@ static bool is_pass(uint8_t kind)
 static bool backward_legal(const struct skep_plan *plan, const struct skep_op *op)
 {
 	return (op->parts > 0 ? op->part < op->parts && elements_legal(plan, op) : op->part == 0) &&
-	       (op->parts == 0 || !op->uncounted) && (plan->async || !skep_plan_validates(plan, op->microbatch));
+	       (op->parts == 0 || !op->uncounted) && (op->inner == 0 || (op->parts > 0 && skep_plan_periodic(plan))) &&
+	       (op->inner > 0) == (op->microbatches > 0) && (plan->async || !skep_plan_validates(plan, op->microbatch));
 }
 
 static bool pass_legal(const struct skep_plan *plan, const struct skep_op *op)
@@ -261,6 +264,8 @@ static bool state_op_legal(const struct skep_plan *plan, const struct skep_op *o
 	case SKEP_OP_STEP:
 		return op->number == 0 && op->index == 0 && (plan->async || op->update == SKEP_OUTER_UPDATE_OTHER) &&
 		       op->update <= SKEP_OUTER_UPDATE_FRESH;
+	case SKEP_OP_DISCARD:
+		return plan->on_loss == SKEP_ON_LOSS_VOID && op->number == 0 && op->index == 0 && op->size == 0;
 	default: /* ENTER, CHECKPOINT */
 		return op->number == 0 && op->index == 0 && op->size == 0;
 	}
@@ -321,8 +326,10 @@ static const uint8_t NOTE[SKEP_NOTE_KINDS] = {
 	[SKEP_NOTE_CANDIDATE_LOSS] = OF_VALUE,
 	[SKEP_NOTE_CANDIDATE_DROPPED] = OF_VALUE,
 	[SKEP_NOTE_CANDIDATE_CHOSEN] = OF_VALUE,
+	[SKEP_NOTE_ROUND_VOIDED] = OF_NUMBER,
+	[SKEP_NOTE_UNEQUAL] = OF_STAGE | OF_PEER,
 };
-static_assert(SKEP_NOTE_CANDIDATE_CHOSEN + 1 == SKEP_NOTE_KINDS, "each kind says what it uses");
+static_assert(SKEP_NOTE_UNEQUAL + 1 == SKEP_NOTE_KINDS, "each kind says what it uses");
 
 static bool value_legal(const struct skep_plan *plan, const struct skep_note *note)
 {

@@ -38,6 +38,7 @@ static const char *const OP[] = {
 	[SKEP_OP_NORM] = "norm",
 	[SKEP_OP_COPY_TIED] = "copy_tied",
 	[SKEP_OP_STORE_TIED] = "store_tied",
+	[SKEP_OP_DISCARD] = "discard",
 };
 static_assert(COUNT(OP) == SKEP_OP_KINDS, "each kind has a name");
 
@@ -113,6 +114,8 @@ static const char *const NOTE[] = {
 	[SKEP_NOTE_CANDIDATE_LOSS] = "candidate_loss",
 	[SKEP_NOTE_CANDIDATE_DROPPED] = "candidate_dropped",
 	[SKEP_NOTE_CANDIDATE_CHOSEN] = "candidate_chosen",
+	[SKEP_NOTE_ROUND_VOIDED] = "round_voided",
+	[SKEP_NOTE_UNEQUAL] = "unequal",
 };
 static_assert(COUNT(NOTE) == SKEP_NOTE_KINDS, "each kind has a name");
 
@@ -124,6 +127,14 @@ static const char *const PIPELINE[] = {
 	[SKEP_PIPELINE_PIPEDREAM] = "pipedream",
 };
 static_assert(COUNT(PIPELINE) == SKEP_PIPELINES, "each kind has a name");
+
+static const char *const ON_LOSS[] = {
+	[SKEP_ON_LOSS_REPORT] = "report",
+	[SKEP_ON_LOSS_RERUN] = "rerun",
+	[SKEP_ON_LOSS_VOID] = "void",
+	[SKEP_ON_LOSS_WAIT] = "wait",
+};
+static_assert(COUNT(ON_LOSS) == SKEP_ON_LOSSES, "each answer has a name");
 
 static const char *const COLLECTIVE[] = {
 	[SKEP_COLLECTIVE_RING] = "ring",
@@ -174,6 +185,11 @@ const char *skep_note_name(uint8_t kind)
 const char *skep_pipeline_name(uint8_t kind)
 {
 	return look_up(PIPELINE, COUNT(PIPELINE), kind);
+}
+
+const char *skep_on_loss_name(uint8_t kind)
+{
+	return look_up(ON_LOSS, COUNT(ON_LOSS), kind);
 }
 
 const char *skep_collective_name(uint8_t kind)

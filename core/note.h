@@ -73,6 +73,9 @@ enum skep_note_kind {
 	SKEP_NOTE_CANDIDATE_DROPPED, /* round, candidate, fault; kind SKEP_FAULT_NONE: stage has lost its last worker */
 	SKEP_NOTE_CANDIDATE_CHOSEN, /* round = the last one that was open, candidate, loss_nano: what is expected of it,
 	                             or if it is the last one left its newest, INT64_MAX: none. The trial is over */
+	SKEP_NOTE_ROUND_VOIDED, /* round, issued: what was counted of these so far is thrown away, and the round begins again */
+	SKEP_NOTE_UNEQUAL, /* stage, round, peer: its parameters as of the start of this round are not those of the others. It is
+	                      fenced, unless that has not helped it before */
 	SKEP_NOTE_KINDS
 };
 
@@ -88,7 +91,7 @@ struct skep_note {
 	uint32_t round;
 	union {
 		uint32_t microbatch; /* its number within the round; of several the first */
-		uint32_t issued;     /* ROUND_CLOSED */
+		uint32_t issued;     /* ROUND_CLOSED, ROUND_VOIDED */
 		uint32_t counted;    /* STAGE_COMMITTED */
 		uint32_t asked;      /* VALIDATING: microbatches that are to be judged */
 		uint32_t judged;     /* VALIDATED: over how many the mean is */

@@ -5,6 +5,8 @@
 #include "core/record.h"
 #include "core/skep.h"
 
+#define CAPACITY_MOST (UINT16_MAX / 2u) /* of a table of microbatches in flight, whose slots are uint16_t */
+
 void skep_chunk_range(uint64_t parameters, uint32_t chunk, uint32_t size, uint64_t *ret_first, uint64_t *ret_count)
 {
 	uint64_t base = parameters / size, rest = parameters % size; /* the first `rest` chunks hold one element more */
@@ -24,7 +26,8 @@ uint64_t skep_state_chunk_bytes(const struct skep_plan *plan, uint32_t stage, ui
 
 uint32_t skep_plan_buckets(const struct skep_plan *plan, uint32_t stage)
 {
-	return plan->eager && plan->stage[stage].buckets > 1 ? plan->stage[stage].buckets : 1;
+	bool whole = !plan->eager || skep_plan_fragments(plan) > 1;
+	return !whole && plan->stage[stage].buckets > 1 ? plan->stage[stage].buckets : 1;
 }
 
 void skep_plan_bucket(
@@ -51,6 +54,51 @@ void skep_plan_range(const struct skep_plan *plan, uint32_t stage, uint32_t roun
 	} else {
 		skep_plan_bucket(plan, stage, bucket, ret_first, ret_count);
 	}
+}
+
+/* Behind which step of a cycle its round `turn` sums. */
+static uint32_t due_behind(const struct skep_plan *plan, uint32_t turn)
+{
+	return (uint32_t)((uint64_t)turn * plan->inner_cycle / skep_plan_fragments(plan));
+}
+
+uint32_t skep_plan_steps(const struct skep_plan *plan, uint32_t round)
+{
+	uint32_t turn = round % skep_plan_fragments(plan);
+	if (!skep_plan_periodic(plan))
+		return 1;
+	return plan->inner_cycle == 0 ? plan->inner_steps : due_behind(plan, turn + 1) - due_behind(plan, turn);
+}
+
+uint64_t skep_plan_steps_before(const struct skep_plan *plan, uint32_t round)
+{
+	uint32_t fragments = skep_plan_fragments(plan);
+	if (!skep_plan_periodic(plan) || plan->inner_cycle == 0)
+		return (uint64_t)round * skep_plan_steps(plan, 0);
+	return (uint64_t)(round / fragments) * plan->inner_cycle + due_behind(plan, round % fragments);
+}
+
+double skep_plan_mean_steps(const struct skep_plan *plan)
+{
+	uint32_t fragments = skep_plan_fragments(plan);
+	return (double)skep_plan_steps_before(plan, fragments) / fragments;
+}
+
+uint32_t skep_plan_rounds_of(const struct skep_plan *plan, uint32_t steps)
+{
+	uint32_t fragments = skep_plan_fragments(plan);
+	uint64_t cycle = skep_plan_steps_before(plan, fragments);
+	uint32_t rounds = (uint32_t)(steps / cycle) * fragments;
+	while (skep_plan_steps_before(plan, rounds) < steps)
+		rounds++;
+	return rounds;
+}
+
+uint32_t skep_plan_quota(const struct skep_plan *plan, uint32_t round)
+{
+	uint32_t steps = skep_plan_steps(plan, round);
+	bool whole = !skep_plan_periodic(plan) || steps == plan->inner_steps;
+	return whole ? plan->microbatches : steps * skep_plan_inner_batch(plan);
 }
 
 skep_time skep_plan_transfer_ns(const struct skep_plan *plan, uint32_t from, uint32_t to)
@@ -169,6 +217,19 @@ uint32_t skep_plan_credit(const struct skep_plan *plan, uint32_t in_flight)
 	if (skep_plan_fixed(plan))
 		return skep_plan_share(plan);
 	return in_flight + (in_flight < 4 ? 2 : in_flight / 2);
+}
+
+/* All that the first stage may have in flight at once, if it were to meet on one worker; else four times the fair
+ * share. */
+uint32_t skep_swarm_capacity(const struct skep_plan *plan, uint32_t owners, uint32_t workers)
+{
+	uint32_t balanced = workers / plan->stages + 1; /* joins may bring the first stage there */
+	if (plan->rebalance_ns > 0)
+		balanced = workers; /* ... or moves */
+	uint64_t all = (uint64_t)plan->in_flight * (owners > balanced ? owners : balanced);
+	uint64_t room = 32 + 4 * (all * plan->stages / workers + 1);
+	uint64_t capacity = all < room ? all : room;
+	return capacity < CAPACITY_MOST ? (uint32_t)capacity : CAPACITY_MOST;
 }
 
 uint32_t skep_plan_validation(const struct skep_plan *plan, uint32_t microbatch)

@@ -71,6 +71,13 @@ enum skep_collective {        /* collective.h has what each does */
 enum skep_on_loss {
 	SKEP_ON_LOSS_REPORT, /* a gradient that is lost is reported, a microbatch that did not come back is replaced by another */
 	SKEP_ON_LOSS_RERUN, /* it is computed again, until every stage has counted every microbatch; not with `delayed` */
+	/* The round is void: all throw away what they have counted, and begin it again with other microbatches; a flush alone,
+	 * and no steps of a worker's own */
+	SKEP_ON_LOSS_VOID,
+	/* It is reported, and nothing is granted while a stage has fewer workers than at the start; a flush alone, not with
+	 * candidates or moves */
+	SKEP_ON_LOSS_WAIT,
+	SKEP_ON_LOSSES
 };
 
 /* Activation checkpointing (`schedule.checkpoint_activations`): which stages keep their input alone and recompute. */
@@ -118,10 +125,11 @@ struct skep_stage_plan {
 #define SKEP_SPEED_MAX 65536u
 
 struct skep_plan {
-	uint32_t workers;      /* number of workers, >= stages */
-	uint32_t stages;       /* number of stages, >= 1 */
-	uint32_t samples;      /* per microbatch, >= 1 */
-	uint32_t microbatches; /* per round: the directory closes a round when so many have finished */
+	uint32_t workers; /* number of workers, >= stages */
+	uint32_t stages;  /* number of stages, >= 1 */
+	uint32_t samples; /* per microbatch, >= 1 */
+	uint32_t
+		microbatches; /* per round, at most: the directory closes it when skep_plan_quota() of them have finished */
 	uint32_t
 		in_flight; /* microbatches that one first-stage worker keeps in the pipeline, on the mean of them, >= 1 */
 	/* [workers] expected speed in the first stage, from 1 to SKEP_SPEED_MAX, of which only ratios count: what a swarm deals
@@ -187,11 +195,16 @@ struct skep_plan {
 	 * with `barrier`. */
 	uint32_t accumulate;
 	const uint64_t *vstage_bytes; /* [model_chunks * stages] activation_bytes of each; NULL: those of its stage */
-	/* Periodic sync, in a swarm alone (periodic.c): inner steps in a round. A worker makes them by itself, and the
-	 * members reduce their pseudo-gradients. 0: a round is one step of all. */
+	/* Periodic sync (periodic.c): inner steps in a round. A worker makes them by itself, and the members reduce their
+	 * pseudo-gradients. 0: a round is one step of all. With fixed pipelines, gpipe and 1f1b, `accumulate` is a multiple,
+	 * and so are the microbatches of a share; neither delayed, inner_by_share nor gossip, and no inner_cycle. */
 	uint32_t inner_steps;
 	uint32_t fragments; /* the same: parts of the vector, one of which is reduced each round; 0 is 1: all of it */
-	bool strided;       /* the same: fragment f has the layers f, f + fragments, .. of its stage */
+	/* With fragments P: inner steps H from one turn of a fragment to its next. Round r sums behind step
+	 * floor((r % P + 1) H / P) of its cycle, so `inner_steps` is ceil(H / P), and some rounds have one less, with fewer
+	 * microbatches. Not below P; 0 is P * inner_steps. */
+	uint32_t inner_cycle;
+	bool strided; /* the same: fragment f has the layers f, f + fragments, .. of its stage */
 	/* The same, delayed: inner steps of the next round before STEP. At least, or with `inner_deadline` just so many: a worker
 	 * that has made them waits for STEP. */
 	uint32_t inner_overlap;
@@ -349,11 +362,25 @@ static inline uint32_t skep_plan_inner_batch(const struct skep_plan *plan)
 	return batch > 0 ? batch : 1;
 }
 
-/* The inner step of its round that a microbatch belongs to, by its number; what replaces others belongs to the last one. */
-static inline uint32_t skep_plan_inner_step(const struct skep_plan *plan, uint32_t microbatch)
+/* Optimizer steps of a round, at most, of all rounds before one, and on the mean; 1 for each round without periodic sync. */
+uint32_t skep_plan_steps(const struct skep_plan *plan, uint32_t round);
+static inline uint32_t skep_plan_most_steps(const struct skep_plan *plan)
 {
-	uint32_t nth = microbatch / skep_plan_inner_batch(plan);
-	return nth < plan->inner_steps ? nth : plan->inner_steps - 1;
+	return skep_plan_periodic(plan) ? plan->inner_steps : 1;
+}
+uint64_t skep_plan_steps_before(const struct skep_plan *plan, uint32_t round);
+double skep_plan_mean_steps(const struct skep_plan *plan);
+/* Rounds, from the first one on, that have so many steps at least. */
+uint32_t skep_plan_rounds_of(const struct skep_plan *plan, uint32_t steps);
+
+/* Microbatches after which the directory closes the round. */
+uint32_t skep_plan_quota(const struct skep_plan *plan, uint32_t round);
+
+/* The inner step of its round that a microbatch belongs to, by its number; what replaces others belongs to the last one. */
+static inline uint32_t skep_plan_inner_step(const struct skep_plan *plan, uint32_t round, uint32_t microbatch)
+{
+	uint32_t nth = microbatch / skep_plan_inner_batch(plan), steps = skep_plan_steps(plan, round);
+	return nth < steps ? nth : steps - 1;
 }
 
 /* ---- fixed pipelines: equally many workers in each stage and no spares; no rebalancing, no trainer routing, no delay ---- */
@@ -466,11 +493,25 @@ uint64_t skep_plan_vstage_bytes(const struct skep_plan *plan, uint32_t vstage);
  * is to have it. */
 uint32_t skep_plan_credit(const struct skep_plan *plan, uint32_t in_flight);
 
+/* Of a swarm with so many owners among so many workers: how many a worker's table of microbatches in flight has room for; and
+ * how many the directory has outstanding in all, so that tables stay half empty though senders choose each by itself.
+ * `fewest`: workers of the stage that has the fewest. */
+uint32_t skep_swarm_capacity(const struct skep_plan *plan, uint32_t owners, uint32_t workers);
+static inline uint64_t skep_swarm_outstanding(uint32_t fewest, uint32_t capacity)
+{
+	uint64_t limit = (uint64_t)fewest * ((capacity + 1) / 2);
+	return limit > 0 ? limit : 1;
+}
+
 /* Most that any worker may have in flight. */
 static inline uint32_t skep_plan_in_flight_most(const struct skep_plan *plan)
 {
 	return plan->in_flight_limit ? plan->in_flight_most : plan->in_flight;
 }
+
+#ifndef SKEP_VOIDS_WITH_OTHERS    /* a test makes it small */
+#define SKEP_VOIDS_WITH_OTHERS 3u /* times that a round which is void is begun again with microbatches that are new */
+#endif
 
 /* Most microbatch numbers that one round may use, refills included. Sample j of (round, microbatch) is sample number
  * ((round * skep_round_capacity) + microbatch) * samples_per_microbatch + j of the stream: disjoint by construction. */
@@ -478,8 +519,10 @@ static inline uint32_t skep_round_capacity(const struct skep_plan *plan)
 {
 	if (skep_plan_no_flush(plan)) /* nothing is refilled: the next rounds are open already */
 		return plan->microbatches;
-	/* Room to refill every second microbatch; a round that loses more closes with what it has. */
-	return plan->microbatches + plan->microbatches / 2 + 64;
+	/* Room to refill every second microbatch; a round that loses more closes with what it has. And to begin a void round
+	 * again with other ones: after so many times with the newest of these. */
+	uint32_t begun = plan->on_loss == SKEP_ON_LOSS_VOID ? 1 + SKEP_VOIDS_WITH_OTHERS : 1;
+	return begun * plan->microbatches + plan->microbatches / 2 + 64;
 }
 
 /* ---- validation: its microbatches have the numbers from skep_round_capacity() on ---------------------------------- */

@@ -56,6 +56,7 @@ struct skep_worker_use { /* at the end of a run, one per machine, the directory 
 	skep_time alive_ns, compute_ns; /* compute lane busy, as spans say */
 	skep_time arithmetic_ns;        /* real arithmetic in the compute lane; 0 when no arithmetic is done */
 	uint64_t events, digest;        /* over all its incarnations; their digests folded in order */
+	uint64_t damaged;               /* real runs: tensors whose sum was wrong when they came, and that came again */
 	bool torn;                      /* real runs: an incarnation was cut off, so events and digest are incomplete */
 };
 

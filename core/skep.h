@@ -88,7 +88,8 @@ enum skep_message_kind {
 	/* directory to worker */
 	SKEP_MESSAGE_GRANT, /* round, microbatch .. microbatch + u.grant.count - 1 may be issued */
 	SKEP_MESSAGE_REDUCE, /* round, attempt, u.reduce: seal your accumulator and start the reduction. size == 0: only tell
-	                        what you have counted; the round may go on after that. With SKEP_PIPELINE_PIPEDREAM, and
+	                        what you have counted; the round may go on after that. u.reduce.discard: and before that
+	                        throw it away. With SKEP_PIPELINE_PIPEDREAM, and
 	                        with plan->eager, it comes when the round opens: begin when your share is counted */
 	SKEP_MESSAGE_COMMIT, /* round, attempt, u.commit: the reduction is final, step */
 	SKEP_MESSAGE_PEER,   /* u.peer: a worker (perhaps the receiver) now has this epoch, stage and standing */
@@ -173,6 +174,9 @@ struct skep_message {
 		uint32_t microbatch; /* its number within the round; (round, microbatch) names the samples */
 		uint32_t candidate;  /* ASSIGN */
 		uint32_t serving; /* ADMIT with `async`: workers that serve the stage, the receiver included; else 0 */
+		/* TALLY: of the parameters that the sender's last STEP has made, which are those of version `round`, a sum
+		 * that is equal for equal ones; 0: it does not say. Digests leave it out. */
+		uint32_t parameters;
 		uint32_t open_round; /* OUTER_UPDATE: the first round of which the sender has not told all */
 		uint32_t number;     /* whichever of these the kind has: for digests and wires */
 	};
@@ -221,6 +225,7 @@ struct skep_message {
 				uint32_t merged; /* `async` with `gather`: so many of yours are in this merge */
 			};
 			bool eager; /* begin when your share of the round is counted; if that will not be, another comes */
+			bool discard;    /* size == 0: the round is void */
 			bool checkpoint; /* without a flush: after this step, keep the state */
 			/* With tied embeddings: the peer that gets what your stage has summed of the table, and what
 			 * the other one has; index SKEP_NO_INDEX: none. */
@@ -333,7 +338,9 @@ enum skep_op_kind {
 	 * may come between the two passes of a microbatch. STEP makes new parameters of the stage and sets the inner ones to
 	 * them; LOAD and RESTORE set both. The inner optimizer's state is the device's own. */
 	SKEP_OP_INNER_STEP, /* gradient = accumulator / microbatches, one step of the inner optimizer; clears the round's
-	                   accumulator. nth: the number of the step in the round. microbatches == 0: only that */
+	                   accumulator. nth: the number of the step in the round. microbatches == 0: only that. Behind a part of
+	                   BACKWARD that says so (op.inner) the last step of the round is made with it, and PSEUDO_GRAD, of its
+	                   elements alone */
 	SKEP_OP_PSEUDO_GRAD, /* the round's accumulator holds the pseudo-gradient: (parameters of the stage - inner ones) *
 	                   microbatches, that many were counted in the round. With plan->fragments of elements first ..
 	                   first + count - 1, and STEP changes those alone; the rest of the accumulator is 0. With `async`:
@@ -357,6 +364,8 @@ enum skep_op_kind {
 	                     accumulator then, which stays as it is */
 	SKEP_OP_STORE_TIED, /* the device has what the other stage has summed, which is `in`, beside its result. `in` is
 			       consumed */
+	/* on the compute lane */
+	SKEP_OP_DISCARD, /* the round's accumulator is empty, whatever was added to it */
 	SKEP_OP_KINDS
 };
 
@@ -428,11 +437,15 @@ struct skep_op {
 	union {
 		uint32_t hop;  /* that brought `in`, or the number of the move */
 		uint32_t tied; /* STEP with a copy of tied embeddings: what the other virtual stage has counted */
+		/* BACKWARD in parts, with periodic sync: an inner step of so many microbatches follows on its elements, and
+		 * their pseudo-gradient, weighted by `microbatches`, takes the place of what they were. 0: neither */
+		uint32_t inner;
 	};
-	uint32_t microbatches; /* STEP: the divisor; PACK_PART, UNPACK_PART: how many its own part has */
-	uint8_t update;        /* STEP with `async`: enum skep_outer_update */
-	bool uncounted;        /* BACKWARD, for the sake of earlier stages: the accumulator stays as it is */
-	bool recomputed;       /* BACKWARD, and the operation before it on this lane was the RECOMPUTE for it */
+	uint32_t
+		microbatches; /* STEP: the divisor; PACK_PART, UNPACK_PART: how many its own part has; BACKWARD: see inner */
+	uint8_t update;       /* STEP with `async`: enum skep_outer_update */
+	bool uncounted;       /* BACKWARD, for the sake of earlier stages: the accumulator stays as it is */
+	bool recomputed;      /* BACKWARD, and the operation before it on this lane was the RECOMPUTE for it */
 };
 
 /* ---- events: everything a machine may learn ------------------------------------------------------------------- */
@@ -460,6 +473,8 @@ struct skep_event {
 			union {
 				int64_t loss_nano; /* mean over the microbatch's samples, 1e-9 units */
 				uint64_t square;   /* NORM (square.h) */
+				uint64_t
+					parameters; /* STEP: a sum of what it has made of all of the stage; 0: not known */
 			};
 			skep_time elapsed_ns;
 		} done;

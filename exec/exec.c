@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/process/signals.h"
@@ -22,14 +23,19 @@
 #include "exec/loop/post_mortem.h"
 #include "exec/mpi/host_memory.h"
 #include "exec/mpi/launch.h"
+#include "exec/mpi/same_files.h"
 #include "exec/mpi/startup.h"
 #include "exec/mpi/transport_mpi.h"
 #include "exec/mpi/ulfm.h"
+#include "exec/mpi/watchdog.h"
 #include "exec/neighbours.h"
 #include "models/checkpoint/checkpoint_folder.h"
 #include "models/layers/thread_pool.h"
+#include "scenarios/read/resume.h"
 
 #define MEET_S 600u /* rank 0 may have a lot to write while the others wait */
+
+#define ABORT_S 10u /* longer than that MPI_Abort waits for processes that will not hear of it */
 
 /* Open MPI hands a large tensor to its TCP module in one piece ("put"), and says behind whatever is queued by then that it is
  * there: behind the next tensor to the same process, if there is one. The receiver of a chunk of an all-reduce would wait for the
@@ -41,14 +47,39 @@ static void ask_for_fragments(void)
 	setenv("OMPI_MCA_btl_tcp_max_send_size", "4194304", 0);
 }
 
-bool skep_exec_init(uint32_t *ret_rank, uint32_t *ret_ranks, struct skep_diag *reterr)
+static bool init_in_time(uint32_t limit_s, int *ret_provided)
+{
+	struct skep_watchdog watchdog;
+	skep_watchdog_begin(&watchdog, limit_s, "all processes of the run, to come up in MPI_Init");
+	bool up = MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, ret_provided) == MPI_SUCCESS;
+	skep_watchdog_end(&watchdog);
+	return up;
+}
+
+/* Before the run has a record in which it could fail: rank 0 says why, and ends all. MPI_Abort may hang once rank 0 is dead, and
+ * where deaths are survived each rank ends by itself. */
+static void end_all(int rank, const struct skep_start *start, const struct skep_diag *why)
+{
+	const struct timespec while_rank_0_speaks = {.tv_sec = 2};
+	if (rank == 0)
+		fprintf(stderr, "skep: %s\n", why->message);
+	else if (start->orphaned)
+		skep_launch_leave_word_of_orphan();
+	else
+		nanosleep(&while_rank_0_speaks, NULL);
+	if (start->orphaned && skep_ulfm_active())
+		_exit(1);
+	skep_exec_abort(1);
+}
+
+bool skep_exec_init(uint32_t limit_s, uint32_t *ret_rank, uint32_t *ret_ranks, struct skep_diag *reterr)
 {
 	int provided, rank, ranks;
 	/* To the end of the process: one that comes late must not cut off what rank 0 still writes. */
 	skep_quit_block(NULL);
 	signal(SIGPIPE, SIG_IGN); /* a message to a process that has just died */
 	ask_for_fragments();
-	if (MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &provided) != MPI_SUCCESS)
+	if (!init_in_time(limit_s, &provided))
 		return skep_fail(reterr, "MPI does not start");
 	if (skep_ulfm_active()) {
 		MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
@@ -58,6 +89,10 @@ bool skep_exec_init(uint32_t *ret_rank, uint32_t *ret_ranks, struct skep_diag *r
 	MPI_Comm_size(MPI_COMM_WORLD, &ranks);
 	*ret_rank = (uint32_t)rank;
 	*ret_ranks = (uint32_t)ranks;
+	struct skep_start start = {.limit_s = limit_s};
+	if (!skep_together_agree(&start, "to answer after MPI_Init", 1, reterr))
+		end_all(rank, &start, reterr);
+	skep_start_finish(&start);
 	if (provided >= MPI_THREAD_FUNNELED)
 		return true;
 	return skep_fail(reterr, "this MPI was built without threads");
@@ -78,22 +113,40 @@ void skep_exec_finish(int status, const struct skep_exec_result *result)
 {
 	int rank;
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-	if (rank == 0 || result->orphaned)
+	if (rank == 0)
 		skep_launch_leave_word(status);
+	else if (result->orphaned)
+		skep_launch_leave_word_of_orphan();
 	if (skep_ulfm_active() && (result->bereaved || status != 0))
 		finish_bereaved(rank, status);
+	if (result->bereaved && rank == 0)
+		MPI_Abort(MPI_COMM_WORLD, status); /* MPI_Finalize would wait for those who are silent */
 	if (!skep_mpi_meet(MPI_COMM_WORLD, MEET_S))
 		skep_exec_abort(1); /* a rank has died or hangs, and MPI_Finalize would wait for it */
 	MPI_Finalize();
 }
 
-void skep_exec_tell_all(uint64_t *number, uint32_t count)
+void skep_exec_tell_all(uint64_t *number, uint32_t count, uint32_t limit_s)
 {
-	MPI_Bcast(number, (int)count, MPI_UINT64_T, 0, MPI_COMM_WORLD);
+	struct skep_start start = {.limit_s = limit_s};
+	struct skep_diag error = {0};
+	int rank;
+	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+	bool told = skep_together_tell(
+		&start, "to hear what rank 0 has found", SKEP_START_AT_WORK, number, count * sizeof *number, &error);
+	if (!told)
+		end_all(rank, &start, &error);
+	skep_start_finish(&start);
 }
 
 void skep_exec_abort(int status)
 {
+	int rank;
+	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+	if (rank == 0)
+		skep_launch_leave_word(status);
+	struct skep_watchdog watchdog; /* which ends the process if MPI does not */
+	skep_watchdog_begin(&watchdog, ABORT_S, "MPI_Abort, which does not return");
 	MPI_Abort(MPI_COMM_WORLD, status);
 }
 
@@ -110,8 +163,8 @@ static uint64_t fingerprint(const struct skep_scenario *scenario, const struct s
 	return hash;
 }
 
-static bool agree_on_scenario(
-	const struct skep_scenario *scenario, const struct skep_exec_options *options, struct skep_diag *reterr)
+static bool agree_on_scenario(struct skep_start *start, const struct skep_scenario *scenario,
+	const struct skep_exec_options *options, struct skep_diag *reterr)
 {
 	int rank;
 	char name[MPI_MAX_PROCESSOR_NAME] = "";
@@ -119,10 +172,11 @@ static bool agree_on_scenario(
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	int length = 0;
 	MPI_Get_processor_name(name, &length);
-	MPI_Bcast(&first, 1, MPI_UINT64_T, 0, MPI_COMM_WORLD);
+	if (!skep_together_tell(start, "its scenario", 1, &first, sizeof first, reterr))
+		return false;
 	if (mine != first)
 		skep_fail(reterr, "rank %d on %.64s has read another scenario than rank 0", rank, name);
-	return skep_together_agree(reterr);
+	return skep_together_agree(start, "its scenario", 1, reterr);
 }
 
 /* More threads than cores would wait for each other. */
@@ -140,8 +194,9 @@ static bool has_cores(const struct skep_device_place *place, uint32_t rank, stru
 }
 
 /* The worker's device; the directory has none. */
-static bool agree_on_device(const struct skep_scenario *scenario, const struct skep_exec_options *options,
-	uint32_t rank, const struct skep_device_place *place, struct skep_device **ret, struct skep_diag *reterr)
+static bool agree_on_device(struct skep_start *start, const struct skep_scenario *scenario,
+	const struct skep_exec_options *options, uint32_t rank, const struct skep_device_place *place,
+	struct skep_device **ret, struct skep_diag *reterr)
 {
 	struct skep_diag error = {0};
 	*ret = NULL;
@@ -153,7 +208,7 @@ static bool agree_on_device(const struct skep_scenario *scenario, const struct s
 		if (*ret == NULL)
 			skep_fail(reterr, "worker %" PRIu32 ": %s", rank - 1, error.message);
 	}
-	if (skep_together_agree(reterr))
+	if (skep_together_agree(start, "its device", SKEP_START_AT_WORK, reterr))
 		return true;
 	skep_device_destroy(*ret);
 	*ret = NULL;
@@ -163,40 +218,59 @@ static bool agree_on_device(const struct skep_scenario *scenario, const struct s
 /* Opens the folder for checkpoints on every rank and fails unless every worker can write there. Checkpoints of
  * other runs are moved away before any worker begins; a run that continues another one takes over that run's
  * checkpoints. */
-static bool agree_on_checkpoints(const struct skep_scenario *scenario, struct skep_checkpoint_folder *folder,
-	struct skep_loop_setup *setup, struct skep_diag *reterr)
+static bool agree_on_checkpoints(struct skep_start *start, const struct skep_scenario *scenario,
+	struct skep_checkpoint_folder *folder, struct skep_loop_setup *setup, struct skep_diag *reterr)
 {
-	uint32_t moved = 0, all = 0;
+	uint32_t moved = 0;
+	uint64_t all = 0;
 	if (scenario->plan.checkpoint_every == 0)
 		return true;
 	*folder = skep_scenario_folder(scenario);
 	setup->keeper = skep_checkpoint_keeper(folder);
 	bool usable = setup->device == NULL || skep_checkpoint_folder_usable(folder, &moved, reterr);
+	int rank;
+	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+	if (usable && rank == 1) /* one of those that write there */
+		skep_resume_note_files(scenario, reterr);
 	if (setup->device != NULL && usable) {
 		skep_device_set_keeper(setup->device, &setup->keeper);
 		skep_device_take_up(setup->device, reterr);
 	}
-	MPI_Reduce(&moved, &all, 1, MPI_UINT32_T, MPI_SUM, 0, MPI_COMM_WORLD);
-	skep_checkpoint_say_moved(folder, all, stderr);
-	return skep_together_agree(reterr);
+	bool agreed = skep_together_sum(start, "its folder for checkpoints", SKEP_START_AT_WORK,
+		setup->device != NULL ? moved : 0, &all, reterr);
+	skep_checkpoint_say_moved(folder, (uint32_t)all, stderr);
+	return agreed;
 }
 
 /* ---- the run ----------------------------------------------------------------------------------------------------- */
 
+static bool connect_all(struct skep_start *start, struct skep_transport *transport, struct skep_rejects *rejects,
+	struct skep_diag *reterr)
+{
+	struct skep_watchdog watchdog;
+	uint64_t name;
+	if (!skep_together_name(start, &name, reterr))
+		return false;
+	skep_watchdog_begin(&watchdog, start->limit_s, "all processes, to connect the transport");
+	if (!skep_transport_mpi_create(transport, name, rejects))
+		skep_fail(reterr, "no memory for the transport");
+	skep_watchdog_end(&watchdog);
+	return skep_together_agree(start, "its transport", 1, reterr);
+}
+
 /* The clock starts when all ranks have their transport, for a simulation has its first START at time 0, and connecting the ranks
  * takes some tenths of a second. Device and transport are kept when the loop did not end cleanly: a transfer may still touch
  * their memory, and the process is about to end. */
-static bool run_loop(
-	struct skep_loop_setup *setup, bool one_host, struct skep_exec_result *ret, struct skep_diag *reterr)
+static bool run_loop(struct skep_start *start, struct skep_loop_setup *setup, bool one_host,
+	struct skep_exec_result *ret, struct skep_diag *reterr)
 {
 	struct skep_rejects rejects = {.rank = setup->transport->rank};
 	bool clean = false;
 	setup->rejects = &rejects;
-	if (!skep_transport_mpi_create(setup->transport, skep_together_name(), &rejects))
-		skep_fail(reterr, "no memory for the transport");
-	if (!skep_together_agree(reterr))
+	struct skep_clock clock;
+	if (!connect_all(start, setup->transport, &rejects, reterr) ||
+		!skep_together_clock(start, one_host, &clock, reterr))
 		return false;
-	const struct skep_clock clock = skep_together_clock(one_host);
 	setup->clock = &clock;
 	bool fine = skep_loop_run(setup, ret, &clean, reterr);
 	skep_rejects_close(&rejects);
@@ -219,23 +293,43 @@ static void say_how_hard(uint32_t spares)
 }
 
 /* What killed processes leave, for rank 0 to find. */
-static void share_post_mortem(const struct skep_scenario *scenario, size_t ranks, struct skep_loop_setup *setup)
+static bool share_post_mortem(struct skep_start *start, const struct skep_scenario *scenario, size_t ranks,
+	struct skep_loop_setup *setup, struct skep_diag *reterr)
 {
+	struct skep_watchdog watchdog;
+	uint64_t name;
 	size_t links = (size_t)(scenario->plan.workers + 1) * SKEP_TRAFFICS;
-	setup->post_mortem =
-		skep_host_memory_create(MPI_COMM_WORLD, skep_together_name(), ranks * sizeof *setup->post_mortem);
-	setup->used =
-		skep_host_memory_create(MPI_COMM_WORLD, skep_together_name(), ranks * links * sizeof *setup->used);
+	if (!skep_together_name(start, &name, reterr))
+		return false;
+	skep_watchdog_begin(&watchdog, start->limit_s, "all processes, to share the host's memory");
+	setup->post_mortem = skep_host_memory_create(MPI_COMM_WORLD, name, ranks * sizeof *setup->post_mortem);
+	setup->used = skep_host_memory_create(MPI_COMM_WORLD, name + 1, ranks * links * sizeof *setup->used);
+	skep_watchdog_end(&watchdog);
+	return skep_together_agree(start, "the host's memory", 1, reterr);
 }
 
-static bool run_checked(const struct skep_scenario *scenario, const struct skep_exec_options *options,
-	const struct skep_recorder *recorder, struct skep_exec_result *ret, struct skep_diag *reterr)
+/* Looks who shares the host, which takes collectives that have no limit of their own. */
+static bool look_around(const struct skep_scenario *scenario, const struct skep_exec_options *options, bool has,
+	struct skep_start *start, struct skep_device_place *ret, struct skep_diag *reterr)
+{
+	struct skep_watchdog watchdog;
+	skep_watchdog_begin(&watchdog, start->limit_s, "the processes of the host, to see who shares it");
+	*ret = skep_neighbours_place(scenario, options, has);
+	skep_watchdog_end(&watchdog);
+	return skep_together_agree(start, "who shares its host", 1, reterr);
+}
+
+static bool run_checked(struct skep_start *start, const struct skep_scenario *scenario,
+	const struct skep_exec_options *options, const struct skep_recorder *recorder, struct skep_exec_result *ret,
+	struct skep_diag *reterr)
 {
 	int rank, ranks;
 	struct skep_transport transport = {0};
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-	bool one = skep_together_one_host();
+	if (!skep_together_agree(start, "to begin the run", SKEP_START_AT_WORK, reterr))
+		return false;
+	bool one = skep_together_one_host(start);
 	if (options->shape && !one)
 		skep_fail(reterr, "--shape plays the network on one host, and these processes are on several");
 	struct skep_loop_setup setup = {.scenario = scenario,
@@ -244,19 +338,20 @@ static bool run_checked(const struct skep_scenario *scenario, const struct skep_
 		.transport = &transport,
 		.recorder = recorder,
 		.device_kind = options->device,
-		.device_place = skep_neighbours_place(scenario, options, rank > 0),
 		.signal_fd = -1};
 	struct skep_checkpoint_folder folder = {0};
-	if (!skep_together_agree(reterr) || !agree_on_scenario(scenario, options, reterr) ||
-		!agree_on_device(scenario, options, (uint32_t)rank, &setup.device_place, &setup.device, reterr) ||
-		!agree_on_checkpoints(scenario, &folder, &setup, reterr))
+	if (!look_around(scenario, options, rank > 0, start, &setup.device_place, reterr) ||
+		!agree_on_scenario(start, scenario, options, reterr) ||
+		!skep_together_same_files(start, &scenario->files, reterr) ||
+		!agree_on_device(
+			start, scenario, options, (uint32_t)rank, &setup.device_place, &setup.device, reterr) ||
+		!agree_on_checkpoints(start, scenario, &folder, &setup, reterr))
 		return false;
 	if (rank == 0) /* the others wait for its HALT */
 		setup.signal_fd = skep_quit_open();
 	transport.rank = (uint32_t)rank;
-	if (one && skep_ulfm_active())
-		share_post_mortem(scenario, (size_t)ranks, &setup);
-	bool fine = run_loop(&setup, one, ret, reterr);
+	bool fine = !one || !skep_ulfm_active() || share_post_mortem(start, scenario, (size_t)ranks, &setup, reterr);
+	fine = fine && run_loop(start, &setup, one, ret, reterr);
 	if (setup.signal_fd >= 0)
 		close(setup.signal_fd);
 	return fine;
@@ -280,6 +375,11 @@ bool skep_exec_run(const struct skep_scenario *scenario, const struct skep_exec_
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	if (rank == 0 && scenario->has_trace)
 		say_how_hard((uint32_t)ranks - workers - 1);
-	bool fine = run_checked(scenario, options, recorder != NULL ? recorder : &no_worker, ret, reterr);
+	struct skep_start start = {
+		.limit_s = options->start_limit_s > 0 ? options->start_limit_s : SKEP_EXEC_START_LIMIT_S};
+	bool fine = run_checked(&start, scenario, options, recorder != NULL ? recorder : &no_worker, ret, reterr);
+	ret->bereaved = ret->bereaved || start.lost;
+	ret->orphaned = ret->orphaned || start.orphaned;
+	skep_start_finish(&start);
 	return fine;
 }

@@ -15,7 +15,9 @@ struct skep_exec_options {
 	enum skep_device_kind device;
 	bool has_spares; /* `spares` was asked for: the run shall survive the death of its processes */
 	uint32_t spares;
+	uint32_t start_limit_s; /* longest wait for a rank during the start; 0: SKEP_EXEC_START_LIMIT_S */
 };
+#define SKEP_EXEC_START_LIMIT_S 60u
 #define SKEP_EXEC_SPARES_MAX 4096u
 
 struct skep_exec_result {
@@ -46,10 +48,12 @@ int skep_exec_launch(const struct skep_scenario *scenario, const struct skep_exe
 /* The same for a command that is no run: so many processes, which end together. */
 int skep_exec_launch_ranks(uint32_t ranks, char *const argv[], struct skep_diag *reterr);
 
-/* MPI up and down. *ret_rank 0 is the directory, *ret_ranks all processes. */
-bool skep_exec_init(uint32_t *ret_rank, uint32_t *ret_ranks, struct skep_diag *reterr);
-/* Collective: rank 0's numbers become those of all. */
-void skep_exec_tell_all(uint64_t *number, uint32_t count);
+/* MPI up and down. *ret_rank 0 is the directory, *ret_ranks all processes. A process that has waited for the others for limit_s
+ * seconds says so and ends. */
+bool skep_exec_init(uint32_t limit_s, uint32_t *ret_rank, uint32_t *ret_ranks, struct skep_diag *reterr);
+/* Collective: rank 0's numbers become those of all. When a rank does not come within ten times limit_s, for rank 0 may have to
+ * work for the numbers, all are ended (MPI_Abort). */
+void skep_exec_tell_all(uint64_t *number, uint32_t count, uint32_t limit_s);
 /* `status` is the run's, known to rank 0. When processes have died this ends the process. */
 void skep_exec_finish(int status, const struct skep_exec_result *result);
 /* Ends every rank at once, after an error on this one that the others cannot hear of (MPI_Abort). */

@@ -46,15 +46,17 @@ int skep_exec_launch_ranks(uint32_t ranks, char *const argv[], struct skep_diag 
 	return -1;
 }
 
-bool skep_exec_init(uint32_t *ret_rank, uint32_t *ret_ranks, struct skep_diag *reterr)
+bool skep_exec_init(uint32_t limit_s, uint32_t *ret_rank, uint32_t *ret_ranks, struct skep_diag *reterr)
 {
+	(void)limit_s;
 	*ret_rank = 0;
 	*ret_ranks = 0;
 	return skep_exec_ready(NULL, reterr);
 }
 
-void skep_exec_tell_all(uint64_t *number, uint32_t count)
+void skep_exec_tell_all(uint64_t *number, uint32_t count, uint32_t limit_s)
 {
+	(void)limit_s;
 	(void)number;
 	(void)count;
 }

@@ -22,6 +22,7 @@ static uint32_t cores_of(MPI_Comm host)
 {
 	cpu_set_t mine, all;
 	CPU_ZERO(&mine);
+	CPU_ZERO(&all);
 	if (sched_getaffinity(0, sizeof mine, &mine) != 0)
 		CPU_SET(0, &mine);
 	MPI_Allreduce(&mine, &all, (int)sizeof mine, MPI_BYTE, MPI_BOR, host);
@@ -89,7 +90,7 @@ static void say_type(const struct skep_scenario *scenario, uint32_t worker)
 struct skep_device_place skep_neighbours_place(
 	const struct skep_scenario *scenario, const struct skep_exec_options *options, bool has)
 {
-	MPI_Comm host;
+	MPI_Comm host = MPI_COMM_NULL; /* it stays that when a process dies meanwhile */
 	char name[MPI_MAX_PROCESSOR_NAME] = "";
 	int length = 0, rank = 0;
 	bool cpu = options->device == SKEP_DEVICE_CPU;

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "models/device/device_cpu.h"
 #include "sim/world.h"
 
 /* ---- checkpoints: the folder of a simulated cluster is memory, unless it is asked to keep more ------------------ */
@@ -53,13 +54,12 @@ static bool find_kept(
 bool skep_arithmetic_device(struct skep_world *world, uint32_t worker, uint32_t stage)
 {
 	assert(worker < world->plan->workers);
-	struct skep_diag error = {0};
 	struct skep_process *process = &world->process[worker];
 	if (world->scenario->arithmetic != SKEP_ARITHMETIC_REAL)
 		return true;
 	uint32_t candidate = stage == SKEP_NO_STAGE ? 0 : skep_plan_candidate_of(world->plan, worker);
 	process->device = skep_device_create_on(SKEP_DEVICE_CPU, &(struct skep_device_place){.candidate = candidate},
-		&world->scenario->training, stage, &error);
+		&world->scenario->training, stage, &world->error);
 	if (!process->device)
 		return false;
 	struct skep_byzantine byzantine = skep_scenario_byzantine(world->scenario, worker);
@@ -80,7 +80,8 @@ static bool is_pass(const struct skep_op *op)
 
 static bool is_shared_out(const struct skep_op *op)
 {
-	bool steps = op->kind == SKEP_OP_STEP || op->kind == SKEP_OP_INNER_STEP || op->kind == SKEP_OP_PSEUDO_GRAD;
+	bool steps = op->kind == SKEP_OP_STEP || op->kind == SKEP_OP_INNER_STEP || op->kind == SKEP_OP_PSEUDO_GRAD ||
+	             op->kind == SKEP_OP_DISCARD;
 	return is_pass(op) || steps || skep_op_reduces(op->kind);
 }
 
@@ -103,6 +104,8 @@ bool skep_arithmetic_init(struct skep_world *world, uint32_t threads)
 	if (world->scenario->arithmetic != SKEP_ARITHMETIC_REAL)
 		return true;
 	weigh(world);
+	if (!skep_cpu_reserve(threads < world->plan->workers ? threads : world->plan->workers, &world->error))
+		return false;
 	world->device_threads = skep_device_threads_create(world->plan->workers, threads);
 	return world->device_threads != NULL;
 }

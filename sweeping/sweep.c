@@ -18,11 +18,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "analysis/store/store_sweep.h"
 #include "analysis/summary/progress.h"
 #include "analysis/summary/sweep_table.h"
+#include "base/files/data.h"
 #include "base/options.h"
 #include "exec/exec.h"
 #include "models/layers/thread_pool.h"
@@ -44,6 +44,7 @@ struct course { /* of a sweep: what rank 0 knows */
 	int64_t *run;                /* [combinations]; 0: not there */
 	int64_t id;                  /* of the sweep */
 	char name[64];               /* of the scenario */
+	char shipped[512];           /* where it is, if it comes with the program */
 	uint64_t memory_bytes;       /* of the largest run, as far as is known */
 	uint64_t memory_there;       /* on this host when it began; 0: not known */
 	uint32_t jobs, fitting;      /* processes here; as many runs as memory has room for, if fewer */
@@ -116,7 +117,7 @@ static bool prepare(struct course *c, const struct skep_sweep_request *request)
 {
 	c->request = request;
 	c->sweep.request = request;
-	c->sweep.path = request->path;
+	c->sweep.path = skep_data_or(request->path, c->shipped, sizeof c->shipped);
 	if (!read_words(request, &c->sweep.vary) || !read_text(&c->sweep))
 		return false;
 	c->combinations = c->wrong = skep_vary_combinations(&c->sweep.vary);
@@ -326,7 +327,7 @@ static bool all_differ(struct course *c)
 static enum status check_combinations(struct course *c)
 {
 	char name[NAME_BYTES];
-	bool bar = !c->request->quiet && !c->request->json && isatty(STDERR_FILENO);
+	bool bar = !c->request->quiet && !c->request->json && skep_say_draws();
 	c->progress = skep_progress_begin("check", bar);
 	check_all(c);
 	if (c->signal != 0) {
@@ -457,7 +458,7 @@ static enum status print_table(struct course *c)
 		skep_sweep_table_print(&table, stdout);
 	bool all = table.done == table.wanted;
 	if (table.failed > 0)
-		fprintf(stderr, "skep: %u runs failed: a stage lost its last worker, and no other came in time\n",
+		skep_say("skep: %u runs failed: a stage lost its last worker, and no other came in time\n",
 			table.failed);
 	skep_sweep_table_finish(&table);
 	return all ? STATUS_DONE : STATUS_FAILED;

@@ -29,6 +29,8 @@ struct skep_gpu_figures {
 
 struct skep_calibration {
 	int64_t run;
+	bool paced,
+		shaped; /* times, links were imposed on the run by profiles, by a topology: it shows these, not the machine */
 	const struct skep_scenario *scenario; /* borrowed: with the figures from before ... */
 	/* ... and its topology as the file has it: no machine left out, no latency added, but cluster.bandwidth_scale */
 	struct skep_topology topology;

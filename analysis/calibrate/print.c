@@ -135,7 +135,8 @@ void skep_calibration_print(const struct skep_calibration *c, FILE *out)
 	static const char *const head[] = {"figure", "before", "after", "95 % interval", "samples", "change"};
 	struct skep_layout layout;
 	struct walk w = {.c = c, .each = lay, .context = &layout};
-	fprintf(out, "run %" PRId64 ", %" PRIu32 " rounds\n", c->run, c->rounds);
+	fprintf(out, "run %" PRId64 ", %" PRIu32 " rounds%s%s\n", c->run, c->rounds, c->paced ? ", paced" : "",
+		c->shaped ? ", shaped" : "");
 	skep_layout_begin(&layout, "lrrrrl", head);
 	walk_all(&w);
 	skep_layout_end(&layout, out);
@@ -180,6 +181,8 @@ void skep_calibration_print_json(const struct skep_calibration *c, const char *f
 	cJSON_AddNumberToObject(object, "run_id", (double)c->run);
 	cJSON_AddStringToObject(object, "folder", folder);
 	cJSON_AddNumberToObject(object, "rounds", c->rounds);
+	cJSON_AddBoolToObject(object, "paced", c->paced);
+	cJSON_AddBoolToObject(object, "shaped", c->shaped);
 	skep_json_add_number(object, "clocks_apart_s", c->clocks_apart_s);
 	struct walk w = {.c = c, .each = add_row, .context = cJSON_AddArrayToObject(object, "figures")};
 	walk_all(&w);

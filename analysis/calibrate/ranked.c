@@ -6,6 +6,8 @@
 
 #include <assert.h>
 #include <gsl/gsl_cdf.h>
+#include <gsl/gsl_sort.h>
+#include <gsl/gsl_statistics_double.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -13,17 +15,6 @@
 #define TAIL_DEVIATIONS 1.959963984540054 /* of the normal law */
 #define RANGE_PART 0.05
 #define OWN_PART 0.1
-
-static int ascending(const void *a, const void *b)
-{
-	double left = *(const double *)a, right = *(const double *)b;
-	return (left > right) - (left < right);
-}
-
-static double middle(const double *sorted, size_t count)
-{
-	return count % 2 ? sorted[count / 2] : (sorted[count / 2 - 1] + sorted[count / 2]) / 2;
-}
 
 /* Of n fair coins fewer than k show heads with a probability of at most TAIL; 0: not even for 1. */
 static uint32_t rank_of(uint32_t n)
@@ -43,9 +34,10 @@ struct skep_ranked skep_ranked_median(double *sample, uint32_t count)
 {
 	if (count == 0)
 		return (struct skep_ranked){NAN, NAN, NAN, 0};
-	qsort(sample, count, sizeof *sample, ascending);
+	gsl_sort(sample, 1, count);
 	uint32_t k = rank_of(count), from = k > 0 ? k - 1 : 0;
-	return (struct skep_ranked){middle(sample, count), sample[from], sample[count - 1 - from], count};
+	return (struct skep_ranked){
+		gsl_stats_median_from_sorted_data(sample, 1, count), sample[from], sample[count - 1 - from], count};
 }
 
 double skep_ranked_deviation(double *sample, uint32_t count)
@@ -118,11 +110,12 @@ static size_t slopes_between(
 
 static struct skep_ranked slope_of(double *slope, size_t slopes, double variance, uint32_t count)
 {
-	qsort(slope, slopes, sizeof *slope, ascending);
+	gsl_sort(slope, 1, slopes);
 	double half = (double)slopes / 2, reach = TAIL_DEVIATIONS * sqrt(variance) / 2;
 	size_t low = half > reach ? (size_t)(half - reach) : 0;
 	assert(low < slopes);
-	return (struct skep_ranked){middle(slope, slopes), slope[low], slope[slopes - 1 - low], count};
+	return (struct skep_ranked){
+		gsl_stats_median_from_sorted_data(slope, 1, slopes), slope[low], slope[slopes - 1 - low], count};
 }
 
 bool skep_ranked_intercept(const struct skep_ranked_point *point, uint32_t count, double slope, struct skep_ranked *ret)

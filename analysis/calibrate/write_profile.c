@@ -108,7 +108,10 @@ void skep_calibration_put_profile(const struct skep_calibration *c, uint32_t gpu
 	put_plain(file, of->path);
 	putc('\n', file);
 	skep_put_quoted(file, "name", of->name);
-	snprintf(text, sizeof text, "Stages measured in run %" PRId64 " by skep calibrate; the rest: ", c->run);
+	snprintf(text, sizeof text,
+		c->paced ? "Stages assumed: run %" PRId64 " was paced, by skep calibrate; the rest: "
+			 : "Stages measured in run %" PRId64 " by skep calibrate; the rest: ",
+		c->run);
 	size_t used = strlen(text);
 	snprintf(text + used, SOURCE_BYTES - used, "%s", of->source);
 	skep_put_quoted(file, "source", text);
@@ -122,7 +125,10 @@ void skep_calibration_put_profile(const struct skep_calibration *c, uint32_t gpu
 	skep_put_quoted(file, "file", text);
 	fputs("    of: stages\n    ", file);
 	skep_put_quoted(file, "model", c->scenario->model.name);
-	snprintf(text, sizeof text, "measured in run %" PRId64 " by skep calibrate", c->run);
+	snprintf(text, sizeof text,
+		c->paced ? "derived from run %" PRId64 ", which was paced, by skep calibrate"
+			 : "measured in run %" PRId64 " by skep calibrate",
+		c->run);
 	fputs("    ", file);
 	skep_put_quoted(file, "source", text);
 	for (uint32_t i = 0; i < of->tables; i++)

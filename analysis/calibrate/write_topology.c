@@ -253,7 +253,10 @@ void skep_calibration_put_topology(const struct skep_calibration *c, FILE *file)
 		fprintf(file, "# Latencies have the %.6g ms of cluster.extra_latency in them, and comments have not.\n",
 			1e3 * c->scenario->extra_latency_s);
 	skep_put_quoted(file, "name", t->name);
-	snprintf(source, sizeof source, "Measured in run %" PRId64 " by skep calibrate; the rest: ", c->run);
+	snprintf(source, sizeof source,
+		c->shaped ? "Assumed: run %" PRId64 " was shaped, by skep calibrate; the rest: "
+			  : "Measured in run %" PRId64 " by skep calibrate; the rest: ",
+		c->run);
 	size_t used = strlen(source);
 	snprintf(source + used, sizeof source - 8 - used, "%s", t->source);
 	skep_put_quoted(file, "source", source);

@@ -3,6 +3,7 @@
  * fit_print.c - a fitted law for a person, and as one JSON object.
  */
 #include <math.h>
+#include <string.h>
 
 #include "analysis/fit/fit.h"
 #include "base/json.h"
@@ -26,6 +27,44 @@ static void print_parameter(const struct skep_law *law, int i, FILE *out)
 		fprintf(out, "%.4g%s, not fitted: %s\n", law->value[i], UNIT[i], law->fixed[i]);
 	else
 		fprintf(out, "%.4g ± %.2g%s (%s)\n", law->value[i], law->error[i], UNIT[i], SAYS[i]);
+}
+
+#define MISFIT_MOST 0.1
+#define EXPONENT_MOST 0.2 /* of H, of replicas and of staleness: twice the number changes the tokens by 15 % */
+
+static bool is_open(const struct skep_law *law, int i)
+{
+	if (law->fixed[i][0] != '\0' || i == SKEP_LAW_FLOOR || i == SKEP_LAW_ONSET)
+		return false;
+	if (i == SKEP_LAW_AMPLITUDE || i == SKEP_LAW_EXPONENT)
+		return !(law->error[i] <= fabs(law->value[i]) / 2);
+	return !(law->error[i] <= EXPONENT_MOST);
+}
+
+/* Names of the parameters that the points leave open. False: there are none. */
+static bool name_open(const struct skep_law *law, char *ret, size_t size)
+{
+	ret[0] = '\0';
+	for (int i = 0; i < SKEP_LAW_PARAMETERS; i++) {
+		size_t used = strlen(ret);
+		if (is_open(law, i) && used < size)
+			snprintf(ret + used, size - used, "%s%s", used ? ", " : "",
+				skep_law_name((enum skep_law_parameter)i));
+	}
+	return ret[0] != '\0';
+}
+
+static void print_verdict(const struct skep_law *law, FILE *out)
+{
+	char open[128];
+	bool weak = name_open(law, open, sizeof open), far = law->misfit > MISFIT_MOST;
+	if (!weak && !far)
+		fputs("  verdict: usable within what it was fitted in\n", out);
+	if (weak)
+		fprintf(out, "  verdict: weak: these points leave %s open: fit longer runs, or more of them\n", open);
+	if (far)
+		fprintf(out, "  verdict: weak: the law misses the points by more than %.0f %%: they do not follow it\n",
+			100 * MISFIT_MOST);
 }
 
 void skep_fit_print(const struct skep_law *law, const struct skep_loss_points *points, FILE *out)
@@ -55,6 +94,7 @@ void skep_fit_print(const struct skep_law *law, const struct skep_loss_points *p
 		fprintf(out, "  run %lld: misfit %s, at most %s%s (after %.3g tokens)\n", (long long)points->run[i],
 			misfit, run[i].worst >= 0 ? "+" : "", worst, run[i].worst_tokens);
 	}
+	print_verdict(law, out);
 }
 
 static void add_parameter(const struct skep_law *law, int i, cJSON *object)
@@ -74,11 +114,15 @@ void skep_fit_print_json(const struct skep_law *law, const struct skep_loss_poin
 {
 	struct skep_fit_run run[SKEP_FIT_RUNS_MAX];
 	cJSON *object = cJSON_CreateObject(), *part = NULL;
+	char open[128];
 	skep_law_judge(law, points, run);
 	cJSON_AddStringToObject(object, "model", law->model);
 	cJSON_AddNumberToObject(object, "reference_tokens", law->reference);
 	cJSON_AddNumberToObject(object, "points", points->count);
 	cJSON_AddNumberToObject(object, "misfit", law->misfit);
+	cJSON_AddStringToObject(
+		object, "verdict", name_open(law, open, sizeof open) || law->misfit > MISFIT_MOST ? "weak" : "usable");
+	cJSON_AddStringToObject(object, "open", open);
 	part = cJSON_AddObjectToObject(object, "parameters");
 	for (int i = 0; i < SKEP_LAW_PARAMETERS; i++)
 		add_parameter(law, i, part);

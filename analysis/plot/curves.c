@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * curves.c - see curves.h. The loss of round r is placed at all that was spent when the round closed: its closing
- * time, (r + 1) H steps, the tokens of rounds 0 to r, and the bytes that were sent until then. A run that continues
+ * time, (r + 1) H steps, the tokens of rounds 0 to r, and the bytes and dollars that were spent until then. A run that continues
  * another one begins at what that one had spent (v_before), so that both are one line.
  */
 #include "analysis/plot/curves.h"
@@ -39,6 +39,14 @@ static bool has_validations(struct skep_store *store, struct skep_diag *reterr)
 	return has;
 }
 
+/* What the runs that run ?1 goes on with had cost when their last rounds before its own had closed. */
+#define COST_BEFORE                                                                                                    \
+	"(WITH RECURSIVE line(earlier, round) AS (SELECT continues, first_round FROM runs WHERE id = ?1"               \
+	" AND continues IS NOT NULL UNION ALL SELECT runs.continues, runs.first_round FROM line"                       \
+	" JOIN runs ON runs.id = earlier WHERE runs.continues IS NOT NULL)"                                            \
+	" SELECT total((SELECT cost_usd FROM rounds WHERE rounds.run = earlier AND rounds.round < line.round"          \
+	" ORDER BY rounds.round DESC LIMIT 1)) FROM line)"
+
 static const char *const TRAINING[SKEP_CURVE_XS] = {
 	[SKEP_CURVE_TIME] = ("SELECT time_s + (SELECT total(time_s) FROM v_before WHERE v_before.run = ?1), loss"
 			     " FROM losses WHERE run = ?1 AND loss < 9e300 ORDER BY round"),
@@ -55,6 +63,8 @@ static const char *const TRAINING[SKEP_CURVE_XS] = {
 	[SKEP_CURVE_SYNC_BYTES] =
 		("SELECT bytes_sync + (SELECT total(bytes_sync) FROM v_before WHERE v_before.run = ?1), loss"
 		 " FROM rounds WHERE run = ?1 AND loss < 9e300 ORDER BY round"),
+	[SKEP_CURVE_COST] = ("SELECT cost_usd + " COST_BEFORE ", loss FROM rounds"
+			     " WHERE run = ?1 AND loss < 9e300 AND cost_usd IS NOT NULL ORDER BY round"),
 };
 
 static const char *const VALIDATION[SKEP_CURVE_XS] = {
@@ -70,6 +80,10 @@ static const char *const VALIDATION[SKEP_CURVE_XS] = {
 	[SKEP_CURVE_SYNC_BYTES] =
 		("SELECT bytes_sync + (SELECT total(bytes_sync) FROM v_before WHERE v_before.run = ?1), loss"
 		 " FROM v_validations WHERE run = ?1 AND loss < 9e300 ORDER BY round"),
+	[SKEP_CURVE_COST] = ("SELECT cost_usd + " COST_BEFORE ", v_validations.loss FROM v_validations JOIN rounds"
+			     " ON rounds.run = ?1 AND rounds.round + 1 = v_validations.round"
+			     " WHERE v_validations.run = ?1 AND v_validations.loss < 9e300 AND cost_usd IS NOT NULL"
+			     " ORDER BY v_validations.round"),
 };
 
 static bool open_rows(struct skep_store *store, const struct skep_plot_run *run, const struct skep_curve_kind *kind,
@@ -107,6 +121,8 @@ static void say_empty(const struct skep_plot_run *run, const struct skep_curve_k
 		why = "its scenario says `arithmetic: none`; take `arithmetic: real`";
 	else if (kind->validation)
 		why = "it made no validation; see train.validate";
+	else if (kind->x == SKEP_CURVE_COST)
+		why = "the topology names no prices, or the run has not ended";
 	skep_fail(reterr, "run %lld has no loss to show: %s", (long long)run->id, why);
 }
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Curves of many runs. Given: title, labels, ranges, scales, remark, groups, columns, key_lines, Title[group], Colour[group],
+# Curves of many runs. Given: title, labels, ranges, scales, remark, groups, columns, key_lines, key_font, Title[group], Colour[group],
 # Points[group] (1: a real run), Dash[group], $mean (a block per group: x, mean, low, high).
 set border 3 lw 1.2 lc rgb 'gray30'
 set tics nomirror out
@@ -7,7 +7,7 @@ set mxtics
 set mytics
 set grid xtics ytics mytics lt 1 lw 0.6 lc rgb '#d9d9d9', lt 1 lw 0.4 lc rgb '#ececec'
 set style fill transparent solid 0.18 noborder
-set key at screen 0.5, screen 0.012 bottom center vertical maxcols columns maxrows key_lines Left reverse spacing 1.15 samplen 3 width 1
+set key at screen 0.5, screen 0.012 bottom center vertical maxcols columns maxrows key_lines Left reverse spacing 1.15 samplen 3 width 1 font key_font
 set bmargin 4.7 + 1.15 * key_lines
 set lmargin 11
 set rmargin 4

@@ -15,6 +15,7 @@ enum skep_curve_x {
 	SKEP_CURVE_TOKENS,     /* counted in the last stage; of models without sequences samples */
 	SKEP_CURVE_BYTES,      /* sent until then, pipeline and reductions */
 	SKEP_CURVE_SYNC_BYTES, /* reductions alone */
+	SKEP_CURVE_COST,       /* USD, of all workers */
 	SKEP_CURVE_XS
 };
 

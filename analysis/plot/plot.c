@@ -102,23 +102,24 @@ static bool check_target(const char *target, struct skep_diag *reterr)
 
 /* ---- gnuplot ---------------------------------------------------------------------------------------------------- */
 
-static void write_terminal(FILE *script, enum format format, const struct skep_picture *picture)
+/* Inside of a page the picture has the page's own background. */
+static void write_terminal(FILE *script, enum format format, bool inside, const struct skep_picture *picture)
 {
 	unsigned width = picture->width, height = picture->height;
 	fprintf(script, "set encoding utf8\n");
 	if (format == FORMAT_PNG)
 		fprintf(script, "set terminal pngcairo noenhanced size %u,%u font 'DejaVu Sans,13'\n", width, height);
 	else if (format == FORMAT_SVG)
-		fprintf(script, "set terminal svg noenhanced size %u,%u font 'DejaVu Sans,16' background 'white'\n",
-			width, height);
+		fprintf(script, "set terminal svg noenhanced size %u,%u font 'DejaVu Sans,16'%s\n", width, height,
+			inside ? "" : " background 'white'");
 	else
 		fprintf(script,
 			"set terminal pdfcairo noenhanced size %.2fin,%.2fin font 'DejaVu Sans,12' fontscale 1\n",
 			width / 100.0, height / 100.0);
 }
 
-static bool write_script(
-	enum format format, skep_picture_write *write, const void *what, FILE *script, struct skep_diag *reterr)
+static bool write_script(enum format format, bool inside, skep_picture_write *write, const void *what, FILE *script,
+	struct skep_diag *reterr)
 {
 	char *body = NULL;
 	size_t length = 0;
@@ -128,7 +129,7 @@ static bool write_script(
 	bool ok = write(what, &picture, reterr);
 	bool whole = fclose(picture.script) == 0;
 	if (ok && whole) {
-		write_terminal(script, format, &picture);
+		write_terminal(script, format, inside, &picture);
 		whole = fwrite(body, 1, length, script) == length && fflush(script) == 0;
 	}
 	if (ok && !whole)
@@ -151,7 +152,8 @@ static bool take(int from, FILE *ret)
 /* Returns 0 and how gnuplot ended, or why it could not be started or what it drew not be taken. */
 static int run_gnuplot(int script, FILE *picture, int messages, int *ret_status)
 {
-	char *argv[] = {"gnuplot", NULL};
+	/* As a file, which gnuplot reads in large pieces; from its standard input it would read byte by byte. */
+	char *argv[] = {"gnuplot", "/dev/stdin", NULL};
 	posix_spawn_file_actions_t files;
 	pid_t pid;
 	int end[2];
@@ -205,42 +207,44 @@ static bool draw(int script, char **ret, size_t *ret_length, struct skep_diag *r
 	return drawn;
 }
 
-static bool replace_target(int script, const char *target, struct skep_diag *reterr)
-{
-	char *picture = NULL;
-	size_t length = 0;
-	struct skep_diag diag = {0};
-	bool done = draw(script, &picture, &length, reterr);
-	if (done && !skep_file_write(target, picture, length, &diag)) {
-		skep_fail(reterr, "%s: %s", target, diag.message);
-		done = false;
-	}
-	free(picture);
-	return done;
-}
-
 bool skep_plot_target(const char *target, struct skep_diag *reterr)
 {
 	enum format format;
 	return find_format(target, &format, reterr) && check_target(target, reterr);
 }
 
-bool skep_plot_picture(const char *target, skep_picture_write *write, const void *what, struct skep_diag *reterr)
+/* The caller frees the picture. */
+static bool make_picture(enum format format, bool inside, skep_picture_write *write, const void *what, char **ret,
+	size_t *ret_length, struct skep_diag *reterr)
 {
-	enum format format;
-	if (!find_format(target, &format, reterr) || !check_target(target, reterr))
-		return false;
 	int fd = memfd_create("gnuplot-script", MFD_CLOEXEC);
 	FILE *script = fd >= 0 ? fdopen(fd, "w") : NULL;
 	if (script == NULL)
 		return skep_fail(reterr, "no memory for the plot: %s", strerror(errno));
-	bool ok = write_script(format, write, what, script, reterr);
+	bool ok = write_script(format, inside, write, what, script, reterr);
 	bool there = skep_program_find("gnuplot");
 	if (ok && !there)
 		skep_fail(reterr, "gnuplot is not installed: apt-get install gnuplot-nox");
-	ok = ok && there && replace_target(fd, target, reterr);
+	ok = ok && there && draw(fd, ret, ret_length, reterr);
 	fclose(script);
 	return ok;
+}
+
+bool skep_plot_picture(const char *target, skep_picture_write *write, const void *what, struct skep_diag *reterr)
+{
+	enum format format;
+	char *picture = NULL;
+	size_t length = 0;
+	struct skep_diag diag = {0};
+	if (!find_format(target, &format, reterr) || !check_target(target, reterr))
+		return false;
+	bool done = make_picture(format, false, write, what, &picture, &length, reterr);
+	if (done && !skep_file_write(target, picture, length, &diag)) {
+		skep_fail(reterr, "%s: %s", target, diag.message);
+		done = false;
+	}
+	free(picture);
+	return done;
 }
 
 /* ---- of runs ---------------------------------------------------------------------------------------------------- */
@@ -283,4 +287,18 @@ bool skep_plot_chosen(struct skep_store *store, const char *kind_name, const int
 	const struct chosen chosen = {store, find_kind(kind_name, reterr), run, runs, choice};
 	return chosen.kind != NULL && skep_plot_target(target, reterr) && suits(kind_name, choice, reterr) &&
 	       skep_plot_picture(target, write_chosen, &chosen, reterr);
+}
+
+bool skep_plot_inside(struct skep_store *store, const char *kind_name, const int64_t *run, uint32_t runs,
+	const struct skep_plot_choice *choice, char **ret, struct skep_diag *reterr)
+{
+	const struct chosen chosen = {store, find_kind(kind_name, reterr), run, runs, choice};
+	size_t length = 0;
+	*ret = NULL;
+	if (chosen.kind != NULL && suits(kind_name, choice, reterr) &&
+		make_picture(FORMAT_SVG, true, write_chosen, &chosen, ret, &length, reterr))
+		return true;
+	free(*ret);
+	*ret = NULL;
+	return false;
 }

@@ -14,7 +14,7 @@ struct skep_plot_rounds { /* the part of a run that a timeline shows */
 };
 
 struct skep_plot_axes {  /* of accuracy; NULL: what suits */
-	const char *x;   /* time, steps, tokens, bytes, sync-bytes */
+	const char *x;   /* time, steps, tokens, bytes, sync-bytes, cost */
 	const char *y;   /* loss, perplexity */
 	const char *log; /* none, x, y, xy */
 	bool validation; /* the loss of validations, not of training */
@@ -27,7 +27,8 @@ struct skep_plot_choice { /* NULL: what suits */
 };
 
 /* Draws runs of the database into the file `target`. Kinds: accuracy, cost, fit, matrix, pareto, sweep, throughput, timeline,
- * utilisation. Without runs accuracy, cost and utilisation take the newest run of each world of the newest scenario (accuracy
+ * utilisation. Without runs accuracy, cost and utilisation take the pair of `skep compare` if the newest scenario
+ * has one, else the newest run of each world of that scenario (accuracy
  * all of them if it was in one world alone), throughput and pareto all runs of that scenario, fit those that were computed,
  * sweep the newest one, the others the newest run; only runs that closed a round count. The format follows the file's ending:
  * .png .svg .pdf. `choice`: rounds of a timeline; the metric of a sweep, a key of --json (NULL: the throughput), or of pareto,
@@ -36,10 +37,14 @@ struct skep_plot_choice { /* NULL: what suits */
 bool skep_plot_chosen(struct skep_store *store, const char *kind, const int64_t *run, uint32_t runs, const char *target,
 	const struct skep_plot_choice *choice, struct skep_diag *reterr);
 
+/* The same as the text of an SVG file without a background of its own, for a page; the caller frees *ret. */
+bool skep_plot_inside(struct skep_store *store, const char *kind, const int64_t *run, uint32_t runs,
+	const struct skep_plot_choice *choice, char **ret, struct skep_diag *reterr);
+
 /* Can this file be made, by its ending and its folder? */
 bool skep_plot_target(const char *target, struct skep_diag *reterr);
 
-/* Is it a kind? Else says which there are; complexity and search are kinds too, of a scenario (commands/plot.c). */
+/* Is it a kind? Else says which there are; complexity and search are kinds too, of a scenario (commands/show/plot.c). */
 bool skep_plot_knows(const char *kind, struct skep_diag *reterr);
 
 #endif

@@ -119,15 +119,15 @@ static void write_steps(const struct drawing *d, uint32_t kind)
 {
 	const struct skep_complexity_figure *f = d->figure;
 	struct scale scale = scale_of(d, &f->cut[f->own], 1, kind, f->steps);
-	uint32_t reductions = f->steps / f->period;
+	uint32_t reductions = (uint32_t)(f->steps / f->period);
 	bool stairs = kind == 1 && f->period > 1 && reductions <= STAIRS_MOST;
 	fprintf(d->script, "$steps_%u << END\n", kind);
 	write_step(d, kind, 0, 0, scale.per);
 	for (uint32_t i = 1; stairs && i <= reductions; i++) {
-		write_step(d, kind, (double)i * f->period, (double)(i - 1) * f->period, scale.per);
-		write_step(d, kind, (double)i * f->period, (double)i * f->period, scale.per);
+		write_step(d, kind, i * f->period, (i - 1) * f->period, scale.per);
+		write_step(d, kind, i * f->period, i * f->period, scale.per);
 	}
-	write_step(d, kind, f->steps, stairs ? (double)reductions * f->period : f->steps, scale.per);
+	write_step(d, kind, f->steps, stairs ? reductions * f->period : f->steps, scale.per);
 	fprintf(d->script, "END\nSteps_unit[%u] = '%s'\n", kind + 1, scale.name);
 }
 
@@ -142,7 +142,7 @@ static bool write_figure(const void *what, struct skep_picture *picture, struct 
 	fprintf(d.script, "heading = ");
 	skep_script_string(d.script, d.figure->title);
 	fprintf(d.script,
-		"\nclasses = %u\nown = %u\nparameters = %.9g\nsteps = %u\nperiod = %u\nmost_stages = %u\narray Class[%u]\n"
+		"\nclasses = %u\nown = %u\nparameters = %.9g\nsteps = %u\nperiod = %.9g\nmost_stages = %u\narray Class[%u]\n"
 		"array Colour[%u]\narray Stages_unit[2]\narray Parameters_unit[2]\narray Steps_unit[2]\n",
 		d.classes, d.figure->cut[d.figure->own].stages, d.figure->parameters, d.figure->steps, d.figure->period,
 		d.figure->cut[d.figure->cuts - 1].stages, d.classes, d.classes);

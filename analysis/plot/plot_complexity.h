@@ -29,7 +29,8 @@ struct skep_complexity_figure {
 	struct skep_complexity_cut cut[SKEP_COMPLEXITY_CUTS_MAX]; /* by rising stages */
 	uint32_t cuts, own;                                       /* own: which is the scenario's */
 	double parameters;                                        /* of the model */
-	uint32_t steps, period;                                   /* of the run; from reduction to reduction */
+	uint32_t steps;                                           /* of the run */
+	double period;                                            /* steps from reduction to reduction, on the mean */
 };
 
 /* The format follows the ending of `target`: .png .svg .pdf. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * plot_curves.c - accuracy: loss or perplexity of one run or many, against time, steps, tokens or bytes; runs that differ by
- * their seed alone taken together.
+ * plot_curves.c - accuracy: loss or perplexity of one run or many, against time, steps, tokens, bytes or cost; runs
+ * that differ by their seed alone taken together.
  *
  * A group is the runs of one world whose settings differ by the seed alone: its line is their mean, and the band goes from the
  * least to the greatest of them, or with ten runs or more from the 10th to the 90th percentile; at each place of the axis over
@@ -12,6 +12,7 @@
  * apart. Simulated runs are thick lines, real ones circles on a thin line, runs by a law dotted. Settings that differ in
  * one number have colours in its order, from dark to light.
  */
+#include <gsl/gsl_sort.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,6 +27,7 @@
 #define LOG_X 10.0           /* runs whose ends differ by more have a logarithmic axis */
 #define LOG_Y 5.0
 #define LINE_PIXELS 24u /* of the legend */
+#define TITLE_CHARS 100 /* of a line of the legend */
 #define CIRCLES 60u     /* of a real run */
 
 static const char *const TEMPLATE[] = {
@@ -64,14 +66,14 @@ static int find_word(const char *const word[], const char *given)
 
 static bool read_asked(struct figure *f, struct skep_diag *reterr)
 {
-	static const char *const xs[] = {"time", "steps", "tokens", "bytes", "sync-bytes", NULL},
+	static const char *const xs[] = {"time", "steps", "tokens", "bytes", "sync-bytes", "cost", NULL},
 				 *const ys[] = {"loss", "perplexity", NULL},
 				 *const logs[] = {"none", "x", "y", "xy", NULL};
 	int x = f->asked->x ? find_word(xs, f->asked->x) : 0, y = f->asked->y ? find_word(ys, f->asked->y) : 0;
 	int log = f->asked->log ? find_word(logs, f->asked->log) : 0;
 	f->kind = (struct skep_curve_kind){(enum skep_curve_x)x, y == 1, f->asked->validation};
 	if (x < 0)
-		skep_fail(reterr, "--x %s: expected time, steps, tokens, bytes or sync-bytes", f->asked->x);
+		skep_fail(reterr, "--x %s: expected time, steps, tokens, bytes, sync-bytes or cost", f->asked->x);
 	else if (y < 0)
 		skep_fail(reterr, "--y %s: expected loss or perplexity", f->asked->y);
 	else if (log < 0)
@@ -127,6 +129,8 @@ static bool name_group(struct skep_store *store, struct figure *f, uint32_t whic
 	struct group *group = &f->group[which];
 	for (uint32_t g = 0; g < f->groups; g++) {
 		struct skep_differences d;
+		if (strcmp(f->run[f->group[g].run[0]].scenario, f->run[group->run[0]].scenario) != 0)
+			continue; /* the names of the scenarios tell them apart */
 		if (!skep_settings_compare_runs(
 			    store, f->run[f->group[g].run[0]].id, f->run[group->run[0]].id, &d, reterr))
 			return false;
@@ -144,20 +148,25 @@ static bool name_group(struct skep_store *store, struct figure *f, uint32_t whic
 	return true;
 }
 
-static void finish_title(const struct figure *f, struct group *group, bool worlds)
+/* "run 3, simulated, every 64", "5 seeds, real, cpu, every 64", with the scenario behind the world if there are several. What is
+ * too long for a line of the legend is cut: gnuplot leaves out a legend that is wider than the picture. */
+static void finish_title(const struct figure *f, struct group *group, bool scenarios)
 {
 	const struct skep_plot_run *run = &f->run[group->run[0]];
-	char runs[64], world[64];
-	size_t used = strlen(group->title);
+	char runs[64], world[64], title[512];
 	bool same_seed = group->runs > 1 && strcmp(run->seed, f->run[group->run[1]].seed) == 0;
 	skep_plot_world(run, world, sizeof world);
-	worlds = worlds || strcmp(world, "simulated") != 0;
 	if (group->runs > 1)
 		snprintf(runs, sizeof runs, "%u %s", group->runs, same_seed ? "runs" : "seeds");
 	else
 		snprintf(runs, sizeof runs, "run %lld", (long long)run->id);
-	snprintf(group->title + used, sizeof group->title - used, "%s%s%s%s%s", used ? " (" : "", runs,
-		worlds ? ", " : "", worlds ? world : "", used ? ")" : "");
+	int length = snprintf(title, sizeof title, "%s, %s%s%s%s%s", runs, world, scenarios ? ", " : "",
+		scenarios ? run->scenario : "", group->title[0] ? ", " : "", group->title);
+	int cut = TITLE_CHARS - 2;
+	while (length > TITLE_CHARS && cut > 0 && ((unsigned char)title[cut] & 0xc0) == 0x80)
+		cut--; /* not inside a character */
+	snprintf(group->title, sizeof group->title, "%.*s%s", length > TITLE_CHARS ? cut : length, title,
+		length > TITLE_CHARS ? ".." : "");
 }
 
 static int by_order(const void *a, const void *b)
@@ -169,18 +178,16 @@ static int by_order(const void *a, const void *b)
 
 static bool name_groups(struct skep_store *store, struct figure *f, struct skep_diag *reterr)
 {
-	bool worlds = false;
 	char key[96] = "";
 	f->ordered = f->colours > 2;
 	for (uint32_t g = 0; g < f->groups; g++) {
 		if (!name_group(store, f, g, key, sizeof key, reterr))
 			return false;
-		worlds = worlds || strcmp(f->run[f->group[g].run[0]].world, f->run[f->group[0].run[0]].world) != 0;
 	}
 	f->ordered = f->ordered && strcmp(key, "more than one") != 0;
 	for (uint32_t g = 0; g < f->groups; g++) {
 		f->ordered = f->ordered && isfinite(f->group[g].order);
-		finish_title(f, &f->group[g], worlds);
+		finish_title(f, &f->group[g], !skep_plot_one_scenario(f->run, f->runs));
 	}
 	for (uint32_t g = 0; g < f->groups && !f->ordered; g++)
 		f->group[g].order = NAN; /* in the order in which they came */
@@ -189,12 +196,6 @@ static bool name_groups(struct skep_store *store, struct figure *f, struct skep_
 }
 
 /* ---- the script ------------------------------------------------------------------------------------------------- */
-
-static int compare(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-	return (x > y) - (x < y);
-}
 
 static double quantile(const double *sorted, uint32_t count, double share)
 {
@@ -223,7 +224,7 @@ static void write_group(const struct figure *f, struct group *group, double unit
 		}
 		if (2 * count < group->runs)
 			continue;
-		qsort(value, count, sizeof *value, compare);
+		gsl_sort(value, 1, count);
 		double part = group->runs < PERCENTILES_FROM ? 0 : 0.1;
 		fprintf(script, "%.9g %.6g %.6g %.6g\n", x * unit, sum / count, quantile(value, count, part),
 			quantile(value, count, 1 - part));
@@ -291,6 +292,9 @@ static double write_x(const struct figure *f, FILE *script, char *ret_unit, size
 	} else if (f->kind.x == SKEP_CURVE_TOKENS) {
 		snprintf(ret_unit, unit_size, "%s", f->range.most_x >= 1e4 ? "" : " tokens");
 		per = skep_plot_token_axis(script, f->range.most_x);
+	} else if (f->kind.x == SKEP_CURVE_COST) {
+		snprintf(ret_unit, unit_size, " USD");
+		fprintf(script, "set xlabel 'cost since the start of the run (USD)'\n");
 	} else {
 		const char *unit = byte_unit(f->range.most_x, &per);
 		snprintf(ret_unit, unit_size, " %s", unit);
@@ -375,14 +379,15 @@ static uint32_t write_titles(struct figure *f, double per, const char *unit, FIL
 		skep_script_string(script, group->title);
 		fprintf(script, "\n");
 	}
-	uint32_t columns = longest < 34 ? 3 : longest < 58 ? 2 : 1;
+	uint32_t columns = longest < 34 ? 3 : longest < 56 ? 2 : 1;
+	fprintf(script, "key_font = ',%u'\n", longest > 84 ? 9 : 12);
 	return f->groups <= 3 ? 1 : columns;
 }
 
 static void write_figure(struct figure *f, struct skep_picture *picture)
 {
 	static const char *const against[SKEP_CURVE_XS] = {
-		"wall-clock time", "steps", "tokens", "bytes", "bytes of reductions"};
+		"wall-clock time", "steps", "tokens", "bytes", "bytes of reductions", "cost"};
 	FILE *script = picture->script;
 	char what[128], unit[16];
 	snprintf(what, sizeof what, "%s %s against %s", f->kind.validation ? "validation" : "training",

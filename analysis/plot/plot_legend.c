@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * plot_legend.c - what pictures of several runs share: which runs, the title, the unit of the time axis, and what the legend
- * calls a run: its number, world, scenario and seed, and the settings that tell it from the other runs of its scenario in the
- * picture.
+ * plot_legend.c - what pictures of several runs share: which runs, the title, the unit of the time axis, and what a run is
+ * called: its number and world; its scenario and its seed if these differ in the picture; and the settings that tell it from the
+ * other runs of its scenario there.
  */
 #include <ctype.h>
 #include <math.h>
@@ -10,6 +10,7 @@
 
 #include "analysis/plot/plot_script.h"
 #include "analysis/store/database.h"
+#include "analysis/summary/compare.h"
 
 #define SETTINGS_MAX 3u /* of a run */
 #define VALUE_CHARS 20  /* of a setting */
@@ -35,7 +36,8 @@ bool skep_plot_add_setting(char *settings, size_t size, uint32_t *count, const s
 	const char *value = d->second[0] ? d->second : "not set";
 	snprintf(setting, sizeof setting, ", %s %.*s%s", skep_plot_short_key(d->key, key, sizeof key), VALUE_CHARS,
 		value, strlen(value) > VALUE_CHARS ? ".." : "");
-	if (strstr(settings, setting) != NULL || strcmp(d->key, "seed") == 0) /* the legend has the seed anyway */
+	if (strstr(settings, setting) != NULL ||
+		strcmp(d->key, "seed") == 0) /* a seed that differs has its own place */
 		return true;
 	bool room = (*count)++ < SETTINGS_MAX;
 	size_t used = strlen(settings);
@@ -62,26 +64,40 @@ static bool list_settings(struct skep_store *store, const struct skep_plot_run *
 	return true;
 }
 
+bool skep_plot_one_scenario(const struct skep_plot_run *run, uint32_t runs)
+{
+	for (uint32_t i = 1; i < runs; i++)
+		if (strcmp(run[i].scenario, run[0].scenario) != 0)
+			return false;
+	return true;
+}
+
+void skep_plot_name(
+	const struct skep_plot_run *run, uint32_t runs, uint32_t which, const char *settings, char *ret, size_t size)
+{
+	char world[64];
+	bool seeds = false, same = skep_plot_one_scenario(run, runs);
+	skep_plot_world(&run[which], world, sizeof world);
+	for (uint32_t i = 1; i < runs; i++)
+		seeds = seeds || strcmp(run[i].seed, run[0].seed) != 0;
+	snprintf(ret, size, "run %lld, %s%s%s%s%s%s", (long long)run[which].id, world, same ? "" : ", ",
+		same ? "" : run[which].scenario, settings, seeds ? ", seed " : "", seeds ? run[which].seed : "");
+}
+
 static bool name_run(struct skep_store *store, const struct skep_plot_run *run, uint32_t runs, uint32_t which,
 	char *ret, size_t ret_size, struct skep_diag *reterr)
 {
 	char settings[640];
-	const struct skep_plot_run *r = &run[which];
-	bool real = strcmp(r->world, "real") == 0;
 	if (!list_settings(store, run, runs, which, settings, sizeof settings, reterr))
 		return false;
-	snprintf(ret, ret_size, "run %lld: %s, %s, seed %s%s%s%s%s%s%s", (long long)r->id, real ? "real" : "simulated",
-		r->scenario, r->seed, settings, real ? " (" : "", real ? r->device : "",
-		real && r->pace ? ", paced" : "", real && r->shape ? ", shaped" : "", real ? ")" : "");
+	skep_plot_name(run, runs, which, settings, ret, ret_size);
 	return true;
 }
 
 void skep_plot_title(FILE *script, const struct skep_plot_run *run, uint32_t runs, const char *what)
 {
 	char title[256];
-	bool same = true;
-	for (uint32_t i = 1; i < runs; i++)
-		same = same && strcmp(run[i].scenario, run[0].scenario) == 0;
+	bool same = skep_plot_one_scenario(run, runs);
 	snprintf(title, sizeof title, "%s%s%s", same ? run[0].scenario : "", same ? ": " : "", what);
 	if (!same)
 		title[0] = (char)toupper((unsigned char)title[0]);
@@ -150,8 +166,7 @@ double skep_plot_time_axis(FILE *script, double end_s, double room)
 	return unit.per_s;
 }
 
-/* 1, 2 or 5 times a power of ten, at least so much. */
-static double nice_step(double least)
+double skep_plot_step(double least)
 {
 	double power = pow(10, floor(log10(least)));
 	return power * (least <= power ? 1 : least <= 2 * power ? 2 : least <= 5 * power ? 5 : 10);
@@ -164,7 +179,7 @@ void skep_plot_tics(FILE *script, char axis, double low, double high)
 	if (high > 50 * low)
 		return;
 	fprintf(script, "set %ctics (", axis);
-	double step = nice_step((high - low) / 8);
+	double step = skep_plot_step((high - low) / 8);
 	for (double at = ceil(low / step) * step; high < 6 * low && at <= high; at += step, comma = ", ")
 		fprintf(script, "%s'%g' %g", comma, at, at);
 	for (int power = (int)floor(log10(low)); high >= 6 * low && power <= (int)ceil(log10(high)); power++)
@@ -188,6 +203,26 @@ double skep_plot_token_axis(FILE *script, double most)
 
 /* ---- which runs ------------------------------------------------------------------------------------------------- */
 
+/* Where the newest scenario has finished runs of both worlds: the pair that `skep compare` takes, so that pictures and
+ * tables speak of the same two. */
+static bool compared_pair(struct skep_store *store, const char *has, int64_t ret_run[2], struct skep_diag *reterr)
+{
+	char sql[768];
+	struct skep_diag none = skep_diag_beside(reterr);
+	snprintf(sql, sizeof sql,
+		"SELECT count(DISTINCT world) = 2 AND sum(id IN (?1, ?2)) = 2 FROM runs WHERE status = 'done' AND %s AND"
+		" (id IN (?1, ?2) OR scenario = (SELECT scenario FROM runs WHERE %s ORDER BY id DESC LIMIT 1))"
+		" AND (SELECT count(DISTINCT world) FROM runs WHERE status = 'done' AND scenario = (SELECT scenario FROM runs"
+		" WHERE %s ORDER BY id DESC LIMIT 1)) = 2",
+		has, has, has);
+	if (!skep_compare_choose(store, &ret_run[0], &ret_run[1], &none))
+		return false;
+	sqlite3_stmt *row = skep_store_query(store, sql, ret_run[0], ret_run[1], reterr);
+	bool pair = row != NULL && skep_store_row(store, row) && sqlite3_column_int(row, 0);
+	sqlite3_finalize(row);
+	return pair;
+}
+
 /* The newest run, and beside it the newest one of the same text in the other world. */
 static bool newest_runs(struct skep_store *store, const char *has, const char *none, int64_t *ret_run,
 	uint32_t *ret_runs, struct skep_diag *reterr)
@@ -199,6 +234,9 @@ static bool newest_runs(struct skep_store *store, const char *has, const char *n
 		" SELECT max(id) FROM shown JOIN newest USING (text) WHERE ?1 = 0"
 		" GROUP BY world ORDER BY world DESC",
 		has);
+	*ret_runs = 2;
+	if (compared_pair(store, has, ret_run, reterr))
+		return true;
 	sqlite3_stmt *row = skep_store_query(store, sql, 0, 0, reterr);
 	*ret_runs = 0;
 	while (row != NULL && *ret_runs < SKEP_PLOT_RUNS_MAX && skep_store_row(store, row))
@@ -220,6 +258,9 @@ bool skep_plot_scenario_runs(struct skep_store *store, const char *has, const ch
 		" SELECT id FROM its WHERE ?1 = 0 OR (SELECT count(DISTINCT world) FROM its) = 1"
 		" OR id IN (SELECT max(id) FROM its GROUP BY world) ORDER BY ?1 * (world = 'real'), id",
 		has);
+	*ret_runs = 2;
+	if (one_a_world && most >= 2 && compared_pair(store, has, ret_run, reterr))
+		return true;
 	sqlite3_stmt *row = skep_store_query(store, sql, one_a_world, 0, reterr);
 	*ret_runs = 0;
 	while (row != NULL && *ret_runs < most && skep_store_row(store, row))

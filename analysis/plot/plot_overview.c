@@ -130,9 +130,9 @@ static void add_span(struct grid *grid, const struct skep_presence_span *span)
 		double part = (fmin(span->end_s, (bin + 1) * grid->bin_s) - begin_s) / length_s(grid, bin);
 		if (part <= 0)
 			break;
-		if (!serves)
+		if (!serves && span->state != SKEP_PRESENCE_IDLE)
 			share_of(grid, span->worker, bin)[away ? SKEP_TIMELINE_AWAY : SKEP_TIMELINE_STATE] += part;
-		if (!away && column >= 0 && column <= grid->stages)
+		if (!away && span->state != SKEP_PRESENCE_IDLE && column >= 0 && column <= grid->stages)
 			grid->crowd[(size_t)bin * (grid->stages + 1) + (size_t)column] += part;
 	}
 }

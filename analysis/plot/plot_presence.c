@@ -4,10 +4,12 @@
  *
  * A worker that has a stage in the plan serves it from the start; `fenced` and `left` end that, `admitted` and `migrated` begin a
  * download, `joined` and `stage_restarted` end it. This is what the directory knew: a death is seen when it is fenced, at most
- * directory.timeout after it happened.
+ * directory.timeout after it happened. So each span is then cut at the begins and ends of the worker's lives, which are recorded
+ * when a run ends; of one that has not ended the notes alone count.
  */
 #include "analysis/plot/plot_presence.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -93,6 +95,98 @@ static bool read_turns(struct skep_store *store, const struct skep_plot_run *run
 	return ok;
 }
 
+/* ---- lives -------------------------------------------------------------------------------------------------------- */
+
+struct life {
+	uint32_t worker;
+	double begin_s, end_s;
+};
+
+struct lives { /* by worker, then begin */
+	struct life *life;
+	size_t lives;
+	size_t *first; /* [workers + 1]: of each worker */
+};
+
+static bool read_lives(
+	struct skep_store *store, const struct skep_plot_run *run, struct lives *ret, struct skep_diag *reterr)
+{
+	static const char sql[] = "SELECT worker, started_s, ended_s FROM incarnations WHERE run = ?1 AND worker < ?2"
+				  " ORDER BY worker, started_s";
+	uint32_t next = 0;
+	sqlite3_stmt *row = skep_store_query(store, sql, run->id, run->workers, reterr);
+	bool ok = row != NULL && (ret->first = calloc(run->workers + 1, sizeof *ret->first)) != NULL;
+	while (ok && skep_store_row(store, row) && (ok = skep_grow(&ret->life, ret->lives, sizeof *ret->life))) {
+		uint32_t worker = (uint32_t)sqlite3_column_int64(row, 0);
+		while (next <= worker)
+			ret->first[next++] = ret->lives;
+		ret->life[ret->lives++] =
+			(struct life){worker, sqlite3_column_double(row, 1), sqlite3_column_double(row, 2)};
+	}
+	while (ok && next <= run->workers)
+		ret->first[next++] = ret->lives;
+	if (row != NULL && !ok)
+		skep_fail(reterr, "no memory for the plot");
+	sqlite3_finalize(row);
+	return ok;
+}
+
+/* Is the worker alive from `at_s` on, and until when is that so? */
+static bool alive_at(const struct lives *lives, uint32_t worker, double at_s, double *ret_until_s)
+{
+	*ret_until_s = INFINITY;
+	for (size_t i = lives->first[worker]; i < lives->first[worker + 1]; i++) {
+		const struct life *life = &lives->life[i];
+		if (life->end_s <= at_s)
+			continue;
+		bool alive = life->begin_s <= at_s;
+		*ret_until_s = alive ? life->end_s : life->begin_s;
+		return alive;
+	}
+	return false;
+}
+
+/* Pieces of a span in which the worker is either alive or not. */
+static bool cut_span(struct skep_presence *to, const struct skep_presence_span *span, const struct lives *lives)
+{
+	struct skep_presence_span piece = *span;
+	bool changed = span->changed;
+	while (piece.begin_s < span->end_s) {
+		double until_s;
+		bool alive = alive_at(lives, span->worker, piece.begin_s, &until_s);
+		bool away = span->state == SKEP_PRESENCE_AWAY;
+		piece.state = !alive ? SKEP_PRESENCE_AWAY : away ? SKEP_PRESENCE_IDLE : span->state;
+		piece.stage = alive ? span->stage : -1;
+		piece.changed = alive && changed;
+		changed = changed && !alive;
+		piece.end_s = fmin(span->end_s, until_s);
+		if (!skep_grow(&to->span, to->spans, sizeof *to->span))
+			return false;
+		to->span[to->spans++] = piece;
+		piece.begin_s = piece.end_s;
+	}
+	return true;
+}
+
+static bool cut_to_lives(struct skep_store *store, const struct skep_plot_run *run, struct skep_presence *presence,
+	struct skep_diag *reterr)
+{
+	struct lives lives = {0};
+	struct skep_presence cut = {.churned = presence->churned};
+	bool ok = read_lives(store, run, &lives, reterr), recorded = ok && lives.lives > 0;
+	for (size_t i = 0; ok && recorded && i < presence->spans; i++)
+		ok = cut_span(&cut, &presence->span[i], &lives) || skep_fail(reterr, "no memory for the plot");
+	free(lives.life);
+	free(lives.first);
+	if (!ok || !recorded) {
+		free(cut.span);
+		return ok;
+	}
+	free(presence->span);
+	*presence = cut;
+	return true;
+}
+
 bool skep_presence_read(struct skep_store *store, const struct skep_plot_run *run, double end_s,
 	struct skep_presence *ret, struct skep_diag *reterr)
 {
@@ -107,6 +201,7 @@ bool skep_presence_read(struct skep_store *store, const struct skep_plot_run *ru
 	for (uint32_t i = 0; ok && i < run->workers; i++)
 		ok = close_span(ret, &open[i], end_s, reterr);
 	free(open);
+	ok = ok && cut_to_lives(store, run, ret, reterr);
 	if (!ok)
 		skep_presence_finish(ret);
 	return ok;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * plot_presence.h - when each worker was alive, and which stage it served then. Comes from the notes of a run
- * about membership: these are rare, so all of them are kept, however long the run was. Private to analysis/.
+ * plot_presence.h - when each worker was alive, and which stage it served then. Who lived when comes from `incarnations`, as
+ * in every other count of time alive; what it served from the notes of a run about membership: these are rare, so all of them
+ * are kept, however long the run was. Private to analysis/.
  */
 #ifndef SKEP_ANALYSIS_PLOT_PRESENCE_H
 #define SKEP_ANALYSIS_PLOT_PRESENCE_H
@@ -13,13 +14,14 @@ enum skep_presence_state {
 	SKEP_PRESENCE_SERVING,
 	SKEP_PRESENCE_DOWNLOADING, /* assigned to a stage, without its state */
 	SKEP_PRESENCE_AWAY,        /* dead, left, or not there yet */
+	SKEP_PRESENCE_IDLE,        /* alive without a stage: a spare, or not admitted */
 	SKEP_PRESENCE_STATES
 };
 
 struct skep_presence_span { /* of a worker they follow each other without gaps, from 0 to the end of the run */
 	uint32_t worker;
 	enum skep_presence_state state;
-	int64_t stage; /* -1: away */
+	int64_t stage; /* -1: away or idle */
 	double begin_s, end_s;
 	bool changed; /* it serves another stage than the one it served last */
 };

@@ -7,17 +7,24 @@
 #include <string.h>
 
 #include "analysis/store/database.h"
+#include "base/text.h"
 
 /* Nothing can be escaped in a single-quoted string of gnuplot but the quote itself, and not everywhere: it becomes the
- * typographic one. */
+ * typographic one. What a picture cannot show becomes a blank. */
 void skep_script_string(FILE *script, const char *text)
 {
 	fputc('\'', script);
-	for (const char *c = text; *c; c++) {
-		if (*c == '\'')
+	for (size_t left = strlen(text); left > 0;) {
+		uint32_t code, bytes = skep_utf8_next(text, left, &code);
+		if (bytes > 0 && code == '\'')
 			fputs("\xe2\x80\x99", script);
+		else if (bytes == 0 || code < ' ' || (code >= 0x7f && code < 0xa0) || skep_utf8_turns(code))
+			fputc(' ', script);
 		else
-			fputc((unsigned char)*c < ' ' ? ' ' : *c, script);
+			fwrite(text, 1, bytes, script);
+		bytes = bytes > 0 ? bytes : 1;
+		text += bytes;
+		left -= bytes;
 	}
 	fputc('\'', script);
 }
@@ -56,7 +63,8 @@ bool skep_plot_read_run(struct skep_store *store, int64_t id, struct skep_plot_r
 		snprintf(ret->arithmetic, sizeof ret->arithmetic, "%s", skep_column_text(row, 9));
 		ret->rounds = (uint32_t)sqlite3_column_int64(row, 10);
 	} else if (row != NULL) {
-		skep_fail(reterr, "there is no run %lld in the database", (long long)id);
+		skep_fail(reterr, "there is no run %lld in the database; `skep runs list` shows which there are",
+			(long long)id);
 	}
 	sqlite3_finalize(row);
 	return found;

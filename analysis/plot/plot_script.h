@@ -40,7 +40,8 @@ struct skep_plot_run {
 };
 bool skep_plot_read_run(struct skep_store *store, int64_t id, struct skep_plot_run *ret, struct skep_diag *reterr);
 
-/* Runs to compare: those that were given, or the newest of each world of the newest scenario, of runs for which `has` holds, in
+/* Runs to compare: those that were given; the pair of `skep compare` if the newest scenario has one; or the newest of each
+ * world of the newest scenario, of runs for which `has` holds, in
  * SQL about the run `runs.id`. `none` is the complaint if there is no such run. */
 #define SKEP_PLOT_RUNS_MAX 16u
 bool skep_plot_chosen_runs(struct skep_store *store, const int64_t *run, uint32_t runs, const char *has,
@@ -50,8 +51,8 @@ bool skep_plot_chosen_runs(struct skep_store *store, const int64_t *run, uint32_
 bool skep_plot_single_run(struct skep_store *store, const int64_t *run, uint32_t runs, struct skep_plot_run *ret,
 	struct skep_diag *reterr);
 
-/* All runs of the newest scenario that has some for which `has` holds, at most so many; with one_a_world only the newest of
- * each world if there are both. */
+/* All runs of the newest scenario that has some for which `has` holds, at most so many; with one_a_world only the pair of `skep
+ * compare` if there are both worlds, or the newest of each. */
 bool skep_plot_scenario_runs(struct skep_store *store, const char *has, const char *none, bool one_a_world,
 	int64_t *ret_run, uint32_t most, uint32_t *ret_runs, struct skep_diag *reterr);
 
@@ -71,6 +72,14 @@ bool skep_plot_kinship(struct skep_store *store, const struct skep_plot_run *a, 
 /* In which world it was, in words: "simulated", "by a law", "real, cpu, paced, shaped". */
 void skep_plot_world(const struct skep_plot_run *run, char *ret, size_t size);
 
+/* Are all of one scenario, by its name? */
+bool skep_plot_one_scenario(const struct skep_plot_run *run, uint32_t runs);
+
+/* What a run of a picture is called: "run 3, simulated"; behind it its scenario if the picture has several, `settings` ("" or
+ * ", microbatch 32"), and its seed if the seeds differ. */
+void skep_plot_name(
+	const struct skep_plot_run *run, uint32_t runs, uint32_t which, const char *settings, char *ret, size_t size);
+
 /* The title "NAME: what" with the name of the scenario; "What" if the runs are of several. */
 void skep_plot_title(FILE *script, const struct skep_plot_run *run, uint32_t runs, const char *what);
 
@@ -87,6 +96,9 @@ struct skep_plot_unit skep_plot_unit(double end_s);
 
 /* Label and range of a time axis that goes from 0 to `room` times end_s; returns its unit, per second. */
 double skep_plot_time_axis(FILE *script, double end_s, double room);
+
+/* 1, 2 or 5 times a power of ten, at least so much: between two marks of an axis. */
+double skep_plot_step(double least);
 
 /* Label of an axis of tokens; returns its unit, per token. */
 double skep_plot_token_axis(FILE *script, double most);

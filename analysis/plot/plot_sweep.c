@@ -71,18 +71,6 @@ static bool find_metric(const char *name, enum skep_sweep_metric *ret, struct sk
 	return skep_fail(reterr, "--metric %.60s: expected %s", name, known);
 }
 
-/* The newest sweep with this run in it. */
-static int64_t sweep_of(struct skep_store *store, int64_t run, struct skep_diag *reterr)
-{
-	static const char sql[] = "SELECT max(sweep) FROM sweep_runs WHERE run = ?1";
-	sqlite3_stmt *row = skep_store_query(store, sql, run, 0, reterr);
-	int64_t sweep = row != NULL && skep_store_row(store, row) ? sqlite3_column_int64(row, 0) : 0;
-	if (row != NULL && sweep == 0)
-		skep_fail(reterr, "run %lld is part of no sweep", (long long)run);
-	sqlite3_finalize(row);
-	return sweep;
-}
-
 static const char *value(const struct skep_sweep_table *t, uint32_t point, uint32_t key)
 {
 	return t->value[(size_t)point * t->keys + key];
@@ -291,7 +279,7 @@ static void write_title(const struct figure *f, uint32_t line, FILE *script)
 		most = n > most ? n : most;
 	}
 	for (uint32_t k = 0; k < t->keys && used < sizeof title; k++)
-		if (k != f->key)
+		if (k != f->key && count_values(t, k, NULL) > 1)
 			used += (size_t)snprintf(title + used, sizeof title - used, "%s%s %s", used ? ", " : "",
 				t->key[k], value(t, some, k));
 	if (least == most)
@@ -335,7 +323,7 @@ bool skep_plot_sweep(struct skep_store *store, const int64_t *run, uint32_t runs
 	if (runs > 1)
 		return skep_fail(reterr, "this picture shows the sweep of one run, not of %u", runs);
 	if (!find_metric(picture->metric, &f.metric, reterr) ||
-		(runs == 1 && (sweep = sweep_of(store, run[0], reterr)) == 0) ||
+		(runs == 1 && (sweep = skep_sweep_of_run(store, run[0], reterr)) == 0) ||
 		!skep_sweep_table_read(store, sweep, &f.table, reterr))
 		return false;
 	f.x = calloc(f.table.points, sizeof *f.x);

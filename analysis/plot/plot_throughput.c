@@ -83,6 +83,8 @@ static bool name_group(struct skep_store *store, struct figure *f, uint32_t whic
 	bool room = true;
 	for (uint32_t g = 0; room && g < f->groups; g++) {
 		struct skep_differences d;
+		if (strcmp(f->run[f->group[g].run[0]].scenario, f->run[group->run[0]].scenario) != 0)
+			continue; /* the names of the scenarios tell them apart */
 		if (!skep_settings_compare_runs(
 			    store, f->run[f->group[g].run[0]].id, f->run[group->run[0]].id, &d, reterr))
 			return false;
@@ -102,6 +104,7 @@ static bool name_groups(struct skep_store *store, struct figure *f, struct skep_
 			return false;
 		named = named || f->group[g].title[0] != '\0';
 	}
+	named = named && skep_plot_one_scenario(f->run, f->runs);
 	for (uint32_t g = 0; g < f->groups && named; g++)
 		if (f->group[g].title[0] == '\0')
 			snprintf(f->group[g].title, sizeof f->group[g].title, "defaults");
@@ -225,16 +228,18 @@ static void name_curve(
 	const struct figure *f, const struct group *group, const double mean[PANELS], char *ret, size_t size)
 {
 	char runs[32], world[64];
+	bool same = skep_plot_one_scenario(f->run, f->runs);
 	skep_plot_world(&f->run[group->run[0]], world, sizeof world);
 	if (group->runs == 1)
 		snprintf(runs, sizeof runs, "run %lld", (long long)f->run[group->run[0]].id);
 	else
 		snprintf(runs, sizeof runs, "%u runs", group->runs);
-	snprintf(ret, size, "%.*f samples/s, spread %.0f %%: %s, %s%s%s",
+	snprintf(ret, size, "%.*f samples/s, spread %.0f %%: %s, %s%s%s%s%s",
 		mean[RATE] < 10    ? 2
 		: mean[RATE] < 100 ? 1
 				   : 0,
-		mean[RATE], mean[SPREAD], runs, world, group->title[0] ? ", " : "", group->title);
+		mean[RATE], mean[SPREAD], runs, world, same ? "" : ", ", same ? "" : f->run[group->run[0]].scenario,
+		group->title[0] ? ", " : "", group->title);
 }
 
 static bool any_mixed(const struct figure *f)

@@ -110,10 +110,10 @@ void skep_timeline_unit(struct skep_timeline *timeline)
 
 void skep_timeline_title(struct skep_timeline *timeline, const char *part)
 {
-	char title[256];
+	char title[256], name[128];
 	const struct skep_plot_run *run = &timeline->run;
-	snprintf(title, sizeof title, "run %lld: %s, %s world: %s", (long long)run->id, run->scenario,
-		strcmp(run->world, "sim") == 0 ? "simulated" : run->world, part);
+	skep_plot_name(run, 1, 0, "", name, sizeof name);
+	snprintf(title, sizeof title, "%s: %s: %s", run->scenario, name, part);
 	fprintf(timeline->script, "set title ");
 	skep_script_string(timeline->script, title);
 	fprintf(timeline->script, "\ntimelabel = 'time since the start of the run (%s)'\n", timeline->unit_name);
@@ -262,8 +262,8 @@ static bool write_ops(struct skep_timeline *timeline)
 		const struct skep_presence_span *span = &timeline->presence.span[i];
 		double y = timeline->position[span->worker];
 		bool away = span->state == SKEP_PRESENCE_AWAY;
-		if (span->state != SKEP_PRESENCE_SERVING && span->begin_s < timeline->end_s &&
-			span->end_s > timeline->begin_s)
+		if (span->state != SKEP_PRESENCE_SERVING && span->state != SKEP_PRESENCE_IDLE &&
+			span->begin_s < timeline->end_s && span->end_s > timeline->begin_s)
 			write_bar(timeline, span->begin_s, span->end_s, y - 0.42, y + 0.42,
 				away ? SKEP_TIMELINE_AWAY : SKEP_TIMELINE_STATE);
 	}

@@ -304,13 +304,21 @@ static double lay_out(struct figure *f)
 	return height;
 }
 
-static void write_run_name(const struct load *load)
+static void name_run(const struct figure *f, uint32_t which, char *ret, size_t size)
 {
-	char world[64], text[256];
-	const struct skep_plot_run *run = &load->timeline.run;
-	skep_plot_world(run, world, sizeof world);
-	snprintf(text, sizeof text, "run %lld: %s, %s, seed %s: %.1f %% of the time that its %u workers were alive",
-		(long long)run->id, run->scenario, world, run->seed, 100 * load->utilisation, run->workers);
+	struct skep_plot_run run[RUNS_MAX];
+	for (uint32_t i = 0; i < f->runs; i++)
+		run[i] = f->load[i].timeline.run;
+	skep_plot_name(run, f->runs, which, "", ret, size);
+}
+
+static void write_run_name(const struct figure *f, uint32_t which)
+{
+	const struct load *load = &f->load[which];
+	char name[192], text[256];
+	name_run(f, which, name, sizeof name);
+	snprintf(text, sizeof text, "%s: %.1f %% of the time that its %u workers were alive", name,
+		100 * load->utilisation, load->timeline.run.workers);
 	fprintf(load->timeline.script, "set label ");
 	skep_script_string(load->timeline.script, text);
 	fprintf(load->timeline.script, " at graph 0, graph 1 offset 0.3, 0.8 left\n");
@@ -327,7 +335,7 @@ static bool write_map_panel(struct figure *f, uint32_t i, double top, double hei
 		1 - top / height, low, workers - 0.5);
 	if (!skep_timeline_rows(&load->timeline, load->map_pixels / workers))
 		return false;
-	write_run_name(load);
+	write_run_name(f, i);
 	write_map(f, load, i + 1);
 	fprintf(script,
 		"set colorbox user origin screen 0.925, screen %.5f size screen 0.012, screen %.5f\nset format x ''\n"
@@ -341,13 +349,10 @@ static bool write_map_panel(struct figure *f, uint32_t i, double top, double hei
 static void write_titles(const struct figure *f, FILE *script)
 {
 	uint32_t lines = f->runs + stage_lines(f);
-	char world[64], text[256];
+	char text[192];
 	fprintf(script, "array Title[%u]\narray Colour[%u]\n", lines, lines);
 	for (uint32_t i = 0; i < f->runs; i++) {
-		const struct skep_plot_run *run = &f->load[i].timeline.run;
-		skep_plot_world(run, world, sizeof world);
-		snprintf(text, sizeof text, "run %lld: %s, %s, seed %s", (long long)run->id, run->scenario, world,
-			run->seed);
+		name_run(f, i, text, sizeof text);
 		fprintf(script, "Title[%u] = ", i + 1);
 		skep_script_string(script, f->runs > 1 ? text : "all workers");
 		fprintf(script, "\nColour[%u] = '%s'\n", i + 1, f->runs > 1 ? skep_plot_colour(i) : "#000000");

@@ -38,5 +38,7 @@ bool skep_store_read_all(const struct skep_store *store, struct skep_diag *reter
 /* A number, NAN where the database holds NULL; and a text, "" there. */
 double skep_column_real(sqlite3_stmt *row, int column);
 const char *skep_column_text(sqlite3_stmt *row, int column);
+/* The same as it is shown to people (base/text.h): a database may be another's, with anything in it. Cut if it does not fit. */
+void skep_column_show(sqlite3_stmt *row, int column, char *ret, size_t size);
 
 #endif

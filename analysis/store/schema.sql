@@ -5,7 +5,7 @@
 -- Change user_version and SKEP_SCHEMA_VERSION in database.c together.
 
 PRAGMA application_id = 1936418160; -- the letters "skep"
-PRAGMA user_version = 10;
+PRAGMA user_version = 12;
 
 CREATE TABLE runs (
 	id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -25,11 +25,12 @@ CREATE TABLE runs (
 	model TEXT NOT NULL,
 	topology TEXT NOT NULL,
 	arithmetic TEXT NOT NULL CHECK (arithmetic IN ('none', 'real', 'law')),
+	number_format TEXT NOT NULL, -- sim: of times and tensors; real: what the device computes in, and what it is paced as
 	workers INTEGER NOT NULL, -- the directory is worker number `workers`
 	stages INTEGER NOT NULL,
 	vstages INTEGER NOT NULL, -- of the model: stages, unless pipelines are interleaved; each counts microbatches
 	rounds_planned INTEGER NOT NULL,
-	microbatches INTEGER NOT NULL, -- per round
+	microbatches INTEGER NOT NULL, -- per round; where rounds differ the mean, rounded
 	samples_per_microbatch INTEGER NOT NULL,
 	target_loss REAL, -- NULL: none
 	first_round INTEGER NOT NULL, -- it began with what another run had kept as of the start of this round; 0: by itself
@@ -63,6 +64,7 @@ CREATE TABLE runs (
 	ops_dropped INTEGER, -- operations beyond the cap, not in `ops`
 	notes_dropped INTEGER, -- notes beyond the cap, not in `notes`
 	activity_bin_s REAL, -- length of a bin of `activity`; NULL: there are none
+	damaged INTEGER, -- real: tensors that came with a wrong sum, and were sent again
 	extrapolated INTEGER -- the law of `arithmetic: law` was asked outside of what it was fitted in: 0, 1; NULL: no law
 ) STRICT;
 
@@ -232,6 +234,14 @@ CREATE TABLE event_log (
 	PRIMARY KEY (run, worker, part)
 ) STRICT;
 
+CREATE TABLE labels ( -- by which a run is found
+	run INTEGER NOT NULL REFERENCES runs,
+	kind TEXT NOT NULL CHECK (kind IN ('name', 'tag')), -- a run has one name at most, and no two have the same
+	label TEXT NOT NULL,
+	PRIMARY KEY (run, kind, label)
+) STRICT, WITHOUT ROWID;
+CREATE UNIQUE INDEX labels_by_name ON labels (label) WHERE kind = 'name';
+
 -- What `skep sweep` was asked for: all its combinations, with the runs that are there.
 CREATE TABLE sweeps (
 	id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -299,10 +309,16 @@ CREATE VIEW v_before AS
 -- Validations against what it took to get there; bytes of pipeline and reductions.
 CREATE VIEW v_validations AS
 	SELECT run, round, step, ended_s AS time_s, loss, perplexity, validations.counted,
-		round * microbatches * samples_per_microbatch AS samples,
-		CASE WHEN samples > 0 THEN round * microbatches * samples_per_microbatch * (tokens / samples) END AS tokens,
+		microbatches_issued * samples_per_microbatch AS samples,
+		CASE WHEN samples > 0 THEN microbatches_issued * samples_per_microbatch * (tokens / samples) END AS tokens,
 		validations.bytes_pipeline + validations.bytes_sync AS bytes, validations.bytes_sync AS bytes_sync
-	FROM validations
+	FROM (
+		SELECT validations.*, first_round * microbatches + (
+			SELECT coalesce(sum(issued), 0) FROM rounds WHERE rounds.run = validations.run AND rounds.round < validations.round
+		) AS microbatches_issued
+		FROM validations
+		JOIN runs ON runs.id = run
+	) AS validations
 	JOIN runs ON runs.id = run;
 
 CREATE VIEW v_throughput AS
@@ -378,8 +394,20 @@ CREATE VIEW v_counted_once AS
 		UNION ALL
 		SELECT run, round, stage, worker, epoch, count(*) FROM merged GROUP BY run, round, stage, worker, epoch
 	),
+	voided AS MATERIALIZED ( -- schedule.on_loss: void; what was counted of microbatches before this number is thrown away, ...
+		SELECT run, round, max(microbatch) AS before, max(time_s) AS time_s FROM notes WHERE kind = 'round_voided'
+		GROUP BY run, round
+	),
+	again AS MATERIALIZED ( -- ... unless they were granted again since
+		SELECT run, round, notes.microbatch, max(notes.time_s) AS time_s FROM notes JOIN voided USING (run, round)
+		WHERE kind = 'rerun' AND notes.time_s >= voided.time_s GROUP BY run, round, notes.microbatch
+	),
 	count_notes AS (
-		SELECT run, round, stage, worker, epoch, microbatch FROM notes WHERE kind = 'counted'
+		SELECT run, round, stage, worker, epoch, microbatch
+		FROM notes
+		LEFT JOIN voided USING (run, round)
+		LEFT JOIN again USING (run, round, microbatch)
+		WHERE kind = 'counted' AND (before IS NULL OR microbatch >= before OR notes.time_s >= again.time_s)
 	),
 	told AS (
 		SELECT run, round, stage, worker, epoch, count(*) AS told FROM count_notes

@@ -22,6 +22,7 @@
 
 /* Rows of one run, shared evenly among its workers; the directory's notes have as many again. */
 #define OPS_CAP 200000u
+#define OPS_CAP_SIM 50000u /* of a simulated run, which can be had again */
 #define NOTES_CAP 200000u
 
 #define ROUND_TIMEOUT_MS 200 /* a run is not held up for longer by a locked database */
@@ -318,7 +319,6 @@ static bool allocate(struct skep_store *store, const struct skep_scenario *scena
 	store->topology = &scenario->topology;
 	for (uint32_t i = 0; i <= workers; i++) {
 		store->place[i] = scenario->topology.machine[i].place;
-		store->ops_left[i] = OPS_CAP / workers;
 		store->notes_left[i] = i < workers ? NOTES_CAP / workers : NOTES_CAP;
 	}
 	return true;
@@ -354,6 +354,12 @@ static void forget(struct skep_store *store)
 	store->reserve = -1;
 }
 
+static void share_ops(struct skep_store *store, uint32_t cap)
+{
+	for (uint32_t i = 0; i <= store->workers; i++)
+		store->ops_left[i] = cap / store->workers;
+}
+
 bool skep_store_begin(struct skep_store *store, const struct skep_scenario *scenario, const char *world,
 	const char *device, bool pace, bool shape, int64_t *ret_run, struct skep_diag *reterr)
 {
@@ -366,15 +372,21 @@ bool skep_store_begin(struct skep_store *store, const struct skep_scenario *scen
 		forget(store);
 		return false;
 	}
+	share_ops(store, strcmp(world, "real") == 0 ? OPS_CAP : OPS_CAP_SIM);
 	store->has_loss = scenario->arithmetic != SKEP_ARITHMETIC_NONE;
 	store->has_tokens = scenario->model.sequence > 0;
-	store->round_steps = skep_periodic_steps(&scenario->plan);
+	store->plan = &scenario->plan;
 	for (uint32_t round = 0; round < store->heard; round++)
 		hear_open(store, 0, round);
 	if (sqlite3_db_filename(store->db, "main")[0] != '\0') /* not in memory */
 		store->reserve = skep_reserve_take(store->path);
 	*ret_run = store->run;
 	return true;
+}
+
+void skep_store_keep_details(struct skep_store *store)
+{
+	share_ops(store, OPS_CAP);
 }
 
 void skep_store_keep_little(struct skep_store *store, uint32_t ops)

@@ -27,6 +27,9 @@ void skep_store_close(struct skep_store *store); /* NULL is fine */
 bool skep_store_begin(struct skep_store *store, const struct skep_scenario *scenario, const char *world,
 	const char *device, bool pace, bool shape, int64_t *ret_run, struct skep_diag *reterr);
 
+/* After skep_store_begin(): keeps as many operations of a simulated run as of a real one, 200,000 in place of 50,000. */
+void skep_store_keep_details(struct skep_store *store);
+
 /* After skep_store_begin(): keeps only the first so many operations of each worker, and of the notes only those that no cap
  * bounds: a run of a sweep is one of many. */
 void skep_store_keep_little(struct skep_store *store, uint32_t ops);

@@ -52,8 +52,8 @@ bool skep_store_put_logs(struct skep_store *store)
 
 static bool read_run(struct skep_store *store, int64_t run, struct skep_run_log *ret, struct skep_diag *reterr)
 {
-	sqlite3_stmt *row = skep_store_query(
-		store, "SELECT world, workers, path, text, first_round, shape FROM runs WHERE id = ?1", run, 0, reterr);
+	sqlite3_stmt *row = skep_store_query(store,
+		"SELECT world, workers, path, text, first_round, shape, pace FROM runs WHERE id = ?1", run, 0, reterr);
 	bool ok = false;
 	if (row == NULL)
 		return false;
@@ -71,6 +71,7 @@ static bool read_run(struct skep_store *store, int64_t run, struct skep_run_log 
 		ret->machines = (uint32_t)sqlite3_column_int64(row, 1) + 1;
 		ret->first_round = (uint32_t)sqlite3_column_int64(row, 4);
 		ret->shaped = sqlite3_column_int(row, 5) != 0;
+		ret->paced = sqlite3_column_int(row, 6) != 0;
 		ret->path = strdup(skep_column_text(row, 2));
 		ret->text = strdup(skep_column_text(row, 3));
 		ret->machine = calloc(ret->machines, sizeof *ret->machine);

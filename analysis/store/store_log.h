@@ -11,8 +11,9 @@
 struct skep_run_log {
 	char *path, *text; /* of the scenario; the text is that of the run, overrides included */
 	uint32_t machines;
-	uint32_t first_round;             /* as plan.h has it */
-	bool shaped;                      /* its network was imposed: one host, so one clock */
+	uint32_t first_round; /* as plan.h has it */
+	bool paced,
+		shaped; /* its times, its network were imposed; with the latter all ranks are on one host, by one clock */
 	struct skep_machine_log *machine; /* [machines], the directory last */
 	struct skep_run_sources sources;  /* the files that the scenario named, as they were */
 };

@@ -22,8 +22,8 @@ static const char *const SQL[SKEP_STATEMENTS] = {
 	[SKEP_INSERT_RUN] =
 		"INSERT INTO runs (scenario, path, text, world, device, pace, shape, seed, version, host, pid, started,"
 		" model, topology, arithmetic, workers, stages, rounds_planned, microbatches, samples_per_microbatch,"
-		" target_loss, vstages, first_round, kept_as, continues) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,"
-		" ?, ?, ?, ?, ?, ?, ?, ?, ?, (SELECT max(id) FROM runs WHERE kept_as = ?))",
+		" target_loss, vstages, first_round, number_format, kept_as, continues) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?,"
+		" ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, (SELECT max(id) FROM runs WHERE kept_as = ?))",
 	[SKEP_INSERT_SOURCE] = "INSERT INTO sources VALUES (?, ?, ?, ?, ?, ?)",
 	[SKEP_INSERT_PLACE] = "INSERT INTO places VALUES (?, ?, ?)",
 	[SKEP_INSERT_PAIR] = "INSERT INTO pairs VALUES (?, ?, ?, ?, ?, ?)",
@@ -53,7 +53,7 @@ static const char *const SQL[SKEP_STATEMENTS] = {
 		" bytes_sync = ?, issued = ?, counted = ?, lost = ?, preemptions = ?, joins = ?, migrations = ?,"
 		" final_loss = ?, final_validation_loss = ?,"
 		" time_to_target_s = ?, cost_to_target_usd = ?, cost_usd = ?, events = ?, wall_s = ?, ops_dropped = ?,"
-		" notes_dropped = ?, activity_bin_s = ?, extrapolated = ?"
+		" notes_dropped = ?, activity_bin_s = ?, damaged = ?, extrapolated = ?"
 		" WHERE id = ?",
 };
 
@@ -83,6 +83,8 @@ static const struct note_form {
 	[SKEP_NOTE_CANDIDATE_LOSS] = {true, false, true, false, false},
 	[SKEP_NOTE_CANDIDATE_DROPPED] = {true, true, true, false, false},
 	[SKEP_NOTE_CANDIDATE_CHOSEN] = {true, false, true, false, false},
+	[SKEP_NOTE_ROUND_VOIDED] = {true, false, true, false, false},
+	[SKEP_NOTE_UNEQUAL] = {true, true, false, true, false},
 };
 
 bool skep_note_kept(uint8_t kind)
@@ -239,7 +241,7 @@ static bool put_validation(struct skep_store *store, const void *item)
 	struct cursor c = fill(store, SKEP_INSERT_VALIDATION);
 	integer(&c, store->run);
 	integer(&c, row->round);
-	integer(&c, (int64_t)row->round * store->round_steps);
+	integer(&c, (int64_t)skep_plan_steps_before(store->plan, row->round));
 	seconds(&c, row->began_ns);
 	seconds(&c, row->ended_ns);
 	integer(&c, row->asked);
@@ -465,6 +467,7 @@ static bool put_run(struct skep_store *store, const struct skep_scenario *scenar
 		[SKEP_ARITHMETIC_REAL] = "real",
 		[SKEP_ARITHMETIC_SCALING_LAW] = "law"};
 	const struct skep_plan *plan = &scenario->plan;
+	char format[SKEP_NUMBER_FORMAT_BYTES];
 	struct cursor c = fill(store, SKEP_INSERT_RUN);
 	text(&c, scenario->name);
 	text(&c, scenario->path);
@@ -481,11 +484,13 @@ static bool put_run(struct skep_store *store, const struct skep_scenario *scenar
 	integer(&c, plan->workers);
 	integer(&c, plan->stages);
 	integer(&c, plan->rounds);
-	integer(&c, plan->microbatches);
+	integer(&c, llround((double)plan->microbatches / skep_plan_most_steps(plan) * skep_plan_mean_steps(plan)));
 	integer(&c, scenario->samples);
 	real(&c, scenario->target_loss);
 	integer(&c, skep_plan_vstages(plan));
 	integer(&c, plan->first_round);
+	skep_number_format_text(scenario, world, device, pace, format);
+	text(&c, format);
 	integer_or_null(&c, scenario->kept_as > 0, (int64_t)scenario->kept_as);
 	integer_or_null(&c, scenario->kept_from > 0, (int64_t)scenario->kept_from);
 	bool ok = put(store, &c);
@@ -586,6 +591,7 @@ bool skep_store_put_result(struct skep_store *store, const struct skep_summary *
 	integer(&c, (int64_t)store->ops_dropped);
 	integer(&c, (int64_t)store->notes_dropped);
 	real(&c, store->activity.used > 0 ? ldexp(1e-9, (int)store->activity.shift) : NAN);
+	integer_or_null(&c, strcmp(summary->world, "real") == 0, (int64_t)summary->damaged);
 	integer_or_null(&c, summary->has_law, summary->extrapolated);
 	integer(&c, store->run);
 	return put(store, &c);

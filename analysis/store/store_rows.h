@@ -101,7 +101,7 @@ struct skep_store {
 	uint32_t workers, stages,
 		vstages; /* slices: where microbatches are counted; stages, unless pipelines are interleaved */
 	bool has_loss, has_tokens;
-	uint32_t round_steps;                  /* optimizer steps of a round */
+	const struct skep_plan *plan;
 	struct skep_validation_row validation; /* the one under way */
 	uint32_t *place;                       /* [workers + 1] */
 	uint32_t *ops_left, *notes_left;       /* [workers + 1] */

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "analysis/store/database.h"
+#include "analysis/store/number_format.h"
 #include "analysis/store/settings.h"
 #include "analysis/summary/time_parts.h"
 #include "base/json.h"
@@ -67,6 +68,7 @@ static const struct metric METRIC[] = {
 struct side {
 	int64_t id;
 	char scenario[64], world[8], device[32], version[64], started[32], status[16], seed[24];
+	char format[SKEP_NUMBER_FORMAT_BYTES];
 	bool pace, shape, has_links;
 	double value[METRICS];
 	struct skep_time_parts parts;
@@ -107,24 +109,26 @@ static bool choose(struct skep_store *store, int64_t *first, int64_t *second, st
 static bool read_side(struct skep_store *store, int64_t id, struct side *ret, struct skep_diag *reterr)
 {
 	static const char sql[] = "SELECT scenario, world, device, version, started, status, pace, shape,"
-				  " printf('%llu', seed), EXISTS (SELECT 1 FROM links WHERE run = ?1)"
+				  " printf('%llu', seed), EXISTS (SELECT 1 FROM links WHERE run = ?1), number_format"
 				  " FROM runs WHERE id = ?1";
 	sqlite3_stmt *row = skep_store_query(store, sql, id, 0, reterr);
 	bool found = row != NULL && skep_store_row(store, row);
 	if (found) {
 		ret->id = id;
-		snprintf(ret->scenario, sizeof ret->scenario, "%s", skep_column_text(row, 0));
-		snprintf(ret->world, sizeof ret->world, "%s", skep_column_text(row, 1));
-		snprintf(ret->device, sizeof ret->device, "%s", skep_column_text(row, 2));
-		snprintf(ret->version, sizeof ret->version, "%s", skep_column_text(row, 3));
-		snprintf(ret->started, sizeof ret->started, "%s", skep_column_text(row, 4));
-		snprintf(ret->status, sizeof ret->status, "%s", skep_column_text(row, 5));
+		skep_column_show(row, 0, ret->scenario, sizeof ret->scenario);
+		skep_column_show(row, 1, ret->world, sizeof ret->world);
+		skep_column_show(row, 2, ret->device, sizeof ret->device);
+		skep_column_show(row, 3, ret->version, sizeof ret->version);
+		skep_column_show(row, 4, ret->started, sizeof ret->started);
+		skep_column_show(row, 5, ret->status, sizeof ret->status);
 		ret->pace = sqlite3_column_int(row, 6);
 		ret->shape = sqlite3_column_int(row, 7);
-		snprintf(ret->seed, sizeof ret->seed, "%s", skep_column_text(row, 8));
+		skep_column_show(row, 8, ret->seed, sizeof ret->seed);
 		ret->has_links = sqlite3_column_int(row, 9);
+		skep_column_show(row, 10, ret->format, sizeof ret->format);
 	} else if (row != NULL) {
-		skep_fail(reterr, "there is no run %lld in the database", (long long)id);
+		skep_fail(reterr, "there is no run %lld in the database; `skep runs list` shows which there are",
+			(long long)id);
 	}
 	sqlite3_finalize(row);
 	return found;
@@ -216,6 +220,7 @@ static cJSON *json_side(const struct side *side)
 	cJSON_AddStringToObject(object, "device", side->device);
 	cJSON_AddBoolToObject(object, "pace", side->pace);
 	cJSON_AddBoolToObject(object, "shape", side->shape);
+	cJSON_AddStringToObject(object, "number_format", side->format);
 	cJSON_AddRawToObject(object, "seed", side->seed);
 	cJSON_AddStringToObject(object, "version", side->version);
 	cJSON_AddStringToObject(object, "started", side->started);
@@ -236,7 +241,7 @@ static cJSON *json_differences(const struct skep_differences *settings)
 	return array;
 }
 
-static void print_json(const struct comparison *c, FILE *out)
+static cJSON *json_of(const struct comparison *c)
 {
 	cJSON *object = cJSON_CreateObject();
 	cJSON_AddItemToObject(object, "first", json_side(&c->side[0]));
@@ -254,7 +259,7 @@ static void print_json(const struct comparison *c, FILE *out)
 		cJSON_AddItemToArray(metrics, metric);
 	}
 	skep_time_parts_add_json(&c->side[0].parts, &c->side[1].parts, object);
-	skep_json_print(object, out);
+	return object;
 }
 
 /* One scale for both values of a row, so that they can be compared by eye. */
@@ -327,6 +332,14 @@ static void print_differences(const struct skep_differences *settings, FILE *out
 		fprintf(out, "  and %zu more\n", settings->count - SKEP_DIFFERENCES_SHOWN);
 }
 
+/* Alike in both runs it explains no difference. */
+static void print_formats(const struct comparison *c, FILE *out)
+{
+	if (strcmp(c->side[0].format, c->side[1].format) != 0)
+		fprintf(out, "warning: the number formats of the two runs differ: %s | %s\n", c->side[0].format,
+			c->side[1].format);
+}
+
 static void print_metrics(const struct comparison *c, FILE *out)
 {
 	const char *heading = NULL;
@@ -350,11 +363,26 @@ static void print_text(const struct comparison *c, FILE *out)
 	print_side(&c->side[0], "first", out);
 	print_side(&c->side[1], "second", out);
 	print_differences(&c->settings, out);
+	print_formats(c, out);
 	fprintf(out, "\n%-24s %-9s %15s %15s %11s\n", "metric", "unit", head[0], head[1], "difference");
 	print_metrics(c, out);
 	skep_time_parts_print(&c->side[0].parts, &c->side[1].parts, out);
 	fprintf(out,
 		"\nutilisation: compute time over time alive; of a simulated run, the rows of speed are predictions\n");
+}
+
+cJSON *skep_compare_json(struct skep_store *store, int64_t first, int64_t second, struct skep_diag *reterr)
+{
+	struct comparison comparison;
+	bool read =
+		choose(store, &first, &second, reterr) && read_comparison(store, first, second, &comparison, reterr);
+	return skep_store_read_all(store, reterr) && read ? json_of(&comparison) : NULL;
+}
+
+bool skep_compare_choose(struct skep_store *store, int64_t *ret_first, int64_t *ret_second, struct skep_diag *reterr)
+{
+	*ret_first = *ret_second = 0;
+	return choose(store, ret_first, ret_second, reterr);
 }
 
 bool skep_compare(
@@ -366,7 +394,7 @@ bool skep_compare(
 	if (!skep_store_read_all(store, reterr) || !read)
 		return false;
 	if (json)
-		print_json(&comparison, out);
+		skep_json_print(json_of(&comparison), out);
 	else
 		print_text(&comparison, out);
 	return true;

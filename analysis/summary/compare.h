@@ -5,6 +5,7 @@
 #ifndef SKEP_ANALYSIS_COMPARE_H
 #define SKEP_ANALYSIS_COMPARE_H
 
+#include <cjson/cJSON.h>
 #include <stdio.h>
 
 #include "analysis/store/store.h"
@@ -16,5 +17,11 @@
  * p90), bytes and messages per class and per link class (inside a place, between places), issued, counted, lost, final loss. */
 bool skep_compare(
 	struct skep_store *store, int64_t first, int64_t second, bool json, FILE *out, struct skep_diag *reterr);
+
+/* The object that `json` prints, which the caller deletes; NULL: it could not be made. */
+cJSON *skep_compare_json(struct skep_store *store, int64_t first, int64_t second, struct skep_diag *reterr);
+
+/* The two runs that 0, 0 stands for: a simulated and a real one. */
+bool skep_compare_choose(struct skep_store *store, int64_t *ret_first, int64_t *ret_second, struct skep_diag *reterr);
 
 #endif

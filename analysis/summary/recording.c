@@ -6,26 +6,29 @@
 #include "analysis/summary/recording.h"
 
 #include <inttypes.h>
-#include <unistd.h>
+#include <string.h>
 
 #include "base/clock.h"
+#include "base/options.h"
 
 #define END_PATIENCE_S 600 /* a run is worth more than the time until its database is free */
 
 bool skep_recording_begin(struct skep_recording *r, const struct skep_recording_options *options,
 	const struct skep_scenario *scenario, struct skep_diag *reterr)
 {
-	*r = (struct skep_recording){.options = *options};
+	*r = (struct skep_recording){.options = *options, .scenario = scenario};
 	r->store = skep_store_open(options->db, true, reterr);
 	if (!r->store || !skep_store_begin(r->store, scenario, options->world, options->device, options->pace,
 				 options->shape, &r->run, reterr)) {
 		skep_store_close(r->store);
 		return false;
 	}
+	if (options->details)
+		skep_store_keep_details(r->store);
 	skep_store_patience(r->store, END_PATIENCE_S, stderr);
 	r->tally = skep_tally_create(scenario, options->world);
 	r->results = (struct skep_recorder_pair){skep_store_recorder(r->store), skep_tally_recorder(r->tally)};
-	bool terminal = isatty(STDERR_FILENO);
+	bool terminal = skep_say_draws();
 	r->progress = skep_progress_begin(options->world, !options->quiet && !options->json && terminal);
 	r->progress.lines = !options->quiet && !terminal;
 	r->all = (struct skep_recorder_pair){skep_recorder_both(&r->results), skep_progress_recorder(&r->progress)};
@@ -34,7 +37,8 @@ bool skep_recording_begin(struct skep_recording *r, const struct skep_recording_
 	return true;
 }
 
-static const char failed_run[] = "the run failed: a stage lost its last worker, and no other came in time";
+static const char failed_run[] = "the run failed: a stage lost its last worker, and no other came in time",
+		  failed_gang[] = "the run failed: a stage lacked a worker, and no other came in time";
 
 static void explain(struct skep_recording *r, const char *stopped, struct skep_summary *summary)
 {
@@ -48,7 +52,8 @@ static void explain(struct skep_recording *r, const char *stopped, struct skep_s
 		snprintf(r->failure, sizeof r->failure, "the run failed: %.*s", (int)sizeof summary->failure,
 			summary->failure);
 	} else {
-		snprintf(r->failure, sizeof r->failure, "%s", failed_run);
+		snprintf(r->failure, sizeof r->failure, "%s",
+			r->scenario->plan.on_loss == SKEP_ON_LOSS_WAIT ? failed_gang : failed_run);
 	}
 }
 
@@ -60,6 +65,9 @@ bool skep_recording_end(
 	skep_progress_end(&r->progress);
 	skep_tally_finish(r->tally, end_ns, events, skep_monotonic_s() - r->begin_s, outcome, &summary);
 	summary.run_id = r->run;
+	summary.format_hint = strcmp(r->options.world, "sim") == 0 ? skep_number_format_hint(r->scenario) : "";
+	skep_number_format_text(
+		r->scenario, r->options.world, r->options.device, r->options.pace, summary.number_format);
 	if (outcome != SKEP_DONE)
 		explain(r, stopped, &summary);
 	bool stored = skep_store_end(r->store, &summary, &error);

@@ -13,11 +13,13 @@
 struct skep_recording_options {
 	const char *db, *world, *device; /* device: "cpu" or "cuda" */
 	bool pace, shape;                /* of a real run */
+	bool details;                    /* of a simulated one: keep as many operations as of a real one */
 	bool json, quiet;                /* how the result is printed, and whether progress is */
 };
 
 struct skep_recording {
 	struct skep_recording_options options;
+	const struct skep_scenario *scenario; /* borrowed until the end */
 	struct skep_store *store;
 	struct skep_tally *tally;
 	struct skep_progress progress;

@@ -206,6 +206,9 @@ static void hear_note(void *context, skep_time now, struct skep_peer who, const 
 	case SKEP_NOTE_CANDIDATE_CHOSEN:
 		hear_kept(tally, now, note);
 		break;
+	case SKEP_NOTE_UNEQUAL:
+		tally->sum.unequal++;
+		break;
 	case SKEP_NOTE_FENCED:
 		hear_join(tally, note);
 		tally->sum.fenced++;
@@ -404,6 +407,12 @@ static void add_pace(const struct skep_tally *tally, struct skep_summary *ret)
 		ret->throughput_samples_per_s = (double)(tally->closed_samples - tally->warm_samples) / seconds;
 }
 
+static uint64_t steps_of(const struct skep_plan *plan, uint64_t rounds)
+{
+	uint32_t first = plan->first_round;
+	return skep_plan_steps_before(plan, first + (uint32_t)rounds) - skep_plan_steps_before(plan, first);
+}
+
 void skep_tally_finish(struct skep_tally *tally, skep_time end_ns, uint64_t events, double wall_s,
 	enum skep_outcome outcome, struct skep_summary *ret)
 {
@@ -412,9 +421,11 @@ void skep_tally_finish(struct skep_tally *tally, skep_time end_ns, uint64_t even
 	ret->time_s = (double)end_ns / 1e9;
 	ret->throughput_samples_per_s = end_ns > 0 ? (double)ret->samples / ret->time_s : NAN;
 	ret->utilisation = utilisation(tally);
+	for (uint32_t i = 0; i < tally->scenario->plan.workers; i++)
+		ret->damaged += tally->use[i].damaged;
 	add_spans(tally, ret);
 	add_pace(tally, ret);
-	ret->steps *= skep_periodic_steps(&tally->scenario->plan);
+	ret->steps = steps_of(&tally->scenario->plan, ret->steps);
 	ret->cost_usd = cost_usd(tally);
 	bool priced = !isnan(ret->cost_usd) && tally->target_ns != SKEP_TIME_NEVER;
 	ret->cost_to_target_usd = priced ? tally->cost_to_target_usd : NAN;
@@ -425,7 +436,7 @@ void skep_tally_finish(struct skep_tally *tally, skep_time end_ns, uint64_t even
 	ret->extrapolated = extrapolated(tally);
 	ret->late_share = tally->paced > 0 ? (double)tally->late / (double)tally->paced : NAN;
 	ret->late_s = tally->late > 0 ? tally->late_ns / 1e9 / (double)tally->late : NAN;
-	ret->unprovoked = ret->fenced > tally->died && !tally->scenario->has_trace;
+	ret->unprovoked = ret->fenced > tally->died + ret->unequal && !tally->scenario->has_trace;
 }
 
 /* ---- two recorders at once -------------------------------------------------------------------------------------- */

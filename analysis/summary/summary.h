@@ -7,6 +7,7 @@
 
 #include <stdio.h>
 
+#include "analysis/store/number_format.h"
 #include "core/record.h"
 #include "scenarios/read/scenario.h"
 
@@ -15,6 +16,7 @@ struct skep_summary { /* the keys of --json in this order, then what only the te
 	char scenario[64];
 	const char *world; /* "sim" or "real" */
 	uint64_t seed, digest;
+	char number_format[SKEP_NUMBER_FORMAT_BYTES];
 	uint64_t steps, samples, tokens; /* rounds closed; samples counted in the last stage */
 	double time_s, throughput_samples_per_s, utilisation;
 	/* Means over the closed rounds: from the begin of the first forward pass to the end of the last backward pass, and, where
@@ -24,6 +26,8 @@ struct skep_summary { /* the keys of --json in this order, then what only the te
 	uint64_t issued, counted, lost; /* gradients, one per microbatch and stage, of the rounds closed */
 	uint64_t preemptions, joins, migrations;
 	uint64_t checkpoints, restarts; /* states of stages that were kept; stages that were founded anew */
+	uint64_t unequal;               /* workers whose parameters were not those of the others of their stage */
+	uint64_t damaged;               /* real runs: tensors that came with a wrong sum, and were sent again */
 	uint64_t unkept;                /* not in --json: states that could not be kept */
 	double final_loss;              /* NAN: none (null in JSON) */
 	double final_validation_loss;   /* of the last one; NAN: none */
@@ -40,8 +44,9 @@ struct skep_summary { /* the keys of --json in this order, then what only the te
 	double kept_loss, candidates_loss; /* at the end of the trial, of that one, and the mean of all; NAN: none */
 
 	/* Not in --json. */
-	double target_loss; /* what was to be reached; NAN or 0: nothing */
-	double round_s;     /* of a closed round, after those of skep_tally_warm_up(); NAN: there is none */
+	const char *format_hint; /* skep_number_format_hint(); NULL: none */
+	double target_loss;      /* what was to be reached; NAN or 0: nothing */
+	double round_s;          /* of a closed round, after those of skep_tally_warm_up(); NAN: there is none */
 	double late_share; /* of the operations that were paced: took longer by more than a twentieth; NAN: none was paced */
 	double late_s;   /* by so much, in the mean of these */
 	uint64_t fenced; /* of the preemptions: the directory declared them dead */

@@ -29,6 +29,7 @@ void skep_summary_print_json(const struct skep_summary *summary, FILE *out)
 	cJSON_AddStringToObject(object, "world", summary->world);
 	skep_json_add_count(object, "seed", summary->seed);
 	add_digest(object, summary->digest);
+	cJSON_AddStringToObject(object, "number_format", summary->number_format);
 	skep_json_add_count(object, "steps", summary->steps);
 	skep_json_add_count(object, "samples", summary->samples);
 	skep_json_add_count(object, "tokens", summary->tokens);
@@ -47,6 +48,7 @@ void skep_summary_print_json(const struct skep_summary *summary, FILE *out)
 	skep_json_add_count(object, "migrations", summary->migrations);
 	skep_json_add_count(object, "checkpoints", summary->checkpoints);
 	skep_json_add_count(object, "restarts", summary->restarts);
+	skep_json_add_count(object, "damaged", summary->damaged);
 	skep_json_add_number(object, "final_loss", summary->final_loss);
 	skep_json_add_number(object, "final_validation_loss", summary->final_validation_loss);
 	skep_json_add_number(object, "time_to_target_s", summary->time_to_target_s);
@@ -154,6 +156,23 @@ static void print_workers(FILE *out, const struct skep_summary *summary)
 		(unsigned long long)summary->migrations);
 }
 
+static void print_damaged(FILE *out, const struct skep_summary *summary)
+{
+	if (summary->unequal > 0) {
+		print_key(out, "unequal");
+		fprintf(out,
+			"%llu time%s a worker had other parameters than the rest of its stage, and was founded anew: look at "
+			"its memory\n",
+			(unsigned long long)summary->unequal, summary->unequal == 1 ? "" : "s");
+	}
+	if (summary->damaged == 0)
+		return;
+	print_key(out, "damaged");
+	fprintf(out, "%llu tensor%s came with a wrong sum and %s sent again: look at memory and network\n",
+		(unsigned long long)summary->damaged, summary->damaged == 1 ? "" : "s",
+		summary->damaged == 1 ? "was" : "were");
+}
+
 /* A real run takes as long as its own clock says, which `time` has told. */
 static void print_events(FILE *out, const struct skep_summary *summary)
 {
@@ -179,6 +198,8 @@ void skep_summary_print_text(const struct skep_summary *summary, FILE *out)
 		summary->world, (unsigned long long)summary->seed, summary->ok ? "done" : "FAILED");
 	print_key(out, "steps");
 	fprintf(out, "%llu (%llu samples)\n", (unsigned long long)summary->steps, (unsigned long long)summary->samples);
+	print_key(out, "number format");
+	fprintf(out, "%s%s\n", summary->number_format, summary->format_hint ? summary->format_hint : "");
 	print_time(out, "time", summary->time_s);
 	if (isfinite(summary->throughput_samples_per_s)) {
 		print_key(out, "throughput");
@@ -198,6 +219,7 @@ void skep_summary_print_text(const struct skep_summary *summary, FILE *out)
 	fprintf(out, "%llu issued, %llu counted, %llu lost\n", (unsigned long long)summary->issued,
 		(unsigned long long)summary->counted, (unsigned long long)summary->lost);
 	print_workers(out, summary);
+	print_damaged(out, summary);
 	if (summary->checkpoints + summary->restarts + summary->unkept > 0) {
 		print_key(out, "stages");
 		fprintf(out, "%llu checkpoint%s", (unsigned long long)summary->checkpoints,

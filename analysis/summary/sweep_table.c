@@ -35,9 +35,22 @@ static const struct metric {
 	[SKEP_SWEEP_COST_TO_TARGET] = {"cost_to_target_usd", "cost to target (USD)", false},
 };
 
+/* More than a sweep can have: its runs are processes of this host and of ranks, and its keys are typed. */
+enum { KEYS_MOST = 256, POINTS_MOST = 1 << 20 };
+
 const char *skep_sweep_metric_key(enum skep_sweep_metric metric)
 {
 	return METRIC[metric].key;
+}
+
+const char *skep_sweep_metric_title(enum skep_sweep_metric metric)
+{
+	return METRIC[metric].title;
+}
+
+double skep_sweep_metric_scale(enum skep_sweep_metric metric)
+{
+	return METRIC[metric].percent ? 100 : 1;
 }
 
 /* ---- read -------------------------------------------------------------------------------------------------------- */
@@ -51,10 +64,14 @@ static bool read_head(struct skep_store *store, struct skep_sweep_table *t, stru
 	bool found = row != NULL && skep_store_row(store, row);
 	if (found) {
 		t->sweep = sqlite3_column_int64(row, 0);
-		snprintf(t->scenario, sizeof t->scenario, "%s", skep_column_text(row, 1));
-		snprintf(t->version, sizeof t->version, "%s", skep_column_text(row, 2));
-		t->keys = (uint32_t)sqlite3_column_int64(row, 3);
-		t->points = (uint32_t)sqlite3_column_int64(row, 4);
+		skep_column_show(row, 1, t->scenario, sizeof t->scenario);
+		skep_column_show(row, 2, t->version, sizeof t->version);
+		int64_t keys = sqlite3_column_int64(row, 3), points = sqlite3_column_int64(row, 4);
+		found = keys >= 0 && keys <= KEYS_MOST && points >= 0 && points <= POINTS_MOST;
+		if (!found)
+			skep_fail(reterr, "sweep %lld is not one that skep has written", (long long)t->sweep);
+		t->keys = found ? (uint32_t)keys : 0;
+		t->points = found ? (uint32_t)points : 0;
 	} else if (row != NULL && t->sweep != 0) {
 		skep_fail(reterr, "there is no sweep %lld in the database", (long long)t->sweep);
 	} else if (row != NULL) {
@@ -64,6 +81,24 @@ static bool read_head(struct skep_store *store, struct skep_sweep_table *t, stru
 	return found;
 }
 
+int64_t skep_sweep_of_run(struct skep_store *store, int64_t run, struct skep_diag *reterr)
+{
+	static const char sql[] = "SELECT max(sweep) FROM sweep_runs WHERE run = ?1";
+	sqlite3_stmt *row = skep_store_query(store, sql, run, 0, reterr);
+	int64_t sweep = row != NULL && skep_store_row(store, row) ? sqlite3_column_int64(row, 0) : 0;
+	if (row != NULL && sweep == 0)
+		skep_fail(reterr, "run %lld is part of no sweep", (long long)run);
+	sqlite3_finalize(row);
+	return sweep;
+}
+
+static char *shown_text(sqlite3_stmt *row)
+{
+	char text[256];
+	skep_column_show(row, 0, text, sizeof text);
+	return strdup(text);
+}
+
 /* Texts by position, from a query of two columns. */
 static bool read_texts(
 	struct skep_store *store, const char *sql, int64_t sweep, char **ret, uint32_t count, struct skep_diag *reterr)
@@ -71,7 +106,7 @@ static bool read_texts(
 	sqlite3_stmt *row = skep_store_query(store, sql, sweep, 0, reterr);
 	uint32_t i = 0;
 	while (row != NULL && i < count && skep_store_row(store, row))
-		ret[i++] = strdup(skep_column_text(row, 0));
+		ret[i++] = shown_text(row);
 	if (row != NULL && i < count)
 		skep_fail(reterr, "sweep %lld is not whole in the database", (long long)sweep);
 	sqlite3_finalize(row);
@@ -117,7 +152,7 @@ static bool read_runs(struct skep_store *store, struct skep_sweep_table *t, stru
 {
 	static const char sql[] =
 		"SELECT point, status, throughput_samples_per_s, time_s, time_to_target_s, cost_usd,"
-		" final_loss, utilisation, passes_s, reduction_s, final_validation_loss, cost_to_target_usd"
+		" final_loss, utilisation, passes_s, reduction_s, final_validation_loss, cost_to_target_usd, extrapolated"
 		" FROM sweep_runs LEFT JOIN runs ON runs.id = run"
 		" WHERE sweep = ?1 ORDER BY number";
 	sqlite3_stmt *row = skep_store_query(store, sql, t->sweep, 0, reterr);
@@ -133,6 +168,7 @@ static bool read_runs(struct skep_store *store, struct skep_sweep_table *t, stru
 		r->done += done;
 		r->failed += there && !done;
 		r->diverged += done && isinf(skep_column_real(row, 2 + SKEP_SWEEP_LOSS));
+		r->extrapolated += done && sqlite3_column_int(row, 2 + SKEP_SWEEP_METRICS) == 1;
 		for (int m = 0; done && room && m < SKEP_SWEEP_METRICS; m++)
 			room = add(&r->figure[m], &sums[point * SKEP_SWEEP_METRICS + (unsigned)m],
 				skep_column_real(row, 2 + m));
@@ -160,6 +196,21 @@ static bool read_rows(struct skep_store *store, struct skep_sweep_table *t, stru
 	return read;
 }
 
+static bool read_formats(struct skep_store *store, struct skep_sweep_table *t, struct skep_diag *reterr)
+{
+	static const char sql[] = "SELECT number_format FROM sweep_runs JOIN runs ON runs.id = run WHERE sweep = ?1"
+				  " GROUP BY number_format ORDER BY min(number)";
+	sqlite3_stmt *row = skep_store_query(store, sql, t->sweep, 0, reterr);
+	while (row != NULL && skep_store_row(store, row)) {
+		size_t used = strlen(t->format);
+		char format[64];
+		skep_column_show(row, 0, format, sizeof format);
+		snprintf(t->format + used, sizeof t->format - used, "%s%s", t->formats++ > 0 ? "; " : "", format);
+	}
+	sqlite3_finalize(row);
+	return row != NULL;
+}
+
 bool skep_sweep_table_read(
 	struct skep_store *store, int64_t sweep, struct skep_sweep_table *ret, struct skep_diag *reterr)
 {
@@ -179,7 +230,7 @@ bool skep_sweep_table_read(
 		       ret->keys, reterr) &&
 	       read_texts(store, "SELECT value FROM sweep_values WHERE sweep = ?1 ORDER BY point, position", ret->sweep,
 		       ret->value, ret->points * ret->keys, reterr) &&
-	       read_rows(store, ret, reterr);
+	       read_rows(store, ret, reterr) && read_formats(store, ret, reterr);
 	read = skep_store_read_all(store, reterr) && read;
 	if (!read)
 		skep_sweep_table_finish(ret);
@@ -216,6 +267,7 @@ static cJSON *row_object(const struct skep_sweep_table *t, uint32_t point)
 		cJSON_AddStringToObject(values, t->key[i], t->value[(size_t)point * t->keys + i]);
 	add_counts(object, row->wanted, row->done, row->failed);
 	cJSON_AddNumberToObject(object, "diverged", row->diverged);
+	cJSON_AddNumberToObject(object, "extrapolated", row->extrapolated);
 	for (int m = 0; m < SKEP_SWEEP_METRICS; m++) {
 		cJSON *figure = cJSON_AddObjectToObject(object, METRIC[m].key);
 		cJSON_AddNumberToObject(figure, "runs", row->figure[m].runs);
@@ -233,6 +285,7 @@ void skep_sweep_table_print_json(const struct skep_sweep_table *table, FILE *out
 	cJSON_AddNumberToObject(object, "sweep", (double)table->sweep);
 	cJSON_AddStringToObject(object, "scenario", table->scenario);
 	cJSON_AddStringToObject(object, "version", table->version);
+	cJSON_AddStringToObject(object, "number_format", table->format);
 	add_counts(object, table->wanted, table->done, table->failed);
 	cJSON *keys = cJSON_AddArrayToObject(object, "keys"), *rows = cJSON_AddArrayToObject(object, "rows");
 	for (uint32_t i = 0; i < table->keys; i++)
@@ -362,6 +415,58 @@ static bool favours_long_periods(const struct skep_sweep_table *table)
 	return periods;
 }
 
+/* The number that a value begins with, and what stands behind it. False: it begins with none. */
+static bool number_of(const char *value, double *ret, const char **ret_unit)
+{
+	char *end;
+	*ret = strtod(value, &end);
+	*ret_unit = end;
+	return end != value && isfinite(*ret);
+}
+
+/* Is the best row's value of a key the least (-1) or the largest (1) of three or more? 0: neither, or they are no numbers. */
+static int at_edge(const struct skep_sweep_table *t, uint32_t key, uint32_t best)
+{
+	double here, other, least = INFINITY, most = -INFINITY;
+	const char *unit, *another;
+	bool between = false;
+	if (!number_of(t->value[(size_t)best * t->keys + key], &here, &unit))
+		return 0;
+	for (uint32_t p = 0; p < t->points; p++) {
+		if (!number_of(t->value[(size_t)p * t->keys + key], &other, &another) || strcmp(unit, another) != 0)
+			return 0;
+		least = fmin(least, other);
+		most = fmax(most, other);
+	}
+	for (uint32_t p = 0; p < t->points; p++) {
+		number_of(t->value[(size_t)p * t->keys + key], &other, &another);
+		between = between || (other > least && other < most);
+	}
+	return !between ? 0 : here <= least ? -1 : here >= most ? 1 : 0;
+}
+
+static void print_edges(const struct skep_sweep_table *t, uint32_t best, FILE *out)
+{
+	for (uint32_t k = 0; best != UINT32_MAX && k < t->keys; k++) {
+		int edge = at_edge(t, k, best);
+		if (edge != 0)
+			fprintf(out, "  The best %s is the %s that was tried, %s: better ones may lie beyond it.\n",
+				t->key[k], edge < 0 ? "least" : "largest", t->value[(size_t)best * t->keys + k]);
+	}
+}
+
+static void print_extrapolated(const struct skep_sweep_table *t, FILE *out)
+{
+	uint32_t count = 0;
+	for (uint32_t p = 0; p < t->points; p++)
+		count += t->row[p].extrapolated;
+	if (count > 0)
+		fprintf(out,
+			"  Extrapolated: in %u of %u runs the law was asked outside of what it was fitted in, so their losses "
+			"are a guess;\n  `skep check` with the same --set says in what.\n",
+			count, t->done);
+}
+
 static bool any_quantiles(const struct skep_sweep_table *table)
 {
 	bool any = false;
@@ -400,6 +505,11 @@ void skep_sweep_table_print(const struct skep_sweep_table *table, FILE *out)
 	}
 	if (any_quantiles(table))
 		fputs("  mean ± standard deviation [5 %, 95 % of the runs]\n", out);
+	if (table->formats > 0)
+		fprintf(out, "  number format%s: %s\n", table->formats > 1 ? "s, which are not alike" : "",
+			table->format);
+	print_extrapolated(table, out);
+	print_edges(table, best, out);
 	if (best != UINT32_MAX && by == SKEP_SWEEP_THROUGHPUT && favours_long_periods(table))
 		fputs("  Throughput alone favours long periods; what they do to the loss is seen with `arithmetic: "
 		      "real`, or with\n"

@@ -21,7 +21,9 @@ enum skep_sweep_metric {
 	SKEP_SWEEP_COST_TO_TARGET,
 	SKEP_SWEEP_METRICS
 };
-const char *skep_sweep_metric_key(enum skep_sweep_metric metric); /* as --json of `sim` and the table runs have it */
+const char *skep_sweep_metric_key(enum skep_sweep_metric metric);   /* as --json of `sim` and the table runs have it */
+const char *skep_sweep_metric_title(enum skep_sweep_metric metric); /* of its column, with the unit */
+double skep_sweep_metric_scale(enum skep_sweep_metric metric);      /* from the figure to that unit */
 
 struct skep_sweep_figure {
 	uint32_t runs;       /* how many runs have the figure */
@@ -32,6 +34,7 @@ struct skep_sweep_figure {
 struct skep_sweep_row {
 	uint32_t wanted, done, failed; /* runs: combinations; those that are there, by how they ended */
 	uint32_t diverged;             /* of those that are done: their loss is infinite */
+	uint32_t extrapolated;         /* of those that are done: a law was asked outside of what it was fitted in */
 	struct skep_sweep_figure figure[SKEP_SWEEP_METRICS]; /* of those that are done */
 };
 
@@ -43,11 +46,15 @@ struct skep_sweep_table {
 	char **value;               /* [points * keys] */
 	struct skep_sweep_row *row; /* [points] in the order that was asked for */
 	uint32_t wanted, done, failed;
+	char format[512]; /* number formats of the runs that are there, each once, with "; " between */
+	uint32_t formats;
 };
 
 /* sweep 0: the newest. */
 bool skep_sweep_table_read(
 	struct skep_store *store, int64_t sweep, struct skep_sweep_table *ret, struct skep_diag *reterr);
+/* The newest sweep with this run in it; 0: there is none, and reterr says so. */
+int64_t skep_sweep_of_run(struct skep_store *store, int64_t run, struct skep_diag *reterr);
 void skep_sweep_table_finish(struct skep_sweep_table *table);
 
 void skep_sweep_table_print(const struct skep_sweep_table *table, FILE *out);

@@ -3,10 +3,14 @@
  * file.c - finds and reads whole files that people write. Reads regular files only, so that a directory, a device or a
  * pipe named by mistake is an error and never a wait.
  */
+#include "base/files/data.h"
+#include "base/files/files.h"
 #include "base/reader.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <fts.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -75,6 +79,7 @@ bool skep_file_read(const char *path, size_t limit, char **ret, size_t *ret_size
 		fail("cannot be opened: %s", strerror(errno));
 		return false;
 	}
+	skep_files_note(reterr->files, path, true);
 	char *text = NULL;
 	size_t size = 0;
 	if (is_file(fd, limit, path, reterr))
@@ -100,14 +105,72 @@ static bool try(char *ret, size_t size, const char *folder, size_t length, const
 	return n >= 0 && (size_t)n < size && access(ret, F_OK) == 0;
 }
 
-bool skep_file_find(const char *from, const char *name, char *ret, size_t size)
+/* `name` in a folder under the root. */
+static bool try_under(const char *root, const char *folder, const char *name, char *ret, size_t size)
 {
-	if (name[0] == 0)
-		return false;
-	if (try(ret, size, "", 0, name))
+	char there[4096];
+	int n = skep_path_normal(folder, name, there, sizeof there) ? snprintf(ret, size, "%s%s", root, there) : -1;
+	return n >= 0 && (size_t)n < size && access(ret, F_OK) == 0;
+}
+
+static int by_name(const FTSENT **a, const FTSENT **b)
+{
+	return strcmp((*a)->fts_name, (*b)->fts_name);
+}
+
+/* `name` in any folder under the root: there the other machine's folder of data is one of those that were copied. */
+static bool find_copied(const char *root, const char *name, char *ret, size_t size)
+{
+	char start[4096];
+	bool found = false;
+	int n = snprintf(start, sizeof start, "%s", root);
+	char *const roots[] = {start, NULL};
+	FTS *tree = n > 0 && (size_t)n < sizeof start ? fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR, by_name) : NULL;
+	FTSENT *entry;
+	while (tree != NULL && !found && (entry = fts_read(tree)) != NULL)
+		found = entry->fts_info == FTS_D && try(ret, size, entry->fts_path, entry->fts_pathlen, name);
+	if (tree != NULL)
+		fts_close(tree);
+	return found;
+}
+
+/* The same places, in the same order, as in the file system that is copied under the root. */
+static bool find_under(const struct skep_files *files, const char *from, const char *name, char *ret, size_t size)
+{
+	char folder[4096];
+	size_t length = strlen(files->root);
+	if (try_under(files->root, files->folder, name, ret, size))
 		return true;
-	if (name[0] == '/' || !from)
+	bool under = from != NULL && strncmp(from, files->root, length) == 0 && from[length] == '/';
+	if (name[0] == '/' || !under || !skep_path_normal("/", from + length, folder, sizeof folder))
 		return false;
+	while (folder[1] != 0) {
+		char *slash = strrchr(folder, '/');
+		slash[slash == folder] = 0;
+		if (try_under(files->root, folder, name, ret, size))
+			return true;
+	}
+	return strstr(name, "..") == NULL && find_copied(files->root, name, ret, size);
+}
+
+/* `name` in the folders above the working folder, nearest first: what is there is written with "../" in front. */
+static bool find_above_here(const char *name, char *ret, size_t size)
+{
+	char here[PATH_MAX], up[PATH_MAX] = "";
+	if (getcwd(here, sizeof here) == NULL)
+		return false;
+	size_t used = 0;
+	for (char *slash = here; (slash = strchr(slash, '/')) != NULL && slash[1] != 0 && used + 4 < sizeof up;
+		slash++) {
+		used += (size_t)snprintf(up + used, sizeof up - used, "%s..", used > 0 ? "/" : "");
+		if (try(ret, size, up, used, name))
+			return true;
+	}
+	return false;
+}
+
+static bool find_above(const char *from, const char *name, char *ret, size_t size)
+{
 	/* Each folder above `from`, nearest first; the root itself is the folder of length 0 of an absolute path. */
 	for (size_t length = strnlen(from, 4096); length > 0;) {
 		while (length > 0 && from[length - 1] != '/')
@@ -115,11 +178,29 @@ bool skep_file_find(const char *from, const char *name, char *ret, size_t size)
 		while (length > 0 && from[length - 1] == '/')
 			length--;
 		if (length == 0 && from[0] != '/')
-			return false;
+			return find_above_here(name, ret, size);
 		if (length > 0 ? try(ret, size, from, length, name) : try(ret, size, "/", 1, name))
 			return true;
 	}
 	return false;
+}
+
+static bool find(const char *from, const char *name, char *ret, size_t size)
+{
+	if (try(ret, size, "", 0, name))
+		return true;
+	if (name[0] == '/' || !from)
+		return false;
+	return find_above(from, name, ret, size) || skep_data_find(name, ret, size);
+}
+
+bool skep_file_find(struct skep_files *files, const char *from, const char *name, char *ret, size_t size)
+{
+	bool under = files != NULL && files->root != NULL;
+	bool found = name[0] != 0 && (under ? find_under(files, from, name, ret, size) : find(from, name, ret, size));
+	if (found)
+		skep_files_note(files, ret, false);
+	return found;
 }
 
 bool skep_program_find(const char *name)

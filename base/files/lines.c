@@ -6,6 +6,7 @@
  * line; a line that was handed out holds no zero byte; an error stands at the byte that is wrong.
  */
 #include "base/files/lines.h"
+#include "base/files/files.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -45,6 +46,7 @@ bool skep_lines_open(struct skep_lines *lines, const char *path, size_t limit, s
 		skep_diag_set(reterr, path, 0, 0, NULL, "cannot be opened: %s", strerror(errno));
 		return false;
 	}
+	skep_files_note(reterr->files, path, true);
 	lines->room = READ_BYTES;
 	lines->buffer = malloc(lines->room);
 	if (!lines->buffer)

@@ -3,6 +3,7 @@
  * mapped.c - see mapped.h.
  */
 #include "base/files/mapped.h"
+#include "base/files/files.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -40,6 +41,7 @@ bool skep_mapped_open(const char *path, struct skep_mapped *ret, struct skep_dia
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (fd < 0)
 		return fail("cannot be opened: %s", strerror(errno));
+	skep_files_note(reterr->files, path, true);
 	bool ok = map(fd, path, ret, reterr);
 	close(fd);
 	return ok;

@@ -29,7 +29,7 @@ void skep_path_folder(const char *path, char *ret, size_t size)
 	snprintf(ret, size, "%.*s", (int)(length > 1 ? length - 1 : 1), length > 0 ? path : ".");
 }
 
-int skep_temporary_create(const char *path, char *ret)
+static int create_temporary(const char *path, mode_t mode, char *ret)
 {
 	const char *base = skep_path_base(path);
 	for (uint32_t i = 0; i < TRIES; i++) {
@@ -42,11 +42,16 @@ int skep_temporary_create(const char *path, char *ret)
 			errno = ENAMETOOLONG;
 			return -1;
 		}
-		int fd = open(ret, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+		int fd = open(ret, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
 		if (fd >= 0 || errno != EEXIST)
 			return fd;
 	}
 	return -1;
+}
+
+int skep_temporary_create(const char *path, char *ret)
+{
+	return create_temporary(path, 0666, ret);
 }
 
 int64_t skep_temporary_process(const char *name, size_t length)
@@ -86,15 +91,16 @@ static bool may_replace(struct skep_outputs *o, const char *path)
 	return euidaccess(path, W_OK) == 0 || refuse(o, path, strerror(errno));
 }
 
-/* The new file gets the permissions of the old one, else those that umask leaves. */
+/* The new file gets the permissions of the old one, else those that umask leaves; one of secrets is for its owner alone. */
 static bool open_output(struct skep_outputs *o, const char *path, struct skep_output *ret)
 {
 	char temporary[SKEP_PATH_BYTES];
 	struct stat old;
-	int fd = skep_temporary_create(path, temporary);
+	int fd = create_temporary(path, o->owner_only ? 0600 : 0666, temporary);
 	if (fd < 0)
 		return refuse(o, path, strerror(errno));
-	bool kept = lstat(path, &old) != 0 || !S_ISREG(old.st_mode) || fchmod(fd, old.st_mode & 0777) == 0;
+	bool kept =
+		o->owner_only || lstat(path, &old) != 0 || !S_ISREG(old.st_mode) || fchmod(fd, old.st_mode & 0777) == 0;
 	*ret = (struct skep_output){kept ? fdopen(fd, "w") : NULL, strdup(path), strdup(temporary)};
 	if (ret->file && ret->path && ret->temporary)
 		return true;

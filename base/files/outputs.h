@@ -24,6 +24,9 @@ struct skep_outputs {
 	struct skep_diag *diag;
 	struct skep_output *output;
 	uint32_t count;
+	/* Secrets: the owner alone may read and write the files, from the moment that they exist and whatever the files that they
+	 * replace allowed. */
+	bool owner_only;
 };
 
 /* The file to write to; it belongs to the set. NULL: it cannot be written, and diag says why. */

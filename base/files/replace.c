@@ -50,12 +50,16 @@ static bool has_magic(const char *path, const char *text)
 {
 	static const struct {
 		const char *ending, *magic;
-	} formats[] = {{".png", "\x89PNG\r\n\x1a\n"}, {".pdf", "%PDF-"}, {".svg", NULL}};
+	} formats[] = {{".png", "\x89PNG\r\n\x1a\n"}, {".pdf", "%PDF-"}, {".svg", NULL},
+		{".html", "<!doctype html>\n<!-- written by skep report -->"},
+		{".json", "{\"displayTimeUnit\":\"ms\",\"otherData\":{\"generator\":\"skep\","},
+		{".csv", "id,scenario,path,world,"}, {".csv", "run,round,opened_s,"}};
 	const char *ending = strrchr(path, '.');
 	for (size_t i = 0; ending && i < sizeof formats / sizeof *formats; i++)
-		if (strcmp(ending, formats[i].ending) == 0)
-			return formats[i].magic ? strncmp(text, formats[i].magic, strlen(formats[i].magic)) == 0
-			                        : strstr(text, "<svg") != NULL;
+		if (strcmp(ending, formats[i].ending) == 0 &&
+			(formats[i].magic ? strncmp(text, formats[i].magic, strlen(formats[i].magic)) == 0
+					  : strstr(text, "<svg") != NULL))
+			return true;
 	return false;
 }
 

@@ -14,7 +14,8 @@
 /* True if `path` does not exist, is empty, or has `head`, the line that its writer begins with, among the comment lines
  * on top. Any other file was written by something else: false, and reterr says so. */
 bool skep_replace_written(const char *path, const char *head, struct skep_diag *reterr);
-/* The same for a picture, which has no head: it may replace one of its own format, by the ending (.png, .svg, .pdf). */
+/* The same for a picture, which has no head: it may replace one of its own format, by the ending (.png, .svg, .pdf; .html of a
+ * report, .json of trace events, .csv of runs and rounds). */
 bool skep_replace_picture(const char *path, struct skep_diag *reterr);
 
 /* Are these two names of one file? Not if either names none. */

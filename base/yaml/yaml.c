@@ -113,13 +113,25 @@ static bool is_decorated(struct builder *b, const yaml_event_t *e)
 	return anchor || tag;
 }
 
+/* Escapes of quoted text ("\\e[2J") and block text make characters that is_text() has not seen. Names are printed as
+ * they are: one with a line break or a control character would write lines of its own, or drive the terminal. */
 static bool is_plain_text(struct builder *b, const yaml_event_t *e)
 {
 	const char *text = (const char *)e->data.scalar.value;
-	if (!memchr(text, 0, e->data.scalar.length))
-		return true;
-	fail_at(b, e->start_mark, "a zero byte cannot be part of a value");
-	return false;
+	for (size_t i = 0, left = e->data.scalar.length; left > 0;) {
+		uint32_t code = 0, length = skep_utf8_next(text + i, left, &code);
+		bool line = code == '\n' || code == '\r' || code == 0x85 || code == 0x2028 || code == 0x2029;
+		if (length > 0 && line)
+			fail_at(b, e->start_mark,
+				"a line break cannot be part of a value: write it as one line, or after `>-`");
+		else if (length == 0 || !skep_utf8_printable(code))
+			fail_at(b, e->start_mark, "control character U+%04X cannot be part of a value", code);
+		if (b->diag->set)
+			return false;
+		i += length;
+		left -= length;
+	}
+	return true;
 }
 
 /* A node for an event that opens a value; children are not read yet. */

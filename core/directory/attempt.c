@@ -122,6 +122,7 @@ static void begin_group(struct directory *d, struct step *step, const struct att
 		message.u.reduce.size = attempt->sum ? size : 0;
 		message.u.reduce.next = directory_worker(d, order[(rank + 1) % size]);
 		message.u.reduce.eager = d->eager;
+		message.u.reduce.discard = d->discards;
 		for (uint32_t i = 0; i < step->how.features; i++)
 			step->how.feature[i]->name(d, attempt, &message);
 		skep_emit_send(step, &d->node, &message);
@@ -171,4 +172,25 @@ void skep_attempt_begin(struct directory *d, struct step *step, uint32_t stage, 
 	state->attempt += size == 0;
 	if (state->pending == 0)
 		(size == 0 ? step->how.agreement->deserted : step->how.agreement->told)(d, step, stage);
+}
+
+/* Its number is higher than those of all attempts of the round before. */
+void skep_attempt_ask_all(struct directory *d, struct step *step)
+{
+	assert(d->issued <= d->capacity);
+	assert(d->phase != PHASE_STOPPED);
+	uint32_t attempt = d->pass > 0 ? d->pass : d->void_attempt;
+	for (uint32_t stage = 0; stage < step->plan->stages && d->reduced.on; stage++) {
+		uint32_t used = directory_stage(d, stage)->attempt;
+		attempt = used > attempt ? used : attempt;
+	}
+	skep_directory_enter(d, PHASE_COUNTING);
+	d->pass = attempt + 1;
+	d->reduced = (struct reduced){.on = true, .round = d->round, .issued = d->issued};
+	for (uint32_t stage = 0; stage < step->plan->stages; stage++) {
+		directory_stage(d, stage)->attempt = attempt;
+		directory_stage(d, stage)->committed = false;
+		skep_attempt_begin(d, step, stage, false);
+	}
+	skep_rounds_all_told(d, step); /* if there is no member to ask */
 }

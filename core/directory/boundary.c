@@ -143,12 +143,12 @@ bool skep_boundary_wants(struct directory *d, const struct step *step, uint32_t 
 	return now < began;
 }
 
-/* The stage that lacks most of what it had at the start, which may have been unequal on purpose. */
+/* The stage that lacks most of what it had at the start, which may have been unequal on purpose; SKEP_NO_STAGE: none lacks. */
 static uint32_t most_missed(struct directory *d, const struct step *step)
 {
 	const struct skep_plan *plan = step->plan;
 	const struct skep_stage_load *stage = stage_loads(d);
-	uint32_t best = 0, most = 0;
+	uint32_t best = SKEP_NO_STAGE, most = 0;
 	compare_with_start(d, step, stage_loads(d));
 	for (uint32_t i = 0; i < plan->stages; i++) {
 		uint32_t missing = stage[i].workers > stage[i].serving ? stage[i].workers - stage[i].serving : 0;
@@ -157,7 +157,7 @@ static uint32_t most_missed(struct directory *d, const struct step *step)
 		most = missing;
 		best = i;
 	}
-	return skep_boundary_place(d, plan, best);
+	return best;
 }
 
 /* The stage of a newcomer: with rebalancing the most loaded one, else the one with the fewest workers, or any; a
@@ -173,10 +173,15 @@ uint32_t skep_boundary_needy_stage(struct directory *d, const struct step *step,
 		if (directory_stage(d, i)->waiting && on_their_way(d, plan, i) == 0)
 			return i;
 	}
+	uint32_t missed = step->how.losses->holds(d, plan) ? most_missed(d, step) : SKEP_NO_STAGE;
+	if (missed != SKEP_NO_STAGE) /* so it does until that one is whole */
+		return skep_boundary_place(d, plan, missed);
 	if (plan->joins == SKEP_JOINS_RANDOM)
 		return skep_random_below(&d->node.random, plan->stages);
-	if (plan->rebalance_ns == 0)
-		return stands_by(plan, worker) ? most_missed(d, step) : fewest_workers(d, plan);
+	if (plan->rebalance_ns == 0) {
+		missed = stands_by(plan, worker) ? most_missed(d, step) : SKEP_NO_STAGE;
+		return missed != SKEP_NO_STAGE ? skep_boundary_place(d, plan, missed) : fewest_workers(d, plan);
+	}
 	weigh(d, plan);
 	return skep_most_loaded(plan, stage_loads(d));
 }

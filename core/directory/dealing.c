@@ -285,12 +285,13 @@ void skep_dealing_begin(struct directory *d, const struct skep_plan *plan, uint6
 	split_in_flight(d, plan);
 	if (plan->inner_fixed && limit > plan->workers + GRANTS_PER_REFILL) /* each is a message */
 		limit = plan->workers + GRANTS_PER_REFILL;
+	uint32_t quota = skep_plan_quota(plan, d->round);
 	d->turn = 0;
-	share_out(d, plan, plan->inner_fixed ? 0 : plan->microbatches);
+	share_out(d, plan, plan->inner_fixed ? 0 : quota);
 	if (d->outstanding > limit)
 		share_out(d, plan, limit);
-	while (d->outstanding < limit && d->outstanding < plan->microbatches) {
-		uint32_t worker = skep_dealing_next(d, plan, SKEP_NO_INDEX, plan->microbatches - d->outstanding);
+	while (d->outstanding < limit && d->outstanding < quota) {
+		uint32_t worker = skep_dealing_next(d, plan, SKEP_NO_INDEX, quota - d->outstanding);
 		if (worker == SKEP_NO_INDEX)
 			break;
 		directory_row(d, worker)->outstanding++;

@@ -72,7 +72,8 @@ uint32_t skep_directory_actions_limit(const struct skep_plan *plan, const struct
 		    plan->collective)) /* a reduction of each stage, and anew for each that is fenced */
 		per_worker += (FENCES_PER_STEP + 1 + plan->eager) * (skep_stage_size_max(plan) / SKEP_ROSTER_PART + 1);
 	return 256 + per_worker * plan->workers + (FENCES_PER_STEP + 1) * how->directory->refills * GRANTS_PER_REFILL +
-	       skep_plan_model_chunks(plan) * skep_bits_words(skep_round_capacity(plan));
+	       (how->losses->voids ? skep_plan_vstages(plan) : skep_plan_model_chunks(plan)) *
+	               skep_bits_words(skep_round_capacity(plan));
 }
 
 void skep_directory_init(void *mem, const struct skep_plan *plan, const struct skep_methods *how)
@@ -84,11 +85,14 @@ void skep_directory_init(void *mem, const struct skep_plan *plan, const struct s
 	d->mover.index = SKEP_NO_INDEX;
 	d->stages = plan->stages;
 	skep_checkpoints_begin(d, plan);
+	for (uint32_t i = 0; i < plan->stages; i++)
+		directory_stage(d, i)->short_since_ns = SKEP_TIME_NEVER;
 	for (uint32_t i = 0; i < plan->workers; i++) {
 		struct row *row = directory_row(d, i);
 		row->stage = plan->first_stage_of[i];
 		if (row->stage == SKEP_NO_STAGE)
 			continue;
+		directory_stage(d, row->stage)->began++;
 		row->epoch = 1;
 		row->standing = STANDING_SERVING;
 		row->announced = true;
@@ -218,6 +222,8 @@ void skep_directory_stop(struct directory *d, struct step *step, bool ok)
 	for (uint32_t i = 0; i < step->plan->workers; i++)
 		send_stop(d, step, i);
 	uint32_t waits = ok ? 0 : d->diverged ? SKEP_NO_STAGE : skep_restore_waiting(d, step->plan);
+	uint32_t lacks = ok || d->diverged ? SKEP_NO_STAGE : skep_restore_short(d, step->plan);
+	waits = lacks != SKEP_NO_STAGE ? lacks : waits;
 	if (waits == SKEP_NO_STAGE && !d->diverged) /* no stage is empty, and no pipeline whole */
 		waits = skep_fixed_missing_stage(d, step->plan);
 	skep_emit_note(step, &d->node,
@@ -249,7 +255,7 @@ void skep_directory_fence(struct directory *d, struct step *step, uint32_t worke
 	}
 	if (d->phase == PHASE_STOPPED)
 		return;
-	step->how.directory->worker_gone(d, step, worker);
+	step->how.directory->worker_gone(d, step, worker, was == STANDING_SERVING);
 	if (d->ending && d->phase != PHASE_STOPPED) /* it may have been asked to keep its state */
 		skep_rounds_end(d, step);
 	if (was == STANDING_JOINING)
@@ -371,6 +377,8 @@ static void on_ready(struct directory *d, struct step *step, const struct skep_m
 	step->how.directory->ready(d, step, message->from.index);
 	if (skep_plan_fixed(step->plan) && d->phase != PHASE_STOPPED)
 		skep_fixed_ready(d, step, message->from.index);
+	if (d->phase != PHASE_STOPPED)
+		step->how.losses->joined(d, step, message->from.index);
 }
 
 static void on_suspect(struct directory *d, struct step *step, const struct skep_message *message)
@@ -410,6 +418,17 @@ static void on_fault(struct directory *d, struct step *step, const struct skep_m
 	skep_directory_stop(d, step, false);
 }
 
+/* The worker that differs from its stage is fenced first: it may be the one that tells, and the run may end with it. */
+static void on_tally(struct directory *d, struct step *step, const struct skep_message *message)
+{
+	uint32_t odd = skep_replicas_odd_one(d, step, message);
+	assert(odd == SKEP_NO_INDEX || odd < step->plan->workers);
+	if (odd != SKEP_NO_INDEX)
+		skep_directory_fence(d, step, odd);
+	if (odd != message->from.index && d->phase != PHASE_STOPPED)
+		step->how.directory->on_tally(d, step, message);
+}
+
 static void on_message(struct directory *d, struct step *step, const struct skep_message *message)
 {
 	skep_emit_release(step, message->payload); /* nothing for the directory has one */
@@ -438,7 +457,7 @@ static void on_message(struct directory *d, struct step *step, const struct skep
 		skep_fixed_on_passed(d, step, message);
 		break;
 	case SKEP_MESSAGE_TALLY:
-		step->how.directory->on_tally(d, step, message);
+		on_tally(d, step, message);
 		break;
 	case SKEP_MESSAGE_OUTER_UPDATE:
 		step->how.directory->on_merge(d, step, message);
@@ -517,6 +536,7 @@ void skep_directory_step(struct skep_node *node, struct step *step, const struct
 	case SKEP_EVENT_TIMER:
 		if (d->phase != PHASE_STOPPED && d->node.now >= d->scan_ns) {
 			skep_restore_timer(d, step);
+			step->how.losses->timer(d, step);
 			if (skep_plan_fixed(step->plan))
 				skep_fixed_timer(d, step);
 			forgive_lateness(d, step->plan);

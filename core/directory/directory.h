@@ -6,9 +6,11 @@
  *   admission.c  who is let in to a stage, and from whom it gets the state
  *   dealing.c    which owner the next microbatch of a round goes to
  *   rounds.c     grants, what has come back, what the members of a reduction have told, commit, what was lost
- *   attempt.c    one attempt of a stage to sum: who is a member, in which group, what each is told
+ *   attempt.c    one attempt of a stage to sum: who is a member, in which group, what each is told; or of all, to say what they
+ *                have counted
  *   checkpoints.c       who keeps a stage's state, and what is kept in the end
  *   restore.c    a stage that has lost its last worker: waits, is founded anew, from a checkpoint if there is one
+ *   replicas.c   the workers of a stage that should be equal, and are not
  *   boundary.c       what changes between two rounds: who gave notice goes, one worker may move to another stage
  *
  * When a round opens, how rounds overlap, when one is reduced and what that means to newcomers is the method's to say
@@ -65,11 +67,13 @@ struct row { /* one worker */
 	skep_time
 		pass_ns; /* dealing.c: that a microbatch takes its device, the mean of what it has told; 0: not known */
 	uint64_t rate;   /* 1 / pass_ns, or as is expected of it */
-	skep_time turn_ns;    /* when it was done with one last, or was dealt the first */
-	uint32_t in_flight;   /* that it may keep in the pipeline; 0: as many as the plan says */
-	bool member, tallied; /* of its stage's current attempt */
-	bool summing;         /* in that: its group's sum is under way */
-	uint32_t attempt;     /* of its group, which sums; no two groups of a stage have the same */
+	skep_time turn_ns;                  /* when it was done with one last, or was dealt the first */
+	uint32_t in_flight;                 /* that it may keep in the pipeline; 0: as many as the plan says */
+	uint32_t parameters, parameters_of; /* what its tally of that round said of its parameters */
+	uint32_t unequal;                   /* how often it was fenced for them */
+	bool member, tallied;               /* of its stage's current attempt */
+	bool summing;                       /* in that: its group's sum is under way */
+	uint32_t attempt;                   /* of its group, which sums; no two groups of a stage have the same */
 	/* The groups in which the stage sums a round are rings of workers, some of which may be members no more. SKEP_NO_INDEX:
 	 * not drawn yet. */
 	uint32_t next_of_group;
@@ -90,11 +94,14 @@ struct stage_state {
 	struct skep_peer keeper;    /* who was told last to keep a state, and ... */
 	uint32_t keeps;             /* ... of which version; 0: none was */
 	uint32_t behind;            /* without a flush: rounds that it has committed; async: outer updates */
+	uint32_t began;             /* workers at the start */
+	skep_time
+		short_since_ns; /* that fewer of them hold its state; SKEP_TIME_NEVER: so many do (SKEP_ON_LOSS_WAIT) */
 };
 
 enum phase {
 	PHASE_OPEN,       /* round `round` is open; the one before may still be reduced */
-	PHASE_COUNTING,   /* round `round` is complete, its members tell what they have counted (SKEP_ON_LOSS_RERUN) */
+	PHASE_COUNTING,   /* members of round `round` tell what they have counted, or that they have thrown it away */
 	PHASE_REDUCING,   /* round `round` is being reduced, none is open */
 	PHASE_VALIDATING, /* none is open or reduced: what round `round` will begin with is judged */
 	PHASE_STOPPED
@@ -162,9 +169,11 @@ struct candidacy { /* as one of several candidates (candidates.c) */
 struct directory {
 	struct skep_node node;
 	uint8_t phase;
-	bool cut;                  /* no worker can do the rest of the open round */
-	uint32_t pass;             /* of the open round: 0, or the attempt that found something missing */
-	uint32_t rerun_microbatch; /* where to go on looking for what is missing */
+	bool cut;      /* no worker can do the rest of the open round */
+	uint32_t pass; /* of the open round: 0, or the attempt that found something missing */
+	/* Where to go on looking for what is missing; void: the next one to be granted again, and the one after the last. */
+	uint32_t rerun_microbatch, rerun_end;
+	bool discards; /* members are told to throw away what they have counted of the open round */
 	bool ending; /* all rounds are closed, and a stage waits, or its last state is not kept yet: a run is not done while
 	                what it has learnt is lost */
 	bool diverged; /* the run stops for what is not finite */
@@ -254,6 +263,10 @@ void skep_directory_count_out(struct directory *d, const struct row *row);
 /* Ends the epoch of a worker that holds nothing, and tells its neighbours. */
 void skep_directory_retire(struct directory *d, struct step *step, uint32_t worker);
 
+/* replicas.c: the worker that is to be fenced before this TALLY is taken in, since its parameters are not those of its stage;
+ * SKEP_NO_INDEX: none */
+uint32_t skep_replicas_odd_one(struct directory *d, struct step *step, const struct skep_message *message);
+
 /* restore.c: a stage that has lost its last worker */
 void skep_restore_stage(struct directory *d, struct step *step, uint32_t stage); /* its last serving worker is gone */
 void skep_restore_entered(
@@ -263,6 +276,8 @@ void skep_restore_gone(struct directory *d, struct step *step, struct skep_peer 
 void skep_restore_timer(struct directory *d, struct step *step);
 /* The stage that has waited longest, SKEP_NO_STAGE: none waits. */
 uint32_t skep_restore_waiting(struct directory *d, const struct skep_plan *plan);
+/* The stage that has lacked a worker longest, if one has for as long as the plan says (wait.c); SKEP_NO_STAGE: none has. */
+uint32_t skep_restore_short(struct directory *d, const struct skep_plan *plan);
 
 /* checkpoints.c */
 void skep_checkpoints_begin(
@@ -333,7 +348,9 @@ void skep_rounds_continue(struct directory *d, struct step *step, bool over); /*
 void skep_rounds_next(struct directory *d, struct step *step); /* what changes between two rounds; the next one */
 void skep_rounds_end(struct directory *d, struct step *step);  /* all are closed, or the loss is low enough */
 void skep_rounds_cut(struct directory *d, const struct skep_plan *plan); /* skep_rounds_worker_gone() ends it */
-void skep_rounds_worker_gone(struct directory *d, struct step *step, uint32_t worker);
+void skep_rounds_worker_gone(struct directory *d, struct step *step, uint32_t worker, bool served);
+/* All have told: nothing of the round is granted now, and nothing is under way. */
+void skep_rounds_reopen(struct directory *d, struct step *step);
 
 /* By microbatch: the worker that counted it in this virtual stage; of the round that is reduced, or where two are kept,
  * of one of them. */
@@ -367,6 +384,8 @@ struct attempt { /* of one group, while it begins */
 	bool sum;
 };
 void skep_attempt_begin(struct directory *d, struct step *step, uint32_t stage, bool sum);
+/* One without a sum, of all stages: PHASE_COUNTING. */
+void skep_attempt_ask_all(struct directory *d, struct step *step);
 bool skep_attempt_takes(
 	const struct directory *d, const struct row *row); /* is it a member of the round's reduction? */
 /* For those that have to know each other. */

@@ -142,6 +142,20 @@ uint32_t skep_restore_waiting(struct directory *d, const struct skep_plan *plan)
 	return longest;
 }
 
+uint32_t skep_restore_short(struct directory *d, const struct skep_plan *plan)
+{
+	uint32_t longest = SKEP_NO_STAGE;
+	skep_time since_ns = SKEP_TIME_NEVER;
+	for (uint32_t i = 0; i < plan->stages; i++) {
+		const struct stage_state *state = directory_stage(d, i);
+		if (state->short_since_ns >= since_ns || d->node.now - state->short_since_ns < plan->wait_for_join_ns)
+			continue;
+		longest = i;
+		since_ns = state->short_since_ns;
+	}
+	return longest;
+}
+
 /* A run is not done while what a stage has learnt is lost, or not kept. */
 void skep_rounds_end(struct directory *d, struct step *step)
 {

@@ -47,8 +47,7 @@ uint64_t skep_rounds_limit(struct directory *d, const struct skep_plan *plan)
 		uint32_t serving = directory_stage(d, stage)->serving;
 		fewest = serving < fewest ? serving : fewest;
 	}
-	uint64_t limit = (uint64_t)fewest * ((d->inflight_capacity + 1) / 2);
-	return limit > 0 ? limit : 1;
+	return skep_swarm_outstanding(fewest, d->inflight_capacity);
 }
 
 void skep_rounds_send_grant(
@@ -109,9 +108,9 @@ uint32_t skep_rounds_wanted(struct directory *d, const struct skep_plan *plan)
 	assert(d->phase == PHASE_OPEN);
 	assert(d->issued <= d->capacity);
 	uint32_t outstanding = d->outstanding - d->validation.outstanding;
-	if (d->cut || d->finished + outstanding >= plan->microbatches)
+	if (d->cut || d->finished + outstanding >= skep_plan_quota(plan, d->round))
 		return 0;
-	uint32_t want = plan->microbatches - d->finished - outstanding;
+	uint32_t want = skep_plan_quota(plan, d->round) - d->finished - outstanding;
 	uint32_t numbers = skep_round_capacity(plan) - d->issued;
 	return want < numbers ? want : numbers;
 }
@@ -146,7 +145,7 @@ void skep_rounds_grant(struct directory *d, struct step *step, uint32_t preferre
 {
 	assert(d->phase == PHASE_OPEN);
 	const struct skep_losses *losses = step->how.losses;
-	uint64_t limit = skep_rounds_limit(d, step->plan);
+	uint64_t limit = losses->holds(d, step->plan) ? 0 : skep_rounds_limit(d, step->plan);
 	struct skep_span span;
 	uint32_t again = 0;
 	bool lost = losses->again(d, step->plan, &again, &span);
@@ -287,6 +286,8 @@ void skep_rounds_next(struct directory *d, struct step *step)
 	assert(d->phase == PHASE_REDUCING);
 	skep_boundary_serve_late(d, step);
 	skep_boundary_pass(d, step);
+	if (step->how.losses->holds(d, step->plan))
+		return;
 	d->round++;
 	step->how.directory->begin(d, step);
 }
@@ -494,15 +495,28 @@ bool skep_rounds_take_tally(struct directory *d, const struct skep_plan *plan, c
 	return --stage->pending == 0;
 }
 
-void skep_rounds_cut(struct directory *d, const struct skep_plan *plan)
+static void forget_grants(struct directory *d, const struct skep_plan *plan)
 {
-	d->cut = true;
 	d->full = false;
 	d->outstanding = 0;
 	for (uint32_t i = 0; i < d->issued; i++)
 		owners(d)[i] = SKEP_NO_INDEX;
 	for (uint32_t i = 0; i < plan->workers; i++)
 		directory_row(d, i)->outstanding = 0;
+}
+
+void skep_rounds_cut(struct directory *d, const struct skep_plan *plan)
+{
+	d->cut = true;
+	forget_grants(d, plan);
+}
+
+void skep_rounds_reopen(struct directory *d, struct step *step)
+{
+	assert(d->phase == PHASE_COUNTING);
+	skep_directory_enter(d, PHASE_OPEN);
+	d->reduced.on = false;
+	forget_grants(d, step->plan);
 }
 
 void skep_rounds_resume(struct directory *d, struct step *step)
@@ -525,14 +539,15 @@ void skep_rounds_sum_anew(struct directory *d, struct step *step, uint32_t stage
 		step->how.agreement->begun(d, step);
 }
 
-void skep_rounds_worker_gone(struct directory *d, struct step *step, uint32_t worker)
+void skep_rounds_worker_gone(struct directory *d, struct step *step, uint32_t worker, bool served)
 {
 	assert(worker < step->plan->workers);
 	assert(directory_row(d, worker)->stage < step->plan->stages);
 	struct row *row = directory_row(d, worker);
 	d->full = false;
 	skep_fixed_lift_barrier(d, step);
-	if (d->reduced.on && row->member && !directory_stage(d, row->stage)->committed)
+	bool summed = d->reduced.on && row->member && !directory_stage(d, row->stage)->committed;
+	if (summed)
 		step->how.losses->member_gone(d, step, row->stage);
 	skep_validate_worker_gone(d, step, worker);
 	if (d->phase != PHASE_OPEN)
@@ -544,5 +559,5 @@ void skep_rounds_worker_gone(struct directory *d, struct step *step, uint32_t wo
 		d->outstanding--;
 		row->outstanding--;
 	}
-	step->how.directory->refill(d, step, SKEP_NO_INDEX);
+	step->how.losses->gone(d, step, served && !summed);
 }

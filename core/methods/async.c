@@ -516,11 +516,11 @@ static void validate(struct directory *d, struct step *step, bool over)
 	skep_validate_beside(d, step);
 }
 
-static void fenced(struct directory *d, struct step *step, uint32_t worker)
+static void fenced(struct directory *d, struct step *step, uint32_t worker, bool served)
 {
 	d->full = false;
 	part_gone(d, step, worker);
-	skep_rounds_worker_gone(d, step, worker);
+	skep_rounds_worker_gone(d, step, worker, served);
 }
 
 /* ---- newcomers, whose versions are outer updates ---------------------------------------------------------------- */

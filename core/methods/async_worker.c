@@ -261,6 +261,7 @@ const struct skep_local_steps skep_local_async = {
 	.serves = serves,
 	.first_work = first_work,
 	.counted = note_counted,
+	.part = skep_local_part,
 	.run = run,
 	.idle = idle,
 	.waits = waits,

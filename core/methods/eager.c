@@ -29,8 +29,9 @@
  * bucketed overlap as in PyTorch's DistributedDataParallel (Li et al. 2020). With the parts done at P_1 < P_2 < .. < P_B and
  * fragments that take c_1 .. c_B on an idle network, equally fast members have the sum at
  *     T_B, where T_b = max(T_(b-1), P_b) + c_b.
- * Once it has begun such a BACKWARD ends, whatever becomes of the eager attempt. A REDUCE that comes so late that a
- * BACKWARD of more than the share is running already is one of an attempt that was given up.
+ * With periodic sync (periodic.c) each part makes the last inner step of its elements, too, and what is summed is their
+ * pseudo-gradient. Once it has begun such a BACKWARD ends, whatever becomes of the eager attempt. A REDUCE that comes so
+ * late that a BACKWARD of more than the share is running already is one of an attempt that was given up.
  *
  * What is kept true: an eager sum holds the share and nothing else, in each member. So the directory can make it final
  * only when all that it granted has come back, and then nothing is missing in it.
@@ -106,11 +107,11 @@ static void on_tally(struct directory *d, struct step *step, const struct skep_m
 		step->how.agreement->told(d, step, directory_row(d, message->from.index)->stage);
 }
 
-static void fenced(struct directory *d, struct step *step, uint32_t worker)
+static void fenced(struct directory *d, struct step *step, uint32_t worker, bool served)
 {
 	assert(worker < step->plan->workers);
 	call_off(d);
-	skep_rounds_worker_gone(d, step, worker);
+	skep_rounds_worker_gone(d, step, worker, served);
 }
 
 static uint32_t actions(const struct skep_plan *plan, uint32_t fences)

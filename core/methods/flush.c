@@ -4,7 +4,7 @@
  * sums its gradients, and the next round opens when all stages have committed; so all gradients of a round are of the
  * parameters that it began with.
  *
- * This is also what becomes of a gradient that is lost, unless it is computed again (rerun.c): it is reported, and the
+ * This is also what becomes of a gradient that is lost, unless it is computed again (rerun.c, void.c): it is reported, and the
  * microbatch is replaced by a fresh one as long as the round is open. And who sums with whom: all members of a stage.
  */
 #include "core/methods/flush.h"
@@ -165,11 +165,11 @@ static uint32_t divisor(
 	return total;
 }
 
-const struct skep_grouping skep_grouping_stage = {.draw = draw, .apart = false, .divisor = divisor};
+const struct skep_grouping skep_grouping_stage = {.replicas = true, .draw = draw, .apart = false, .divisor = divisor};
 
 /* ---- what is lost --------------------------------------------------------------------------------------------------- */
 
-static bool again(
+bool skep_losses_none_again(
 	struct directory *d, const struct skep_plan *plan, uint32_t *ret_microbatch, struct skep_span *ret_span)
 {
 	assert(d->phase == PHASE_OPEN);
@@ -177,24 +177,51 @@ static bool again(
 	return false;
 }
 
-static void reduce(struct directory *d, struct step *step)
+void skep_losses_reduce(struct directory *d, struct step *step)
 {
 	step->how.directory->reduce(d, step);
 }
 
-static void counted(struct directory *d, struct step *step)
+void skep_losses_never_counted(struct directory *d, struct step *step)
 {
 	(void)d, (void)step;
 	assert(false); /* members are asked what they have counted only to run again what is missing */
 }
 
+void skep_losses_go_on(struct directory *d, struct step *step, bool served)
+{
+	assert(d->phase == PHASE_OPEN);
+	(void)served;
+	step->how.directory->refill(d, step, SKEP_NO_INDEX);
+}
+
+void skep_losses_ignore(struct directory *d, struct step *step, uint32_t worker)
+{
+	(void)d, (void)step, (void)worker;
+}
+
+bool skep_losses_no_hold(struct directory *d, const struct skep_plan *plan)
+{
+	(void)d, (void)plan;
+	return false;
+}
+
+void skep_losses_no_timer(struct directory *d, struct step *step)
+{
+	(void)d, (void)step;
+}
+
 const struct skep_losses skep_losses_report = {
 	.voids = false,
 	.wanted = skep_rounds_wanted,
-	.again = again,
-	.complete = reduce,
-	.counted = counted,
+	.again = skep_losses_none_again,
+	.complete = skep_losses_reduce,
+	.counted = skep_losses_never_counted,
 	.member_gone = skep_rounds_sum_anew,
+	.gone = skep_losses_go_on,
+	.joined = skep_losses_ignore,
+	.holds = skep_losses_no_hold,
+	.timer = skep_losses_no_timer,
 };
 
 /* ---- a worker ------------------------------------------------------------------------------------------------------- */

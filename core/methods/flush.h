@@ -28,6 +28,16 @@ void skep_flush_keep(struct directory *d, uint32_t stage, struct skep_message *k
 void skep_flush_carry_on(struct directory *d, struct step *step, uint32_t worker);
 bool skep_flush_none_can(struct directory *d, const struct skep_plan *plan);
 
+/* Entries of struct skep_losses for those who go on with who is left. */
+bool skep_losses_none_again(
+	struct directory *d, const struct skep_plan *plan, uint32_t *ret_microbatch, struct skep_span *ret_span);
+void skep_losses_reduce(struct directory *d, struct step *step);
+void skep_losses_never_counted(struct directory *d, struct step *step);
+void skep_losses_go_on(struct directory *d, struct step *step, bool served);
+void skep_losses_ignore(struct directory *d, struct step *step, uint32_t worker);
+bool skep_losses_no_hold(struct directory *d, const struct skep_plan *plan);
+void skep_losses_no_timer(struct directory *d, struct step *step);
+
 /* A worker's. */
 size_t skep_flush_worker_lay_out(struct worker *w, const struct skep_plan *plan, size_t at);
 void skep_flush_derive(struct worker *w);
@@ -54,9 +64,10 @@ void skep_flush_on_keep(struct worker *w, const struct skep_message *keep);
 
 /* The entries of a table that belong together. A reduction that all stages make in the same round: */
 #define SKEP_FLUSH_COMMIT                                                                                              \
-	.lay_out = skep_flush_lay_out, .counted_rounds = 1, .refills = 2, .on_merge = skep_flush_on_merge,             \
-	.keeper = skep_checkpoints_keeper, .counted = skep_flush_counted, .validate = skep_validate_begin,             \
-	.stop_version = skep_flush_stop_version, .stepped = skep_flush_stepped, .keep = skep_flush_keep
+	.replicas = true, .lay_out = skep_flush_lay_out, .counted_rounds = 1, .refills = 2,                            \
+	.on_merge = skep_flush_on_merge, .keeper = skep_checkpoints_keeper, .counted = skep_flush_counted,             \
+	.validate = skep_validate_begin, .stop_version = skep_flush_stop_version, .stepped = skep_flush_stepped,       \
+	.keep = skep_flush_keep
 /* Newcomers that are members of the open round's reduction as soon as their device has room: */
 #define SKEP_FLUSH_NEWCOMERS                                                                                           \
 	.entered = skep_directory_admit_from_any, .since = skep_flush_since, .ready = skep_flush_ready,                \

@@ -11,7 +11,8 @@
  *   local               what a worker does by itself within a round: nothing, or steps of its own (periodic.c), also without
  *                       waiting for others (async_worker.c).
  *   grouping            who sums with whom in a round: all members of a stage (flush.c), or pairs (gossip.c).
- *   losses              what becomes of a gradient that is lost: flush.c reports it, rerun.c computes it again.
+ *   losses              what becomes of a gradient that is lost, and of its round: flush.c reports it, rerun.c computes it
+ *                       again, void.c begins the whole round again, wait.c reports it and waits for a worker.
  *   agreement           which stages make their reductions final together (agreement.c): each by itself, the two that hold tied
  *                       embeddings, or all.
  *   feature             what is done with a sum before it is told, one after the other: tied_embeddings.c, clip.c.
@@ -56,6 +57,7 @@ struct skep_directory_method {
 	/* Most actions of a step that fences so many: per worker, more than a flush has; and refills, per fence. */
 	uint32_t (*actions)(const struct skep_plan *plan, uint32_t fences);
 	uint32_t refills;
+	bool replicas; /* all workers of a stage that hold its state have the same parameters, to the bit, after each STEP */
 	bool steps_ahead; /* a worker may have stepped on what the directory has not committed */
 
 	void (*begin)(struct directory *d, struct step *step); /* open the next round, or what may be open */
@@ -86,8 +88,9 @@ struct skep_directory_method {
 	void (*admit)(struct directory *d, const struct row *row, struct skep_message *admit);
 	void (*keep)(struct directory *d, uint32_t stage, struct skep_message *keep);
 
-	/* A worker is fenced. A stage has lost its last serving one: a newcomer that holds all goes on, or no worker can. */
-	void (*worker_gone)(struct directory *d, struct step *step, uint32_t worker);
+	/* A worker is fenced, that served or not. A stage has lost its last serving one: a newcomer that holds all goes on,
+	 * or no worker can. */
+	void (*worker_gone)(struct directory *d, struct step *step, uint32_t worker, bool served);
 	void (*carry_on)(struct directory *d, struct step *step, uint32_t worker);
 	bool (*none_can)(struct directory *d, const struct skep_plan *plan);
 };
@@ -131,6 +134,8 @@ struct skep_local_steps {
 	void (*serves)(struct worker *w); /* a newcomer holds all of the state */
 	void (*first_work)(struct worker *w, uint32_t round);
 	void (*counted)(struct worker *w, const struct skep_plan *plan, uint32_t round, uint32_t microbatch);
+	/* What follows on the elements of a part of BACKWARD. */
+	void (*part)(const struct worker *w, struct skep_op *op);
 	bool (*run)(struct worker *w, struct step *step); /* gives an idle device what is due, if anything is */
 	void (*idle)(struct worker *w, struct step *step);
 	bool (*waits)(struct worker *w, const struct skep_plan *plan); /* it makes no pass now */
@@ -144,6 +149,7 @@ struct skep_local_steps {
 
 /* In the directory: the groups in which the members of a stage sum a round, each for itself. */
 struct skep_grouping {
+	bool replicas; /* the same of the sums: all groups of a stage have the same one */
 	/* An attempt of the stage begins: links the members of each group in a ring (row->next_of_group). `order` [size] has
 	 * all members of the stage in the order of their indices, and may be left in any other. */
 	void (*draw)(struct directory *d, const struct skep_plan *plan, uint32_t stage, uint32_t *order, uint32_t size);
@@ -162,6 +168,13 @@ struct skep_losses {
 	void (*complete)(struct directory *d, struct step *step); /* all that was granted has come back */
 	void (*counted)(struct directory *d, struct step *step);  /* all members have told what they counted */
 	void (*member_gone)(struct directory *d, struct step *step, uint32_t stage); /* of the reduction under way */
+	/* A worker is fenced, and what it had of the open round is struck: go on. served: it did, so work may be lost with it, of
+	 * which member_gone() was not told. */
+	void (*gone)(struct directory *d, struct step *step, bool served);
+	/* A newcomer holds all of the state. */
+	void (*joined)(struct directory *d, struct step *step, uint32_t worker);
+	bool (*holds)(struct directory *d, const struct skep_plan *plan); /* nothing is granted, and no round opens */
+	void (*timer)(struct directory *d, struct step *step);
 };
 
 /* In the directory. */
@@ -236,7 +249,7 @@ extern const struct skep_worker_method skep_flush_worker, skep_delayed_worker, s
 	skep_async_worker;
 extern const struct skep_local_steps skep_local_none, skep_local_periodic, skep_local_async;
 extern const struct skep_grouping skep_grouping_stage, skep_grouping_pairs;
-extern const struct skep_losses skep_losses_report, skep_losses_rerun;
+extern const struct skep_losses skep_losses_report, skep_losses_rerun, skep_losses_void, skep_losses_wait;
 extern const struct skep_agreement skep_agreement_alone, skep_agreement_pair, skep_agreement_all;
 extern const struct skep_feature skep_feature_tied, skep_feature_clip;
 extern const struct skep_scope skep_scope_run, skep_scope_candidate;

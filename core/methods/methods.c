@@ -31,7 +31,7 @@ static const struct skep_worker_method *const worker_of[] = {
 static const struct skep_local_steps *const local_of[][2] = {
 	[FLUSH] = {&skep_local_none, &skep_local_periodic},
 	[DELAYED] = {&skep_local_none, &skep_local_periodic},
-	[EAGER] = {&skep_local_none, NULL},
+	[EAGER] = {&skep_local_none, &skep_local_periodic},
 	[NO_FLUSH] = {&skep_local_none, NULL},
 	[ASYNC] = {NULL, &skep_local_async},
 };
@@ -47,6 +47,13 @@ uint8_t skep_method_of(const struct skep_plan *plan)
 	return plan->eager ? EAGER : FLUSH;
 }
 
+static const struct skep_losses *const losses_of[] = {
+	[SKEP_ON_LOSS_REPORT] = &skep_losses_report,
+	[SKEP_ON_LOSS_RERUN] = &skep_losses_rerun,
+	[SKEP_ON_LOSS_VOID] = &skep_losses_void,
+	[SKEP_ON_LOSS_WAIT] = &skep_losses_wait,
+};
+
 static const struct skep_grouping *grouping_of(const struct skep_plan *plan)
 {
 	return plan->gossip ? &skep_grouping_pairs : &skep_grouping_stage;
@@ -54,7 +61,7 @@ static const struct skep_grouping *grouping_of(const struct skep_plan *plan)
 
 static const struct skep_agreement *agreement_of(const struct skep_plan *plan)
 {
-	if (plan->clip || plan->on_loss == SKEP_ON_LOSS_RERUN)
+	if (plan->clip || losses_of[plan->on_loss]->voids)
 		return &skep_agreement_all;
 	return plan->tied > 0 ? &skep_agreement_pair : &skep_agreement_alone;
 }
@@ -87,7 +94,7 @@ struct skep_methods skep_methods_of_directory(const struct skep_plan *plan, uint
 	return (struct skep_methods){
 		.directory = directory_of[method],
 		.grouping = grouping_of(plan),
-		.losses = plan->on_loss == SKEP_ON_LOSS_RERUN ? &skep_losses_rerun : &skep_losses_report,
+		.losses = losses_of[plan->on_loss],
 		.agreement = agreement_of(plan),
 		.scope = &skep_scope_run,
 		.order = skep_order_of[plan->pipeline],
@@ -100,6 +107,7 @@ void skep_methods_check(const struct skep_plan *plan)
 {
 	uint8_t method = skep_method_of(plan);
 	bool rerun = plan->on_loss == SKEP_ON_LOSS_RERUN, fixed = skep_plan_fixed(plan);
+	bool voids = plan->on_loss == SKEP_ON_LOSS_VOID, waits = plan->on_loss == SKEP_ON_LOSS_WAIT;
 	assert(plan->pipeline < SKEP_PIPELINES);
 	assert(local_of[method][skep_plan_periodic(plan)]);
 	assert(!plan->async || (plan->delayed && skep_plan_periodic(plan) && plan->tied == 0 && !plan->clip));
@@ -108,9 +116,14 @@ void skep_methods_check(const struct skep_plan *plan)
 	assert(!plan->gossip || (!skep_plan_has_candidates(plan) && plan->reduction_codec == SKEP_CODEC_NONE));
 	assert(!plan->inner_fixed || (skep_plan_periodic(plan) && !plan->async && !plan->inner_by_share && !fixed));
 	assert(!rerun || (method != DELAYED && method != ASYNC));
+	assert((!voids && !waits) || ((method == FLUSH || method == EAGER) && !plan->gossip));
+	assert(!voids || !skep_plan_periodic(plan));
+	assert(!waits || (plan->rebalance_ns == 0 && !skep_plan_has_candidates(plan)));
 	assert(method != NO_FLUSH || (!plan->clip && plan->tied == 0 && !rerun && plan->validate_every == 0));
 	assert(method != EAGER || fixed);
-	assert(!fixed || (method != DELAYED && method != ASYNC && !skep_plan_periodic(plan)));
+	assert(!fixed || (method != DELAYED && method != ASYNC && !plan->gossip && !plan->inner_by_share));
+	assert(!fixed || !skep_plan_periodic(plan) || (method != NO_FLUSH && plan->inner_cycle == 0));
+	assert(!fixed || !skep_plan_periodic(plan) || skep_plan_share(plan) % plan->inner_steps == 0);
 	assert(!skep_plan_has_candidates(plan) || (method == FLUSH && !fixed));
-	(void)rerun, (void)fixed, (void)method;
+	(void)rerun, (void)voids, (void)waits, (void)fixed, (void)method;
 }

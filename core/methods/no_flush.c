@@ -433,10 +433,11 @@ static void on_tally(struct directory *d, struct step *step, const struct skep_m
 		resolve(d, step);
 }
 
-static void fenced(struct directory *d, struct step *step, uint32_t worker)
+static void fenced(struct directory *d, struct step *step, uint32_t worker, bool served)
 {
 	assert(worker < step->plan->workers);
 	const struct row *row = directory_row(d, worker);
+	(void)served;
 	d->full = false;
 	for (uint32_t round = directory_stage(d, row->stage)->behind; round < d->round; round++) {
 		if (part_at(d, step->plan, round, worker)->member)

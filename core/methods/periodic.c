@@ -25,6 +25,14 @@
  * nothing of a void attempt reads it any more; the inner parameters are where they were, and PSEUDO_GRAD writes all of it anew.
  * With delayed updates both come before any pass of the next round, which goes on with the inner parameters as they are.
  *
+ * In fixed pipelines a step is a flush, or several (plan->accumulate): each worker makes it when it has counted as many
+ * microbatches as its pipeline has in one, and no pass of the next step has come by then. What a lost pipeline leaves to
+ * others is one more step of theirs, before the sum. With `eager` nothing is sealed when a worker has counted its share: it
+ * makes the last step, writes the pseudo-gradient and begins to sum. With buckets (eager.c) both follow each part of the
+ * last BACKWARD on its own elements, in the same operation, as an optimizer that is fused into the backward pass: so a sum
+ * of DiLoCo begins as early as one of gradients, and with one inner step takes as long. Should more than the share come,
+ * the pseudo-gradient is cleared, as above.
+ *
  * Overlap of N steps (Streaming DiLoCo, Douillard et al. 2025): STEP waits until the worker has made N inner steps of the next
  * round. With a deadline it is made then and not later: a worker that has nothing left but passes of later steps makes none until
  * STEP is done, for which it needs no pass of any worker. It first waits for gradients of earlier steps that are under way, and
@@ -45,18 +53,44 @@ void skep_periodic_init(struct worker *w, const struct skep_plan *plan)
 		w->inner.members += plan->first_stage_of[i] == w->node.stage;
 }
 
+/* Microbatches of a step of a fixed pipeline, in each of its workers. */
+static uint32_t fixed_batch(const struct worker *w, const struct skep_plan *plan)
+{
+	return w->share / plan->inner_steps;
+}
+
+/* The step of what it has just counted: what takes the place of others belongs to the last one. */
+static uint32_t fixed_nth(const struct worker *w, const struct skep_plan *plan, uint32_t round)
+{
+	uint32_t nth = (w->counted[round & 1] - 1) / fixed_batch(w, plan);
+	return nth < plan->inner_steps ? nth : plan->inner_steps - 1;
+}
+
 void skep_periodic_counted(struct worker *w, const struct skep_plan *plan, uint32_t round, uint32_t microbatch)
 {
 	assert(w->state == WORKER_SERVING);
-	uint32_t nth = skep_plan_inner_step(plan, microbatch);
+	uint32_t nth =
+		skep_plan_fixed(plan) ? fixed_nth(w, plan, round) : skep_plan_inner_step(plan, round, microbatch);
 	if (nth > w->inner.nth && round == worker_round(w))
 		w->inner.nth = nth;
 	w->inner.counted++;
+	if (w->parts > 0) { /* each has made the step on its elements, and has written their pseudo-gradient */
+		w->inner.counted = 0;
+		w->inner.written = true;
+	}
+}
+
+static void part(const struct worker *w, struct skep_op *op)
+{
+	assert(w->parts > 0);
+	op->inner = w->inner.counted + 1; /* with the one that it is of */
+	op->microbatches = w->counted[w->version & 1] + 1;
 }
 
 static bool unwritten(const struct worker *w)
 {
-	return w->reduction.size > 0 && !w->inner.written && w->counted[w->version & 1] > 0;
+	bool in_parts = w->parts > 0; /* those that are done are written */
+	return w->reduction.size > 0 && !w->inner.written && !in_parts && w->counted[w->version & 1] > 0;
 }
 
 uint32_t skep_periodic_share(const struct worker *w, const struct skep_plan *plan)
@@ -84,7 +118,7 @@ static bool later_steps_next(struct worker *w, const struct skep_plan *plan)
 		next = worker_grants(w)->first;
 	else
 		return false;
-	return skep_plan_inner_step(plan, next) >= plan->inner_overlap;
+	return skep_plan_inner_step(plan, round, next) >= plan->inner_overlap;
 }
 
 /* Is a gradient of a step before STEP under way? Not of what waits for a worker that may never come. */
@@ -97,7 +131,8 @@ static bool earlier_steps_away(struct worker *w, const struct skep_plan *plan)
 		const struct skep_work *work = &table->work[i];
 		left -= work->state != SKEP_WORK_FREE;
 		bool away = work->state >= SKEP_WORK_RUNNING_FORWARD && work->state != SKEP_WORK_WAIT_PEER;
-		if (away && work->round == round && skep_plan_inner_step(plan, work->microbatch) < plan->inner_overlap)
+		if (away && work->round == round &&
+			skep_plan_inner_step(plan, round, work->microbatch) < plan->inner_overlap)
 			return true;
 	}
 	return false;
@@ -131,14 +166,17 @@ static bool step_due(struct worker *w, const struct skep_plan *plan)
 {
 	assert(w->state == WORKER_SERVING);
 	const struct skep_inflight *table = worker_inflight(w);
-	uint16_t head = table->backward[worker_round(w) & 1].head;
+	uint32_t round = worker_round(w);
+	uint16_t head = table->backward[round & 1].head;
 	if (w->inner.counted == 0)
 		return false;
+	if (skep_plan_fixed(plan))
+		return w->inner.counted >= fixed_batch(w, plan);
 	if (plan->inner_by_share)
 		return w->inner.counted >= skep_periodic_share(w, plan);
 	if (waits(w, plan))
 		return w->inner.nth < plan->inner_overlap && at_deadline(w, plan);
-	return head != SKEP_NO_WORK && skep_plan_inner_step(plan, table->work[head].microbatch) > w->inner.nth;
+	return head != SKEP_NO_WORK && skep_plan_inner_step(plan, round, table->work[head].microbatch) > w->inner.nth;
 }
 
 void skep_periodic_do(
@@ -160,12 +198,13 @@ static bool run(struct worker *w, struct step *step)
 	assert(w->state == WORKER_SERVING);
 	const struct reduction *r = &w->reduction;
 	uint32_t round = worker_round(w);
-	if (worker_sealed(w) && !r->waiting && unwritten(w)) {
-		assert(w->reduce_ops == 0 && !r->begun);
+	bool sums = r->attempt > 0 && (worker_sealed(w) || r->eager) && step->how.worker->may_begin(w);
+	if (sums && !r->waiting && unwritten(w)) {
+		assert((w->reduce_ops == 0 || r->eager) && !r->begun);
 		bool rest = w->inner.counted > 0;
 		skep_periodic_do(w, step, rest ? SKEP_OP_INNER_STEP : SKEP_OP_PSEUDO_GRAD, w->version,
 			rest ? w->inner.counted : w->counted[w->version & 1]);
-	} else if (worker_recounted(w) && w->inner.written && w->reduce_ops == 0) {
+	} else if ((worker_recounted(w) || r->given_up) && w->inner.written && w->reduce_ops == 0) {
 		w->inner.written = false; /* from now on: the sum may be asked for while this runs */
 		skep_periodic_do(w, step, SKEP_OP_INNER_STEP, w->version, 0);
 	} else if (worker_works_on(w, round) && step_due(w, step->plan)) {
@@ -219,6 +258,7 @@ const struct skep_local_steps skep_local_periodic = {
 	.serves = skep_local_serves,
 	.first_work = skep_local_first_work,
 	.counted = skep_periodic_counted,
+	.part = part,
 	.run = run,
 	.idle = skep_local_idle,
 	.waits = waits,
@@ -251,6 +291,11 @@ void skep_local_first_work(struct worker *w, uint32_t round)
 static void none_counted(struct worker *w, const struct skep_plan *plan, uint32_t round, uint32_t microbatch)
 {
 	(void)w, (void)plan, (void)round, (void)microbatch;
+}
+
+void skep_local_part(const struct worker *w, struct skep_op *op)
+{
+	(void)w, (void)op;
 }
 
 static bool none_run(struct worker *w, struct step *step)
@@ -312,6 +357,7 @@ const struct skep_local_steps skep_local_none = {
 	.serves = skep_local_serves,
 	.first_work = skep_local_first_work,
 	.counted = none_counted,
+	.part = skep_local_part,
 	.run = none_run,
 	.idle = skep_local_idle,
 	.waits = skep_local_waits,

@@ -16,6 +16,7 @@ void skep_periodic_do(
 /* What there is to do where no update is merged by itself: nothing. */
 void skep_local_serves(struct worker *w);
 void skep_local_first_work(struct worker *w, uint32_t round);
+void skep_local_part(const struct worker *w, struct skep_op *op);
 void skep_local_idle(struct worker *w, struct step *step);
 bool skep_local_waits(struct worker *w, const struct skep_plan *plan);
 void skep_local_step(const struct worker *w, struct skep_op *op);

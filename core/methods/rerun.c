@@ -14,26 +14,7 @@
 #include <assert.h>
 
 #include "core/directory/directory.h"
-
-static void count(struct directory *d, struct step *step)
-{
-	assert(d->issued <= d->capacity);
-	assert(d->phase != PHASE_STOPPED);
-	uint32_t attempt = d->pass > 0 ? d->pass : d->void_attempt;
-	for (uint32_t stage = 0; stage < step->plan->stages && d->reduced.on; stage++) {
-		uint32_t used = directory_stage(d, stage)->attempt;
-		attempt = used > attempt ? used : attempt;
-	}
-	skep_directory_enter(d, PHASE_COUNTING);
-	d->pass = attempt + 1;
-	d->reduced = (struct reduced){.on = true, .round = d->round, .issued = d->issued};
-	for (uint32_t stage = 0; stage < step->plan->stages; stage++) {
-		directory_stage(d, stage)->attempt = attempt;
-		directory_stage(d, stage)->committed = false;
-		skep_attempt_begin(d, step, stage, false);
-	}
-	skep_rounds_all_told(d, step); /* if there is no member to ask */
-}
+#include "core/methods/flush.h"
 
 /* The first run of virtual stages, if any, in which no worker has counted this microbatch. */
 static bool missing(struct directory *d, const struct skep_plan *plan, uint32_t microbatch, struct skep_span *ret)
@@ -76,12 +57,7 @@ static void counted(struct directory *d, struct step *step)
 		step->how.directory->reduce(d, step);
 		return;
 	}
-	skep_directory_enter(d, PHASE_OPEN);
-	d->reduced.on = false;
-	d->outstanding = 0;
-	d->full = false;
-	for (uint32_t i = 0; i < step->plan->workers; i++)
-		directory_row(d, i)->outstanding = 0;
+	skep_rounds_reopen(d, step);
 	if (skep_plan_fixed(step->plan))
 		skep_fixed_serve_ready(d, step->plan);
 	step->how.directory->resume(d, step);
@@ -90,8 +66,8 @@ static void counted(struct directory *d, struct step *step)
 static uint32_t wanted(struct directory *d, const struct skep_plan *plan)
 {
 	assert(d->phase == PHASE_OPEN);
-	assert(d->issued <= plan->microbatches);
-	return plan->microbatches - d->issued;
+	assert(d->issued <= skep_plan_quota(plan, d->round));
+	return skep_plan_quota(plan, d->round) - d->issued;
 }
 
 static bool again(
@@ -105,14 +81,18 @@ static bool again(
 static void member_gone(struct directory *d, struct step *step, uint32_t stage)
 {
 	(void)stage;
-	count(d, step);
+	skep_attempt_ask_all(d, step);
 }
 
 const struct skep_losses skep_losses_rerun = {
 	.voids = true,
 	.wanted = wanted,
 	.again = again,
-	.complete = count,
+	.complete = skep_attempt_ask_all,
 	.counted = counted,
 	.member_gone = member_gone,
+	.gone = skep_losses_go_on,
+	.joined = skep_losses_ignore,
+	.holds = skep_losses_no_hold,
+	.timer = skep_losses_no_timer,
 };

@@ -50,8 +50,8 @@ static void on_backward(struct worker *w, struct step *step, const struct skep_m
 		return;
 	}
 	if (step->plan->wiring != SKEP_WIRING_UNIFORM)
-		skep_view_update(worker_view(w, step->plan, work->leg), message->from, message->u.backward.needed_ns,
-			step->plan->samples);
+		skep_view_update(worker_view(w, step->plan, work->leg), step->plan, message->from,
+			message->u.backward.needed_ns);
 	skep_pipeline_ready_backward(w, work, message->payload);
 }
 

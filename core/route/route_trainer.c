@@ -110,9 +110,8 @@ static void gradient_came_back(struct worker *w, struct step *step, const struct
 		return;
 	}
 	if (step->plan->wiring != SKEP_WIRING_UNIFORM)
-		skep_view_update(worker_view(w, step->plan, work->leg), message->from,
-			worker_leg(w, step->plan, work, work->leg)->needed_ns + message->u.backward.needed_ns,
-			step->plan->samples);
+		skep_view_update(worker_view(w, step->plan, work->leg), step->plan, message->from,
+			worker_leg(w, step->plan, work, work->leg)->needed_ns + message->u.backward.needed_ns);
 	struct skep_leg *leg = worker_leg(w, step->plan, work, work->leg);
 	skep_emit_release(step, leg->in); /* of the last stage, kept in case that it was given back */
 	leg->in = none;

@@ -19,6 +19,7 @@ static_assert(SKEP_VIEW_MAX <= UINT16_MAX, "a winner is a uint16_t");
 #define SMOOTHING_DIVISOR 10              /* smoothing 0.1 */
 #define SAMPLE_NS_MAX (1ull << 43)        /* 2.4 h per sample: keeps the fixed point within 64 bits */
 #define FRACTION_BITS 10                  /* of the average */
+#define THOUSANDTHS_MAX (1u << 20)        /* of 1 s in a key that is scaled; times SAMPLE_NS_MAX within 64 bits */
 
 uint32_t skep_view_capacity(const struct skep_plan *plan)
 {
@@ -32,6 +33,7 @@ void skep_view_clear(struct skep_view *view)
 	view->leavers = 0;
 	view->heard = 0;
 	view->sample = false;
+	view->full_speed_ns = 0;
 }
 
 static uint32_t find(const struct skep_view *view, uint32_t index)
@@ -124,11 +126,55 @@ static uint32_t random_one(const struct skep_view *view, struct skep_peer avoid,
 	return i;
 }
 
-static struct skep_choice newcomer(const struct skep_view *view, struct skep_peer peer, uint64_t *random)
+/* ---- what is not known yet ------------------------------------------------------------------------------------------ */
+
+/* Per sample, of one that has never answered. */
+static uint64_t guess_ns(const struct skep_view *view, const struct skep_plan *plan, struct skep_peer peer)
+{
+	if (!plan->speed)
+		return UNKNOWN_NS_PER_SAMPLE;
+	uint64_t full_ns = view->full_speed_ns > 0 ? view->full_speed_ns : UNKNOWN_NS_PER_SAMPLE;
+	uint64_t ns = full_ns * SKEP_SPEED_MAX / plan->speed[peer.index];
+	return ns < SAMPLE_NS_MAX ? ns : SAMPLE_NS_MAX;
+}
+
+/* Somewhere within the first of its turns. */
+static uint64_t phase_ns(const struct skep_view *view, const struct skep_plan *plan, struct skep_choice choice)
+{
+	uint64_t turn_ns = guess_ns(view, plan, choice.peer) * plan->samples;
+	return plan->speed ? choice.tie % turn_ns : 0;
+}
+
+/* Before the first answer all keys were made of guesses at a full speed of a sample in 1 s. */
+static void scale(struct skep_view *view)
+{
+	assert(view->full_speed_ns > 0 && view->full_speed_ns <= SAMPLE_NS_MAX);
+	for (uint32_t i = 0; i < view->count; i++) {
+		uint64_t thousandths = view->choice[i].key_ns / (UNKNOWN_NS_PER_SAMPLE / 1000);
+		thousandths = thousandths < THOUSANDTHS_MAX ? thousandths : THOUSANDTHS_MAX;
+		view->choice[i].key_ns = thousandths * view->full_speed_ns / 1000;
+	}
+	play_all(view);
+}
+
+/* A worker has needed so long: what would one at full speed need? */
+static void hear_full_speed(
+	struct skep_view *view, const struct skep_plan *plan, struct skep_peer peer, uint64_t sample_ns)
+{
+	uint64_t newest = sample_ns * plan->speed[peer.index] / SKEP_SPEED_MAX, before = view->full_speed_ns;
+	newest += newest == 0;
+	view->full_speed_ns = before > 0 ? (before * (SMOOTHING_DIVISOR - 1) + newest) / SMOOTHING_DIVISOR : newest;
+	if (before == 0)
+		scale(view);
+}
+
+static struct skep_choice newcomer(
+	const struct skep_view *view, const struct skep_plan *plan, struct skep_peer peer, uint64_t *random)
 {
 	struct skep_choice choice = {.peer = peer, .tie = skep_random_next(random)};
+	choice.key_ns = phase_ns(view, plan, choice);
 	if (view->count > 0)
-		choice.key_ns = view->choice[smallest(view, no_worker)].key_ns;
+		choice.key_ns += view->choice[smallest(view, no_worker)].key_ns;
 	return choice;
 }
 
@@ -148,17 +194,18 @@ static void replace(struct skep_view *view, uint32_t i, struct skep_choice choic
 	replay(view, i);
 }
 
-void skep_view_add(struct skep_view *view, uint32_t capacity, struct skep_peer peer, uint64_t *random)
+void skep_view_add(struct skep_view *view, const struct skep_plan *plan, uint32_t capacity, struct skep_peer peer,
+	uint64_t *random)
 {
 	assert(view->leavers <= view->count);
 	uint32_t i = find(view, peer.index);
 	if (i < view->count) {
 		if (view->choice[i].peer.epoch < peer.epoch)
-			replace(view, i, newcomer(view, peer, random));
+			replace(view, i, newcomer(view, plan, peer, random));
 		return;
 	}
 	view->heard++;
-	struct skep_choice choice = newcomer(view, peer, random);
+	struct skep_choice choice = newcomer(view, plan, peer, random);
 	if (view->count < capacity) {
 		view->choice[view->count++] = choice;
 		play_all(view);
@@ -172,10 +219,12 @@ void skep_view_add(struct skep_view *view, uint32_t capacity, struct skep_peer p
 		replace(view, place, choice);
 }
 
-void skep_view_meet(struct skep_view *view, uint32_t capacity, struct skep_peer peer, uint64_t *random)
+void skep_view_meet(struct skep_view *view, const struct skep_plan *plan, uint32_t capacity, struct skep_peer peer,
+	uint64_t *random)
 {
 	assert(view->leavers <= view->count);
 	struct skep_choice choice = {.peer = peer, .tie = skep_random_next(random)};
+	choice.key_ns = phase_ns(view, plan, choice);
 	uint32_t place = view->count;
 	view->heard++;
 	if (view->count == capacity) {
@@ -236,9 +285,12 @@ void skep_view_leaving(struct skep_view *view, struct skep_peer peer)
 	replay(view, i);
 }
 
-static uint64_t expected_ns(const struct skep_choice *choice)
+static uint64_t expected_ns(
+	const struct skep_view *view, const struct skep_plan *plan, const struct skep_choice *choice)
 {
-	return choice->weight == 0 ? UNKNOWN_NS_PER_SAMPLE : (choice->average << FRACTION_BITS) / choice->weight;
+	if (choice->weight == 0)
+		return guess_ns(view, plan, choice->peer);
+	return (choice->average << FRACTION_BITS) / choice->weight;
 }
 
 /* Moves all keys down by the smallest: only differences count, and the sum of charges must not overflow. Those that are
@@ -267,11 +319,11 @@ struct skep_peer skep_view_choose_other(struct skep_view *view, const struct ske
 		return view->choice[random_one(view, avoid, random)].peer;
 	struct skep_choice *choice = &view->choice[smallest(view, avoid)];
 	struct skep_peer peer = choice->peer;
-	uint64_t charge_ns = expected_ns(choice) * plan->samples;
+	uint64_t charge_ns = expected_ns(view, plan, choice) * plan->samples;
 	if (plan->wiring == SKEP_WIRING_LATENCY)
 		charge_ns += skep_plan_transfer_ns(plan, self.index, peer.index) +
 		             skep_plan_transfer_ns(plan, peer.index, self.index);
-	choice->guessed_ns += choice->weight == 0 ? charge_ns : 0;
+	choice->guessed_ns += choice->weight == 0 && !plan->speed ? charge_ns : 0;
 	resolve(view, choice->key_ns);
 	choice->key_ns += charge_ns;
 	choice->tie = skep_random_next(random);
@@ -279,14 +331,17 @@ struct skep_peer skep_view_choose_other(struct skep_view *view, const struct ske
 	return peer;
 }
 
-void skep_view_update(struct skep_view *view, struct skep_peer peer, skep_time needed_ns, uint32_t samples)
+void skep_view_update(struct skep_view *view, const struct skep_plan *plan, struct skep_peer peer, skep_time needed_ns)
 {
 	assert(view->leavers <= view->count);
 	uint32_t i = find(view, peer.index);
 	if (i == view->count || view->choice[i].peer.epoch != peer.epoch)
 		return;
 	struct skep_choice *choice = &view->choice[i];
-	uint64_t sample_ns = needed_ns / samples < SAMPLE_NS_MAX ? needed_ns / samples : SAMPLE_NS_MAX;
+	uint64_t sample_ns = needed_ns / plan->samples;
+	sample_ns = sample_ns < SAMPLE_NS_MAX ? sample_ns : SAMPLE_NS_MAX;
+	if (plan->speed)
+		hear_full_speed(view, plan, peer, sample_ns);
 	choice->key_ns -= choice->guessed_ns < choice->key_ns ? choice->guessed_ns : choice->key_ns;
 	choice->key_ns += choice->guessed_ns > 0 ? needed_ns : 0;
 	choice->guessed_ns = 0;

@@ -16,8 +16,12 @@
  *               average is divided by 1 - 0.9^n. What it needed is forward and backward together, as measured: a fixed
  *               weight of backward work (2.5 in SWARM) is not called for. One that has never answered is charged 1 s per
  *               sample, which its first answer corrects. A newcomer starts at the smallest key present, so that it is
- *               tried soon. Ties go to a seeded random number drawn at each charge. Who stays silent loses its share
- *               after schedule.reissue_timeout (reissue.h), without that when the directory fences it.
+ *               tried soon. Where the plan expects different speeds (plan->speed), one that has never answered is charged
+ *               by its own, measured by what the others have needed, and it starts anywhere within its first turn. So a
+ *               sender's first microbatches are spread by speed too: if all began alike, each worker would have one,
+ *               however slow, before any had a second, and a sender of a large pool may have no more of them in a round.
+ *               Ties go to a seeded random number drawn at each charge. Who stays silent loses its share after
+ *               schedule.reissue_timeout (reissue.h), without that when the directory fences it.
  *   latency     the same, and the charge includes the time that the microbatch and its gradient are expected to take on the link.
  *
  * All arithmetic is in integers, so that every compiler chooses alike.
@@ -47,15 +51,18 @@ struct skep_view {
 	uint32_t leavers;            /* of these */
 	uint32_t heard;              /* members heard of since the view was emptied, about: news may come twice */
 	bool sample;                 /* there was no room for some of them */
+	uint64_t full_speed_ns;      /* a sample at SKEP_SPEED_MAX, as heard; 0: no answer yet, or no plan->speed */
 	struct skep_choice choice[]; /* [count] */
 };
 
 void skep_view_clear(struct skep_view *view);
 /* Adds a worker, or takes note of its new epoch, with which it starts as a newcomer. An older epoch is ignored. */
-void skep_view_add(struct skep_view *view, uint32_t capacity, struct skep_peer peer, uint64_t *random);
+void skep_view_add(struct skep_view *view, const struct skep_plan *plan, uint32_t capacity, struct skep_peer peer,
+	uint64_t *random);
 /* At the start adds workers as skep_view_add() would, each once and before any is chosen; then skep_view_met(). A swarm
  * of thousands begins with thousands for each of them. */
-void skep_view_meet(struct skep_view *view, uint32_t capacity, struct skep_peer peer, uint64_t *random);
+void skep_view_meet(struct skep_view *view, const struct skep_plan *plan, uint32_t capacity, struct skep_peer peer,
+	uint64_t *random);
 void skep_view_met(struct skep_view *view);
 /* Removes the worker if it is there with this or an older epoch: it is banned until it announces itself anew. */
 void skep_view_remove(struct skep_view *view, struct skep_peer peer);
@@ -69,7 +76,7 @@ struct skep_peer skep_view_choose_other(struct skep_view *view, const struct ske
 	struct skep_peer avoid, uint64_t *random);
 bool skep_view_has_other(const struct skep_view *view, struct skep_peer peer); /* than this one */
 /* The worker says that a microbatch took it so long, forward and backward together. */
-void skep_view_update(struct skep_view *view, struct skep_peer peer, skep_time needed_ns, uint32_t samples);
+void skep_view_update(struct skep_view *view, const struct skep_plan *plan, struct skep_peer peer, skep_time needed_ns);
 
 /* The worker has owed an answer for so long: it is charged for the wait, so that others are chosen meanwhile. */
 void skep_view_silent(struct skep_view *view, struct skep_peer peer, skep_time waited_ns);

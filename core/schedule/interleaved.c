@@ -128,14 +128,6 @@ static void issue(struct worker *w, struct step *step)
 	skep_pipeline_issue(w, step);
 }
 
-/* Not after an attempt that is void and may still be on the reduce lane, which reads what BACKWARD adds to. */
-static bool may_add(struct worker *w, struct step *step)
-{
-	assert(w->state == WORKER_SERVING);
-	step->how.worker->make_way(w, step);
-	return !(worker_recounted(w) || w->reduction.given_up) || w->reduce_ops == 0;
-}
-
 /* The next pass of the list, if it is ready. */
 static void pick_next(struct worker *w, struct step *step, uint32_t round)
 {
@@ -156,7 +148,7 @@ static void pick_next(struct worker *w, struct step *step, uint32_t round)
 	}
 	struct skep_work *work = skep_inflight_find(worker_inflight(w), round, worker_item(w, microbatch, model_chunk));
 	uint8_t ready = backward ? SKEP_WORK_READY_BACKWARD : SKEP_WORK_READY_FORWARD;
-	if (work && work->state == ready && (!backward || may_add(w, step)))
+	if (work && work->state == ready && (!backward || skep_schedule_may_add(w, step)))
 		run(w, step, work, backward ? SKEP_OP_BACKWARD : SKEP_OP_FORWARD);
 }
 
@@ -199,8 +191,10 @@ static void pick_ready(struct worker *w, struct step *step, uint32_t round, bool
 {
 	assert(w->state == WORKER_SERVING);
 	struct skep_work *backward = first_ready(w, round, true, others);
-	if (backward && !may_add(w, step))
+	if (backward && !skep_schedule_may_add(w, step))
 		backward = NULL;
+	if (w->compute_op != 0)
+		return;
 	struct skep_work *forward = backward ? NULL : first_ready(w, round, false, others);
 	if (backward)
 		run(w, step, backward, SKEP_OP_BACKWARD);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * order.h - the order in which an idle device does passes, one table for each kind of pipeline: swarm.c, gpipe.c,
- * interleaved.c,  pipedream.c. What the directory does for fixed pipelines is fixed.c.
+ * interleaved.c, pipedream.c. What the directory does for fixed pipelines is fixed.c.
  */
 #ifndef SKEP_CORE_SCHEDULE_ORDER_H
 #define SKEP_CORE_SCHEDULE_ORDER_H

@@ -7,8 +7,7 @@
 #include <assert.h>
 #include <string.h>
 
-/* All that the first stage may have in flight at once, if it were to meet on one worker; else four times the fair
- * share. The directory keeps the swarm below half of what a stage can hold (rounds.c), so that overflow is rare. */
+/* The directory keeps a swarm below half of what a stage can hold (rounds.c), so that overflow is rare. */
 uint32_t skep_inflight_capacity(const struct skep_plan *plan)
 {
 	if (skep_plan_no_flush(plan)) /* one of each round that may be open */
@@ -17,15 +16,10 @@ uint32_t skep_inflight_capacity(const struct skep_plan *plan)
 		uint64_t items = skep_plan_model_chunks(plan) * (2 * (uint64_t)plan->in_flight + 4);
 		return items < SKEP_NO_WORK / 2 ? (uint32_t)items : SKEP_NO_WORK / 2;
 	}
-	uint32_t owners = 0, balanced = plan->workers / plan->stages + 1; /* joins may bring the first stage there */
+	uint32_t owners = 0;
 	for (uint32_t i = 0; i < plan->workers; i++)
 		owners += plan->first_stage_of[i] == 0;
-	if (plan->rebalance_ns > 0)
-		balanced = plan->workers; /* ... or moves */
-	uint64_t all = (uint64_t)plan->in_flight * (owners > balanced ? owners : balanced);
-	uint64_t room = 32 + 4 * (all * plan->stages / plan->workers + 1);
-	uint64_t capacity = all < room ? all : room;
-	return capacity < SKEP_NO_WORK / 2 ? (uint32_t)capacity : SKEP_NO_WORK / 2;
+	return skep_swarm_capacity(plan, owners, plan->workers);
 }
 
 static uint32_t bucket_count(uint32_t capacity)

@@ -375,7 +375,7 @@ void skep_member_on_peer(struct worker *w, struct step *step, const struct skep_
 		skep_pipeline_peer_gone(w, step, who);
 	} else if (route_leads(step->plan, w->node.stage, message->stage) && !known_gone(w, who)) {
 		struct skep_view *view = worker_view(w, step->plan, message->stage);
-		skep_view_add(view, skep_view_capacity(step->plan), who, &w->node.random);
+		skep_view_add(view, step->plan, skep_view_capacity(step->plan), who, &w->node.random);
 		if (message->u.peer.leaving) /* no new work, but what it has may come back */
 			skep_view_leaving(view, who);
 		skep_pipeline_peer_new(w, step);

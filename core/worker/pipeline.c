@@ -145,6 +145,7 @@ void skep_pipeline_run(struct worker *w, struct step *step, struct skep_work *wo
 		op.part = w->part;
 		op.parts = w->parts;
 		skep_plan_bucket(step->plan, w->node.stage, w->part, &op.first, &op.count);
+		step->how.local->part(w, &op);
 	}
 	work->state = kind == SKEP_OP_FORWARD ? SKEP_WORK_RUNNING_FORWARD : SKEP_WORK_RUNNING_BACKWARD;
 	uint32_t slot = (uint32_t)(work - worker_inflight(w)->work);
@@ -319,11 +320,11 @@ void skep_pipeline_backward_done(
 		part_done(w, step, work, out);
 		return;
 	}
-	w->part = w->parts = 0;
 	w->passed++;
 	bool open = worker_works_on(w, work->round); /* else it is the last one of a round that is sealed */
 	if (counts(w, work))
 		count(w, step, work);
+	w->part = w->parts = 0;
 	if (step->plan->routing == SKEP_ROUTING_TRAINER && open) {
 		w->met = true;
 		skep_marks_add(worker_done(w, work->round), work->microbatch);

@@ -9,7 +9,8 @@
  * hops are the world's affair: one ALLREDUCE stands for all of a member's, and it is cancelled when its attempt is void.
  *
  * A REDUCE of size 0 has no sum: the worker drops what it holds, tells what it has counted, and is open again, for work that
- * carries this attempt. So the directory learns what is lost while it can still be run again (SKEP_ON_LOSS_RERUN).
+ * carries this attempt. So the directory learns what is lost while it can still be run again (SKEP_ON_LOSS_RERUN). With `discard`
+ * it throws that away first (SKEP_ON_LOSS_VOID): DISCARD empties the accumulator when nothing reads it any more.
  *
  * With buckets (plan->stage) a sum is done in fragments, each a range of the vector with a scheme of its own, one after the
  * other as BACKWARD makes them. There is one TALLY and one COMMIT for all of them.
@@ -49,6 +50,7 @@ void skep_reduce_send_tally(struct worker *w, struct step *step)
 	message.attempt = w->reduction.attempt;
 	message.u.tally.count = w->counted[w->version & 1];
 	message.u.tally.loss_nano = w->loss_nano[w->version & 1];
+	message.parameters = w->state == WORKER_SERVING ? w->parameters : 0;
 	uint32_t used = 0;
 	struct skep_tally *tally = worker_tally(w, w->version);
 	skep_tally_sort(tally);
@@ -165,6 +167,9 @@ void skep_reduce_begin(struct worker *w, struct step *step)
 	r->begun = true;
 	skep_transfers_prepare(w, step->plan);
 	take_early(w, step);
+	r->discard = r->discard && w->counted[w->version & 1] > 0;
+	if (r->discard)
+		return; /* skep_reduce_discard() */
 	if (r->size <= 1) {
 		skep_reduce_complete(w, step);
 	} else if (step->plan->collective == SKEP_COLLECTIVE_FUSED) {
@@ -229,6 +234,7 @@ void skep_reduce_on_reduce(struct worker *w, struct step *step, const struct ske
 		.size = message->u.reduce.size,
 		.next = message->u.reduce.next,
 		.transfers = skep_scheme_transfers_max(step->plan, message->u.reduce.size),
+		.discard = message->u.reduce.discard,
 		.checkpoint = message->u.reduce.checkpoint};
 	for (uint32_t i = 0; i < step->how.features; i++)
 		step->how.feature[i]->reduce(w, step->plan, message);
@@ -346,6 +352,31 @@ void skep_reduce_on_feature_done(struct worker *w, struct step *step, const stru
 		if (step->how.feature[i]->done(w, step, event))
 			return;
 	assert(false);
+}
+
+/* An attempt that is void may still be on the reduce lane, which reads the accumulator. */
+bool skep_reduce_discard(struct worker *w, struct step *step)
+{
+	const struct reduction *r = &w->reduction;
+	if (!r->discard || !r->begun || w->reduce_ops > 0)
+		return false;
+	struct skep_op op = {.kind = SKEP_OP_DISCARD, .stage = (uint16_t)w->node.stage, .round = w->version};
+	op.version = w->version;
+	op.attempt = r->attempt;
+	skep_worker_compute(w, step, &op);
+	return true;
+}
+
+void skep_reduce_discarded(struct worker *w, struct step *step, const struct skep_op *op)
+{
+	assert(op->kind == SKEP_OP_DISCARD && op->round == w->version);
+	if (is_void(w, op))
+		return; /* it is asked once more, and has nothing to add meanwhile */
+	worker_tally(w, w->version)->count = 0;
+	w->counted[w->version & 1] = 0;
+	w->loss_nano[w->version & 1] = 0;
+	w->reduction.discard = false;
+	skep_reduce_complete(w, step);
 }
 
 void skep_reduce_on_commit(struct worker *w, struct step *step, const struct skep_message *message)

@@ -121,14 +121,16 @@ bool skep_reissue_ban_is_old(struct worker *w, struct step *step)
 	return w->ban_asked;
 }
 
-/* Once in a stage, as what is taken back: then it is sent again to the same one, which may have been asked to drop it. */
+/* Once in a stage, as what is taken back: then it is sent again to the same one, which may have been asked to drop it. Nor what
+ * this worker sent in another stage than it serves now: it holds no work for that. */
 bool skep_reissue_elsewhere(struct worker *w, struct step *step, const struct skep_message *forward)
 {
 	assert(forward->kind == SKEP_MESSAGE_FORWARD);
 	if (step->plan->ban != SKEP_BAN_AT_ONCE)
 		return false;
 	struct skep_work *work = skep_inflight_find(worker_inflight(w), forward->round, forward->microbatch);
-	assert(work && skep_peer_same(work->down, forward->to));
+	if (!work || !skep_peer_same(work->down, forward->to))
+		return false;
 	skep_reissue_ban(w, step->plan, forward->to);
 	if (!may_ask(w, step, work))
 		return false;

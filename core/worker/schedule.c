@@ -68,14 +68,22 @@ void skep_schedule_on_barrier_lifted(struct worker *w, struct step *step, const 
 	step->how.worker->gate(w, step);
 }
 
+/* Not after an attempt that is void and may still be on the reduce lane, which reads what BACKWARD adds to; nor to a
+ * pseudo-gradient of such an attempt, which is cleared first. */
+bool skep_schedule_may_add(struct worker *w, struct step *step)
+{
+	assert(w->state == WORKER_SERVING);
+	step->how.worker->make_way(w, step);
+	if (!worker_recounted(w) && !w->reduction.given_up)
+		return true;
+	return !step->how.local->run(w, step) && w->reduce_ops == 0 && !w->inner.written;
+}
+
 void skep_schedule_backward(struct worker *w, struct step *step)
 {
 	assert(w->state == WORKER_SERVING);
 	struct skep_inflight *table = worker_inflight(w);
-	if (table->backward[worker_round(w) & 1].head != SKEP_NO_WORK)
-		step->how.worker->make_way(w, step);
-	/* After an attempt that is void and may still be on the reduce lane, which reads what BACKWARD adds to. */
-	bool adds = !(worker_recounted(w) || w->reduction.given_up) || w->reduce_ops == 0;
+	bool adds = table->backward[worker_round(w) & 1].head != SKEP_NO_WORK && skep_schedule_may_add(w, step);
 	struct skep_work *work = adds ? skep_work_pop(table, &table->backward[worker_round(w) & 1]) : NULL;
 	if (work)
 		skep_pipeline_run(w, step, work, SKEP_OP_BACKWARD);
@@ -133,7 +141,7 @@ void skep_schedule_next(struct worker *w, struct step *step)
 		return;
 	}
 	bool stepping = w->beside && w->reduction.stepping;
-	if ((!w->beside && start_step(w, step)) || (!stepping && start_state(w, step)))
+	if ((!w->beside && start_step(w, step)) || skep_reduce_discard(w, step) || (!stepping && start_state(w, step)))
 		return;
 	if (w->state == WORKER_SERVING)
 		step->how.local->idle(w, step);

@@ -135,8 +135,8 @@ void skep_worker_init(void *mem, const struct skep_plan *plan, const struct skep
 		uint32_t other = plan->first_stage_of[i];
 		bool together = skep_plan_candidate_of(plan, i) == w->candidate;
 		if (together && route_leads(plan, stage, other) && (!skep_plan_fixed(plan) || i == partner))
-			skep_view_meet(worker_view(w, plan, other), skep_view_capacity(plan), (struct skep_peer){i, 1},
-				&w->node.random);
+			skep_view_meet(worker_view(w, plan, other), plan, skep_view_capacity(plan),
+				(struct skep_peer){i, 1}, &w->node.random);
 	}
 	for (uint32_t nth = 0; nth < route_views(plan); nth++)
 		skep_view_met(skep_at(w, w->view_at + nth * w->view_bytes));
@@ -336,6 +336,8 @@ static void on_op_done(struct worker *w, struct step *step, const struct skep_ev
 	struct skep_work *work = &worker_inflight(w)->work[w->compute_slot];
 	if (event->fault)
 		skep_member_fault(w, step, event);
+	if (op->kind == SKEP_OP_ENTER || op->kind == SKEP_OP_RESTORE || op->kind == SKEP_OP_LOAD)
+		w->parameters = 0;
 	switch (op->kind) {
 	case SKEP_OP_FORWARD:
 		skep_pipeline_forward_done(w, step, work, event);
@@ -347,6 +349,7 @@ static void on_op_done(struct worker *w, struct step *step, const struct skep_ev
 		skep_pipeline_recompute_done(w, step, work, event->u.done.elapsed_ns);
 		break;
 	case SKEP_OP_STEP:
+		w->parameters = (uint32_t)(event->u.done.parameters >> 32 ^ event->u.done.parameters);
 		skep_reduce_stepped(w, step, event->fault);
 		break;
 	case SKEP_OP_INNER_STEP:
@@ -367,6 +370,9 @@ static void on_op_done(struct worker *w, struct step *step, const struct skep_ev
 		break;
 	case SKEP_OP_LOAD:
 		skep_download_loaded(w, step, op);
+		break;
+	case SKEP_OP_DISCARD:
+		skep_reduce_discarded(w, step, op);
 		break;
 	case SKEP_OP_NORM:
 	case SKEP_OP_COPY_TIED:

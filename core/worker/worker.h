@@ -101,6 +101,7 @@ struct reduction { /* of round `version`; attempt 0: not begun, the round is ope
 	bool given_up;  /* ... and more came after that: this attempt is void */
 	bool begun;     /* this fragment is */
 	bool complete;  /* all moves are done, the tally is sent */
+	bool discard;   /* what was counted is to be thrown away before the tally */
 	bool committed; /* the divisors are known */
 	bool stepping;
 	bool own;        /* async: it is the merge of what this worker has told, or that is a part of it */
@@ -221,6 +222,7 @@ struct worker {
 	uint32_t headroom; /* most that one step may mark */
 	uint32_t tallies;  /* that are kept, by round: 1 or 2 */
 	uint32_t mark_slots, tally_capacity;
+	uint32_t parameters;  /* a sum of those that the last STEP has made; 0: not known, or others have come since */
 	uint32_t counted[2];  /* microbatches in the accumulator, by round parity */
 	int64_t loss_nano[2]; /* sum over these */
 
@@ -455,7 +457,9 @@ void skep_pipeline_hand_back(struct worker *w, struct step *step); /* what was g
 void skep_pipeline_peer_new(struct worker *w, struct step *step);
 
 /* schedule.c */
-void skep_schedule_forward(struct worker *w, struct step *step);  /* the oldest that is ready, or one that is granted */
+void skep_schedule_forward(struct worker *w, struct step *step); /* the oldest that is ready, or one that is granted */
+bool skep_schedule_may_add(
+	struct worker *w, struct step *step); /* a BACKWARD may begin; else there may be another operation */
 void skep_schedule_backward(struct worker *w, struct step *step); /* the oldest that is ready */
 void skep_schedule_next(struct worker *w, struct step *step);     /* gives an idle device its next operation */
 void skep_schedule_on_barrier_lifted(
@@ -480,6 +484,8 @@ void skep_reduce_backward_ended(struct worker *w, struct step *step);      /* th
 bool skep_reduce_backward_running(struct worker *w);                       /* of the round that is summed */
 void skep_reduce_stepped(struct worker *w, struct step *step, bool fault); /* fault: the parameters are as they were */
 void skep_reduce_forget(struct worker *w, struct step *step);
+bool skep_reduce_discard(struct worker *w, struct step *step); /* starts a DISCARD, if one is due */
+void skep_reduce_discarded(struct worker *w, struct step *step, const struct skep_op *op);
 void skep_reduce_catch_up(struct worker *w, struct step *step,
 	uint32_t attempt); /* a newcomer begins in a round that is being run again */
 bool skep_reduce_wants(const struct worker *w, const struct skep_message *chunk); /* is this hop of use still */

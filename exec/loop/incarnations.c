@@ -130,6 +130,7 @@ static bool bare(struct rank *rank)
 	if (rank->stale && rank->transport->pending(rank->transport->self) > 0)
 		return false;
 	if (rank->stale) {
+		skep_receive_forget(rank, SKEP_NO_INDEX);
 		skep_device_destroy(rank->setup->device);
 		rank->setup->device = NULL;
 	}
@@ -201,32 +202,68 @@ static bool follow_trace(struct rank *rank)
 
 /* ---- seats, by rank 0 -------------------------------------------------------------------------------------------- */
 
-static void send_slot(struct rank *rank, uint32_t machine)
+static struct skep_frame slot_frame(const struct rank *rank, uint32_t machine)
 {
 	struct skep_frame frame = {.type = SKEP_FRAME_SLOT};
 	frame.u.slot.machine = machine;
 	frame.u.slot.rank = rank->slots.rank_of[machine];
 	frame.u.slot.life = rank->slots.life[machine];
+	return frame;
+}
+
+static void send_slot(struct rank *rank, uint32_t machine)
+{
+	struct skep_frame frame = slot_frame(rank, machine);
 	skep_rank_send_all(rank, &frame);
 }
 
-static void slot(struct rank *rank, uint32_t machine)
+/* The spare process that fits the place best, of equals the one with the lowest rank; SKEP_NO_INDEX: none does. */
+static uint32_t best_spare(const struct rank *rank, uint32_t machine)
+{
+	const struct skep_newcomers *newcomers = &rank->setup->newcomers;
+	uint32_t best = SKEP_NO_INDEX, most = 0, spare = 0;
+	while ((spare = skep_slots_spare(&rank->slots, spare)) != SKEP_NO_INDEX) {
+		uint32_t fit = newcomers->fit != NULL ? newcomers->fit(newcomers->context, machine, spare) : 1;
+		if (fit > most) {
+			most = fit;
+			best = spare;
+		}
+	}
+	return best;
+}
+
+static void say_no_spare(struct rank *rank, uint32_t machine)
+{
+	if (rank->setup->newcomers.fit != NULL)
+		fprintf(stderr, "skep: worker %" PRIu32 " has no machine; its place waits for one that joins\n",
+			machine);
+	else if (!rank->short_of_spares)
+		fprintf(stderr, "skep: no spare process is left for worker %" PRIu32 "; start more (--spares)\n",
+			machine);
+	rank->short_of_spares = true;
+}
+
+/* True: the place of a machine that is wanted was given away, or will not be. */
+static bool slot(struct rank *rank, uint32_t machine)
 {
 	struct skep_slots *slots = &rank->slots;
-	uint32_t spare = skep_slots_spare(slots);
-	rank->wanted[machine] = false;
+	const struct skep_newcomers *newcomers = &rank->setup->newcomers;
+	uint32_t spare = best_spare(rank, machine);
+	if (spare == SKEP_NO_INDEX && rank->vacant[machine])
+		return false;
 	if (spare == SKEP_NO_INDEX) {
-		if (!rank->short_of_spares)
-			fprintf(stderr,
-				"skep: no spare process is left for worker %" PRIu32 "; start more (--spares)\n",
-				machine);
-		rank->short_of_spares = true;
-		return;
+		say_no_spare(rank, machine);
+		rank->wanted[machine] = rank->vacant[machine] = newcomers->fit != NULL;
+		return true;
 	}
+	rank->wanted[machine] = rank->vacant[machine] = false;
 	bool taken = skep_slots_assign(slots, machine, spare, slots->life[machine] + 1);
 	assert(taken);
 	skep_report_started(rank, machine);
 	send_slot(rank, machine);
+	if (newcomers->placed != NULL)
+		newcomers->placed(newcomers->context, machine, spare);
+	return true;
 }
 
 static bool watch_trace(struct rank *rank)
@@ -259,6 +296,12 @@ static skep_time loss_heard_at(struct rank *rank)
 	return skep_churn_heard_at(&event[rank->heard_at], rank->setup->scenario->detection_delay_ns);
 }
 
+static void suspect(struct rank *rank, uint32_t machine, uint32_t epoch)
+{
+	struct skep_event event = {.kind = SKEP_EVENT_SUSPECT, .u.peer = {machine, epoch}};
+	skep_perform_step(rank, &event);
+}
+
 static bool hear_loss(struct rank *rank)
 {
 	skep_time heard_at_ns = loss_heard_at(rank);
@@ -266,9 +309,7 @@ static bool hear_loss(struct rank *rank)
 	if (heard_at_ns > rank_now(rank))
 		return false;
 	rank->heard_at++;
-	struct skep_event suspect = {.kind = SKEP_EVENT_SUSPECT};
-	suspect.u.peer = (struct skep_peer){event->worker, rank->left_epoch[event->worker]};
-	skep_perform_step(rank, &suspect);
+	suspect(rank, event->worker, rank->left_epoch[event->worker]);
 	return true;
 }
 
@@ -280,8 +321,7 @@ static bool fill_slots(struct rank *rank)
 	for (uint32_t worker = 0; rank->transport->survives && worker < rank->plan->workers; worker++) {
 		if (!rank->wanted[worker] || !rank->slots.gone[rank->slots.rank_of[worker]])
 			continue;
-		slot(rank, worker);
-		any = true;
+		any = slot(rank, worker) || any;
 	}
 	return any;
 }
@@ -321,6 +361,7 @@ void skep_incarnations_gone(struct rank *rank, uint32_t peer)
 	if (slots->gone[peer])
 		return;
 	slots->gone[peer] = true;
+	skep_receive_forget(rank, peer);
 	if (peer == 0) {
 		skep_rank_halt(rank, "rank 0, the directory, is dead");
 		rank->broken = true;
@@ -339,15 +380,54 @@ void skep_incarnations_gone(struct rank *rank, uint32_t peer)
 	}
 	if (taken_by_trace(rank, machine))
 		return;
-	struct skep_event suspect = {.kind = SKEP_EVENT_SUSPECT};
-	suspect.u.peer = (struct skep_peer){machine, slots->epoch[peer]};
-	skep_perform_step(rank, &suspect);
+	suspect(rank, machine, slots->epoch[peer]);
+}
+
+void skep_incarnations_missing(struct rank *rank)
+{
+	const struct skep_slots *slots = &rank->slots;
+	for (uint32_t machine = 0; rank->alive && machine < rank->plan->workers; machine++) {
+		uint32_t peer = slots->rank_of[machine];
+		if (!slots->gone[peer])
+			continue;
+		if (skep_rank_is_root(rank)) {
+			skep_report_missing(rank, machine);
+			rank->wanted[machine] = rank->vacant[machine] = true;
+		}
+		suspect(rank, machine, slots->epoch[peer]);
+	}
 }
 
 void skep_incarnations_new(struct rank *rank, uint32_t peer)
 {
-	if (rank->slots.machine_of[peer] == SKEP_NO_INDEX)
-		rank->slots.gone[peer] = false;
+	struct skep_slots *slots = &rank->slots;
+	if (slots->machine_of[peer] != SKEP_NO_INDEX)
+		return;
+	slots->gone[peer] = false;
+	for (uint32_t machine = 0; skep_rank_is_root(rank) && machine < rank->plan->workers; machine++) {
+		struct skep_frame frame = slot_frame(rank, machine);
+		if (slots->life[machine] > 0)
+			skep_rank_send(rank, peer, &frame, NULL);
+	}
+}
+
+/* ---- leaving ------------------------------------------------------------------------------------------------------- */
+
+void skep_incarnations_leave(struct rank *rank)
+{
+	skep_time now = rank_now(rank);
+	bool waits = rank->leaves_ns == 0 && rank->alive && rank->phase == PHASE_RUNNING;
+	rank->leaves_ns = waits ? now + rank->setup->farewell_ns : now;
+	if (!waits || rank->noticed)
+		return;
+	rank->noticed = true;
+	struct skep_event notice = {.kind = SKEP_EVENT_PREEMPT_NOTICE, .u.leave_at = rank->leaves_ns};
+	skep_perform_step(rank, &notice);
+}
+
+bool skep_incarnations_left(const struct rank *rank)
+{
+	return rank->leaves_ns > 0 && rank->phase != PHASE_LEAVING && rank_now(rank) >= rank->leaves_ns;
 }
 
 /* ---- each turn --------------------------------------------------------------------------------------------------- */

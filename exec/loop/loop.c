@@ -14,6 +14,9 @@
  * is done: frames keep their order, so nothing can follow. (A transfer to a dead rank may never end; a rank waits
  * a little for it.) When the run has to end early (a signal, a rank that cannot go on) rank 0 sends HALT and the
  * same follows; ranks that do not answer within GRACE are given up.
+ *
+ * A rank that does not send its LAST is given up as dead, and the run ends as the directory has: soon if it had been silent
+ * for so long before the directory's end that it would be fenced, else when there can be no operation that it still waits for.
  */
 #include <assert.h>
 #include <inttypes.h>
@@ -26,6 +29,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "base/sum.h"
 #include "core/names.h"
 #include "exec/loop/rank.h"
 
@@ -33,7 +37,8 @@
 #define REST_NS 10000000u        /* longest rest: what a signal or a batch of rows waits at most */
 #define ROWS_AGE_NS 200000000u   /* rows wait no longer than this */
 #define GRACE_NS 1500000000u     /* from HALT to giving up; mpirun lets rank 0 live for 3 s after SIGTERM */
-#define PATIENCE_NS 60000000000u /* from the directory's end to HALT, at least: workers have rows to send */
+#define PATIENCE_NS 60000000000u /* from the directory's end to giving a worker up, at least: it has rows to send */
+#define SILENT_NS 5000000000u    /* the same for one that was silent before */
 #define DEAD_NS 500000000u       /* how long what is under way to the dead is waited for, at the end */
 #define SIGNAL_TURNS 64u         /* a busy loop reads signals once in so many turns */
 
@@ -41,10 +46,22 @@
 
 void skep_rank_send(struct rank *rank, uint32_t to, const struct skep_frame *frame, const void *body)
 {
-	if (!rank->slots.gone[to])
-		rank->transport->send(rank->transport->self, to, frame, body);
-	else if (body != NULL && frame->body > 0) /* lost, as the core knows that it may be */
-		skep_device_buffer_release(rank->setup->device, frame->u.message.payload);
+	assert(to < rank->transport->ranks && to != rank->transport->rank);
+	assert(body != NULL || frame->body == 0);
+	struct skep_frame summed = *frame;
+	bool tensor = body != NULL && frame->body > 0;
+	if (rank->slots.gone[to]) {
+		if (tensor) /* lost, as the core knows that it may be */
+			skep_device_buffer_release(rank->setup->device, frame->u.message.payload);
+		return;
+	}
+	if (tensor && !skep_unheard_add(&rank->unheard, to, frame->number, &frame->u.message)) {
+		skep_rank_fail(rank, "no memory for a message that may have to be sent again");
+		return;
+	}
+	if (tensor)
+		summed.body_sum = skep_sum(0, body, frame->body);
+	rank->transport->send(rank->transport->self, to, &summed, body);
 }
 
 void skep_rank_send_all(struct rank *rank, const struct skep_frame *frame)
@@ -126,6 +143,7 @@ static bool take_ended(struct rank *rank)
 
 static bool take_own(struct rank *rank)
 {
+	assert(rank->inbox.head <= rank->inbox.count);
 	bool any = false;
 	while (rank->inbox.head < rank->inbox.count) {
 		struct skep_message message = rank->inbox.message[rank->inbox.head++];
@@ -148,6 +166,7 @@ static bool take_arrivals(struct rank *rank)
 {
 	struct skep_shaper_flow flow;
 	bool any = false;
+	assert(rank->shaper == NULL || skep_rank_is_root(rank));
 	while (rank->shaper != NULL && skep_shaper_arrived(rank->shaper, rank_now(rank), &flow)) {
 		any = true;
 		if (flow.destination == rank->self) {
@@ -167,6 +186,10 @@ static void take_signal(struct rank *rank)
 	char text[128];
 	if (rank->setup->signal_fd < 0 || read(rank->setup->signal_fd, &info, sizeof info) != (ssize_t)sizeof info)
 		return;
+	if (!skep_rank_is_root(rank)) {
+		skep_incarnations_leave(rank);
+		return;
+	}
 	if (!rank->halted)
 		rank->signal = (int)info.ssi_signo; /* mpirun makes SIGTERM of any: launch.c knows which it was */
 	snprintf(text, sizeof text, "told to end by SIG%s", sigabbrev_np((int)info.ssi_signo));
@@ -235,6 +258,31 @@ uint64_t skep_loop_patience_ns(const struct skep_scenario *scenario, bool pace)
 	return PATIENCE_NS + longest_ns;
 }
 
+/* Had this rank, when the directory ended, said nothing for as long as it takes to be fenced? */
+static bool was_silent(const struct rank *rank, uint32_t peer)
+{
+	assert(peer < rank->transport->ranks);
+	return rank->heard_ns[peer] + rank->plan->fence_after_ns < rank->ended_ns;
+}
+
+/* Rank 0: ranks that do not end with the run are dead to it from now on, and the others hear of that. */
+static void give_up_silent(struct rank *rank)
+{
+	assert(skep_rank_is_root(rank) && rank->phase == PHASE_COLLECTING);
+	uint64_t waited_ns = rank_now(rank) - rank->ended_ns;
+	for (uint32_t peer = 1; waited_ns > SILENT_NS && peer < rank->transport->ranks; peer++) {
+		bool awaited = !rank->slots.gone[peer] && !rank->slots.last[peer];
+		if (!awaited || (waited_ns <= rank->grace_ns && !was_silent(rank, peer)))
+			continue;
+		fprintf(stderr,
+			"skep: rank %" PRIu32
+			" does not answer at the end of the run, which is over without it: what it had "
+			"not told is not recorded\n",
+			peer);
+		skep_incarnations_gone(rank, peer);
+	}
+}
+
 static void advance_phase(struct rank *rank)
 {
 	bool root = skep_rank_is_root(rank);
@@ -247,11 +295,10 @@ static void advance_phase(struct rank *rank)
 		else
 			send_all(rank, SKEP_FRAME_END);
 	}
+	if (rank->phase == PHASE_COLLECTING && root && !rank->halted)
+		give_up_silent(rank);
 	if (rank->phase == PHASE_COLLECTING && skep_slots_awaited(&rank->slots, rank->transport->rank) == 0)
 		leave(rank);
-	if (rank->phase == PHASE_COLLECTING && !rank->halted && rank_now(rank) > rank->ended_ns + rank->grace_ns) {
-		skep_rank_halt(rank, "a worker did not end with the run");
-	}
 }
 
 /* Waited long enough for ranks that do not answer. */
@@ -307,19 +354,23 @@ static bool root_init(struct rank *rank)
 		rank->shaper = skep_shaper_create(&scenario->topology);
 	rank->books = calloc(workers + 1u, sizeof *rank->books);
 	rank->batches_had = calloc(rank->transport->ranks, sizeof *rank->batches_had);
-	rank->heard = calloc(rank->transport->ranks * rank_links(rank->plan), sizeof *rank->heard);
+	rank->heard_ns = calloc(rank->transport->ranks, sizeof *rank->heard_ns);
+	rank->heard = calloc(rank->transport->ranks, sizeof *rank->heard);
 	rank->wanted = calloc(workers, sizeof *rank->wanted);
+	rank->vacant = calloc(workers, sizeof *rank->vacant);
 	rank->began = calloc(workers, sizeof *rank->began);
 	rank->left_epoch = calloc(workers, sizeof *rank->left_epoch);
 	if ((rank->setup->shape && rank->shaper == NULL) || rank->books == NULL || rank->batches_had == NULL ||
-		rank->heard == NULL || rank->left_epoch == NULL || rank->wanted == NULL || rank->began == NULL)
+		rank->heard == NULL || rank->heard_ns == NULL || rank->left_epoch == NULL || rank->wanted == NULL ||
+		rank->began == NULL || rank->vacant == NULL)
 		return false;
 	for (uint32_t i = 0; i <= workers; i++)
 		rank->books[i].sum = (struct skep_worker_use){.index = i, .stage = SKEP_NO_STAGE};
 	for (uint32_t i = 0; i < (scenario->has_trace ? scenario->churn.presents : workers); i++) {
 		uint32_t worker = scenario->has_trace ? scenario->churn.present[i] : i;
 		rank->began[worker] = true;
-		skep_report_started(rank, worker);
+		if (!rank->slots.gone[rank->slots.rank_of[worker]])
+			skep_report_started(rank, worker);
 	}
 	return true;
 }
@@ -333,6 +384,8 @@ static bool rank_init(struct rank *rank, struct skep_loop_setup *setup)
 		return false;
 	for (uint32_t i = 0; i < plan->workers; i++)
 		rank->slots.epoch[i + 1] = skep_plan_first_epoch(plan, i);
+	for (uint32_t i = 0; setup->absent != NULL && i < setup->transport->ranks; i++)
+		rank->slots.gone[i] = setup->absent[i];
 	rank->self = rank_to_machine(rank, number);
 	size_t size = skep_node_size(plan, number == 0 ? plan->workers : 0); /* all workers are alike */
 	rank->memory = aligned_alloc(16, (size + 15) / 16 * 16);
@@ -341,12 +394,13 @@ static bool rank_init(struct rank *rank, struct skep_loop_setup *setup)
 	size_t links = rank_links(plan);
 	rank->use = setup->used != NULL ? setup->used + number * links : calloc(links, sizeof *rank->use);
 	rank->told = calloc(links, sizeof *rank->told);
+	rank->to_answer = calloc(setup->transport->ranks, sizeof *rank->to_answer);
 	rank->log.left = skep_log_share(plan, number == 0 ? plan->workers : 0);
 	rank->post_mortem = setup->post_mortem != NULL && number > 0 ? &setup->post_mortem[number] : NULL;
 	bool told = skep_churn_notices(
 		&setup->scenario->churn, plan->workers, setup->scenario->notice_ns, &rank->notice, &rank->notices);
 	return told && rank->memory != NULL && rank->actions.item != NULL && rank->use != NULL && rank->told != NULL &&
-	       (number > 0 || root_init(rank));
+	       rank->to_answer != NULL && (number > 0 || root_init(rank));
 }
 
 static void rank_finish(struct rank *rank)
@@ -357,11 +411,17 @@ static void rank_finish(struct rank *rank)
 	skep_slots_finish(&rank->slots);
 	free(rank->books);
 	free(rank->batches_had);
+	for (uint32_t i = 0; rank->heard != NULL && i < rank->transport->ranks; i++)
+		free(rank->heard[i]);
 	free(rank->heard);
+	free(rank->heard_ns);
 	free(rank->wanted);
+	free(rank->vacant);
 	free(rank->began);
 	free(rank->left_epoch);
 	free(rank->inbox.message);
+	skep_unheard_finish(&rank->unheard);
+	free(rank->to_answer);
 	if (rank->setup->used == NULL)
 		free(rank->use);
 	free(rank->told);
@@ -383,15 +443,16 @@ bool skep_loop_run(
 		rank_finish(&rank);
 		return false;
 	}
-	while (!finished(&rank) && !rank.broken && !given_up(&rank))
+	skep_incarnations_missing(&rank);
+	while (!finished(&rank) && !rank.broken && !given_up(&rank) && !skep_incarnations_left(&rank))
 		turn(&rank);
 	if (skep_rank_is_root(&rank) && rank.phase != PHASE_LEAVING) {
-		rank.ended_ns = rank_now(&rank);
+		rank.ended_ns = rank.ended_ns > 0 ? rank.ended_ns : rank_now(&rank);
 		skep_incarnation_end(&rank);
 		skep_report_flush(&rank);
 		skep_report_machines(&rank); /* what is known, without those who did not answer */
 	}
-	*ret_clean = finished(&rank) && !skep_slots_any_gone(&rank.slots);
+	*ret_clean = finished(&rank) && (setup->absent != NULL || !skep_slots_any_gone(&rank.slots));
 	ret->outcome = rank.node != NULL ? skep_node_outcome(rank.node) : SKEP_DONE;
 	ret->end_ns = rank.ended_ns;
 	ret->signal = rank.signal;
@@ -401,6 +462,7 @@ bool skep_loop_run(
 	if (rank.reason[0] != '\0')
 		skep_fail(reterr, "%s", rank.reason);
 	bool fine = !rank.failed;
+	skep_receive_forget(&rank, SKEP_NO_INDEX);
 	rank_finish(&rank);
 	return fine;
 }

@@ -13,6 +13,14 @@
 
 struct skep_post_mortem;
 
+/* Who decides which process gets the place of a lost worker. All NULL: any spare process will do, and no more come than
+ * are there. */
+struct skep_newcomers {
+	void *context;
+	uint32_t (*fit)(void *context, uint32_t worker, uint32_t rank); /* how well, 0: not at all */
+	void (*placed)(void *context, uint32_t worker, uint32_t rank);  /* it has the place now */
+};
+
 struct skep_loop_setup {
 	const struct skep_scenario *scenario;
 	bool pace, shape;
@@ -28,7 +36,11 @@ struct skep_loop_setup {
 	const struct skep_clock *clock;
 	const struct skep_recorder *recorder; /* rank 0; else NULL */
 	struct skep_rejects *rejects;
-	int signal_fd; /* readable when the run shall end early; -1: none */
+	int signal_fd; /* readable when the run shall end early, or, of a worker, when it shall leave; -1: none */
+	/* Where processes join while the run goes on: */
+	const bool *absent;              /* [ranks] of no process yet; NULL: all are there */
+	struct skep_newcomers newcomers; /* rank 0 */
+	uint64_t farewell_ns; /* of a worker that shall leave: from the notice that the core is given to its end */
 };
 
 /* Runs the machine of transport->rank to its end, or whatever machines it gets to run. Afterwards setup->device is the caller's

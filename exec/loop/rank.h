@@ -24,6 +24,7 @@
 #include "exec/loop/rows.h"
 #include "exec/loop/shaper.h"
 #include "exec/loop/slots.h"
+#include "exec/loop/unheard.h"
 
 enum phase {
 	PHASE_RUNNING,
@@ -51,12 +52,13 @@ struct rank {
 	struct skep_transport *transport;
 	uint32_t self; /* machine index; SKEP_NO_INDEX: a spare without a slot */
 	struct skep_slots slots;
-	bool alive;   /* an incarnation is alive in this process */
-	bool lived;   /* this process has started an incarnation before, or now */
-	bool noticed; /* the worker has been given notice of its preemption */
-	bool stale;   /* the device belongs to an incarnation that has ended */
-	bool over;    /* rank 0 has sent END */
-	bool armed;   /* `timer` runs, which kills this process */
+	bool alive;          /* an incarnation is alive in this process */
+	bool lived;          /* this process has started an incarnation before, or now */
+	bool noticed;        /* the worker has been given notice of its preemption */
+	bool stale;          /* the device belongs to an incarnation that has ended */
+	bool over;           /* rank 0 has sent END */
+	bool armed;          /* `timer` runs, which kills this process */
+	skep_time leaves_ns; /* this process ends then, without a word; 0: it stays */
 	timer_t timer;
 	size_t trace_at;            /* the next event of the trace */
 	struct skep_notice *notice; /* [notices] of all workers; none before notice_at is of this one's next leave */
@@ -69,6 +71,8 @@ struct rank {
 	struct skep_shaper *shaper; /* NULL unless rank 0 shapes */
 	struct skep_delay_queue held;
 	struct inbox inbox;
+	struct skep_unheard unheard;  /* tensors sent whose receivers have not answered */
+	struct skep_heard *to_answer; /* [ranks] tensors that have come from each */
 	struct skep_rows rows;
 	struct skep_log log;
 	uint64_t sent;                        /* messages sent; also the number of the last one */
@@ -79,10 +83,13 @@ struct rank {
 	struct skep_post_mortem *post_mortem; /* this process's log in shared memory; NULL: none can be shared */
 
 	/* rank 0 */
-	struct books *books;         /* [workers + 1] */
-	uint64_t *batches_had;       /* [ranks] */
-	struct skep_link_use *heard; /* [ranks * links] what each process has sent, as far as it is known */
+	struct books *books;   /* [workers + 1] */
+	uint64_t *batches_had; /* [ranks] */
+	struct skep_link_use *
+		*heard;       /* [ranks][links] what each process has sent, as far as it is known; NULL: nothing */
+	skep_time *heard_ns;  /* [ranks] when the newest frame of each has come */
 	bool *wanted;         /* [workers] the slot gets a new process, as soon as its old one is known to be dead */
+	bool *vacant;         /* [workers] wanted, and it was said that nothing fits: the place waits */
 	uint32_t *left_epoch; /* [workers] of a worker that the trace has taken away: its epoch at that time */
 	size_t heard_at;      /* index of the next trace event that the directory is to hear of */
 	bool *began;          /* [workers] the trace has started this worker before */
@@ -138,6 +145,7 @@ void skep_rank_halt(struct rank *rank, const char *reason); /* the run ends earl
 
 /* receive.c */
 bool skep_receive_frames(struct rank *rank);
+void skep_receive_forget(struct rank *rank, uint32_t peer); /* who is dead, SKEP_NO_INDEX: all, answers for no tensor */
 void skep_receive_release(struct rank *rank, uint32_t source, uint64_t number); /* a shaped message may be delivered */
 
 /* perform.c */
@@ -156,6 +164,7 @@ void skep_report_flush(struct rank *rank);       /* what was logged, noted, done
 void skep_report_log(struct rank *rank, uint32_t peer, uint64_t number, const uint8_t *bytes, uint32_t count);
 bool skep_report_rows(struct rank *rank, uint32_t peer, const uint8_t *bytes, uint32_t count);
 void skep_report_started(struct rank *rank, uint32_t machine);
+void skep_report_missing(struct rank *rank, uint32_t machine); /* it has no process at the start */
 void skep_report_ended(struct rank *rank, uint32_t peer, uint32_t machine);
 void skep_report_machines(struct rank *rank); /* at the end, and what all have sent */
 
@@ -166,7 +175,10 @@ void skep_incarnation_end(struct rank *rank);
 bool skep_incarnations_poll(struct rank *rank);
 skep_time skep_incarnations_next(struct rank *rank); /* when the trace wants something here */
 void skep_incarnations_on_slot(struct rank *rank, const struct skep_frame *frame);
+void skep_incarnations_missing(struct rank *rank); /* after START: who is not there is lost, and its place waits */
 void skep_incarnations_gone(struct rank *rank, uint32_t peer);
 void skep_incarnations_new(struct rank *rank, uint32_t peer);
+void skep_incarnations_leave(struct rank *rank);      /* it was told to leave; twice: at once */
+bool skep_incarnations_left(const struct rank *rank); /* and its time has come */
 
 #endif

@@ -4,15 +4,32 @@
  * that the plan has for such a message, and has fields that its kind may have; anything else is counted and dropped. Epochs
  * and rounds are not looked at: what is too old is for the machine to know.
  *
- * The core counts on each message of its run (core/skep.h, duty 6), so a run that has lost one ends and says so.
+ * The core counts on each message of its run (core/skep.h, duty 6), so a run that has lost one ends and says so. A tensor whose
+ * sum is not what its frame says has come to its sender as a send that has failed, and what that means is for the core to know.
  */
 #include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "base/sum.h"
 #include "exec/loop/rank.h"
 
 #define FRAMES_A_TURN 64u /* timers, ended operations and signals have their turn too */
+#define DAMAGED_MOST 256u /* tensors of a life: what damages more is out of order, and would do so for ever */
+
+/* Where others may take its place, a process that cannot go on, or that says what it must not, is lost and not the run. False:
+ * the run does not bear that. */
+static bool drops(struct rank *rank, uint32_t peer, const char *why)
+{
+	if (!skep_rank_is_root(rank) || rank->setup->newcomers.fit == NULL || rank->phase != PHASE_RUNNING)
+		return false;
+	if (rank->slots.gone[peer])
+		return true;
+	fprintf(stderr, "skep: rank %" PRIu32 " is sent away: %s\n", peer, why);
+	rank->transport->bury(rank->transport->self, peer);
+	skep_incarnations_gone(rank, peer);
+	return true;
+}
 
 /* The machine will not hear of this message of its run. */
 static void lose(struct rank *rank, enum skep_reject kind, uint32_t peer)
@@ -22,7 +39,8 @@ static void lose(struct rank *rank, enum skep_reject kind, uint32_t peer)
 	if (rank->phase == PHASE_LEAVING) /* nor would it have listened */
 		return;
 	snprintf(text, sizeof text, "lost a message %s, from rank %" PRIu32, skep_reject_text(kind), peer);
-	skep_rank_fail(rank, text);
+	if (!drops(rank, peer, text))
+		skep_rank_fail(rank, text);
 }
 
 static void refuse(struct rank *rank, enum skep_reject kind, uint32_t peer)
@@ -54,12 +72,111 @@ static bool acceptable(struct rank *rank, uint32_t peer, const struct skep_frame
 	return true;
 }
 
+/* ---- tensors, whole and damaged -------------------------------------------------------------------------------------- */
+
+/* Its sender need not keep it any longer. */
+static void heard(struct rank *rank, uint32_t peer, uint64_t number, uint64_t bytes)
+{
+	struct skep_heard *all = &rank->to_answer[peer];
+	uint8_t text[SKEP_HEARD_MOST * sizeof all->number[0]];
+	if (!skep_heard_add(all, number, bytes))
+		return;
+	struct skep_wire wire = skep_wire_writer(text, sizeof text);
+	for (uint32_t i = 0; i < all->count; i++)
+		skep_wire_u64(&wire, &all->number[i]);
+	struct skep_frame frame = {.type = SKEP_FRAME_HEARD};
+	frame.u.text.bytes = text;
+	frame.u.text.count = (uint32_t)(wire.at - text);
+	*all = (struct skep_heard){0};
+	if (rank->phase != PHASE_LEAVING) /* nothing follows LAST */
+		skep_rank_send(rank, peer, &frame, NULL);
+}
+
+static bool is_damaged(const struct rank *rank, const struct skep_frame *frame)
+{
+	uint64_t bytes = 0;
+	if (frame->body == 0 || !rank->alive)
+		return false;
+	const void *body = skep_device_buffer_read(rank->setup->device, frame->u.message.payload, &bytes);
+	return body != NULL && skep_sum(0, body, bytes) != frame->body_sum;
+}
+
+/* Counted, and asked for again. */
+static void refuse_damaged(struct rank *rank, uint32_t peer, const struct skep_frame *frame)
+{
+	struct skep_frame again = {.type = SKEP_FRAME_AGAIN, .number = frame->number};
+	skep_device_buffer_release(rank->setup->device, frame->u.message.payload);
+	skep_delay_queue_forget(&rank->held, frame->u.message.from.index, frame->number);
+	skep_complain(rank->setup->rejects, SKEP_REJECT_BODY_SUM, peer);
+	rank->total.damaged++;
+	if (rank->total.damaged > DAMAGED_MOST)
+		lose(rank, SKEP_REJECT_BODY_SUM, peer);
+	else if (rank->phase != PHASE_LEAVING)
+		skep_rank_send(rank, peer, &again, NULL);
+}
+
+/* What becomes of a tensor that was sent. */
+static void settle(struct rank *rank, enum skep_unheard_end end, const struct skep_message *message)
+{
+	struct skep_event event = {.kind = SKEP_EVENT_SEND_FAILED};
+	if (end == SKEP_UNHEARD_WAITS)
+		return;
+	if (end == SKEP_UNHEARD_WHOLE || !rank->alive || rank->stale || rank->phase == PHASE_LEAVING) {
+		skep_device_buffer_release(rank->setup->device, message->payload);
+		return;
+	}
+	event.u.message = *message;
+	skep_perform_step(rank, &event);
+}
+
+void skep_receive_forget(struct rank *rank, uint32_t peer)
+{
+	struct skep_message message;
+	while (skep_unheard_gone(&rank->unheard, peer, &message))
+		skep_device_buffer_release(rank->setup->device, message.payload);
+	if (peer != SKEP_NO_INDEX)
+		rank->to_answer[peer] = (struct skep_heard){0};
+}
+
+static void on_sent(struct rank *rank, uint32_t peer, const struct skep_frame *frame)
+{
+	struct skep_message message;
+	if (rank->phase == PHASE_LEAVING || rank->slots.gone[peer]) /* no answer comes */
+		settle(rank, skep_unheard_answer(&rank->unheard, peer, frame->number, false, &message), &message);
+	settle(rank, skep_unheard_sent(&rank->unheard, peer, frame->number, &message), &message);
+}
+
+/* False: no such numbers are sent. */
+static bool on_heard(struct rank *rank, uint32_t peer, const struct skep_frame *frame)
+{
+	struct skep_wire wire = skep_wire_reader(frame->u.text.bytes, frame->u.text.count);
+	struct skep_message message;
+	if (frame->u.text.count > SKEP_HEARD_MOST * sizeof(uint64_t))
+		return false;
+	while (wire.at < wire.end && wire.ok) {
+		uint64_t number = 0;
+		skep_wire_u64(&wire, &number);
+		settle(rank, skep_unheard_answer(&rank->unheard, peer, number, false, &message), &message);
+	}
+	return wire.ok;
+}
+
+static void on_again(struct rank *rank, uint32_t peer, const struct skep_frame *frame)
+{
+	struct skep_message message;
+	settle(rank, skep_unheard_answer(&rank->unheard, peer, frame->number, true, &message), &message);
+}
+
+/* ---- messages -------------------------------------------------------------------------------------------------------- */
+
 static void *landing(void *context, uint32_t peer, const struct skep_frame *frame, struct skep_buf *ret)
 {
 	struct rank *rank = context;
 	void *memory = NULL;
-	if (!rank->alive) /* it was for a life that has ended */
+	if (!rank->alive) { /* it was for a life that has ended */
+		heard(rank, peer, frame->number, frame->body);
 		return NULL;
+	}
 	if (!acceptable(rank, peer, frame))
 		return NULL;
 	*ret = skep_device_buffer_create(rank->setup->device, frame->body, &memory);
@@ -81,6 +198,12 @@ static void on_message(struct rank *rank, uint32_t peer, const struct skep_frame
 	void *nothing;
 	if (frame->body == 0 && rank->alive && !acceptable(rank, peer, frame))
 		return;
+	if (is_damaged(rank, frame)) {
+		refuse_damaged(rank, peer, frame);
+		return;
+	}
+	if (frame->body > 0)
+		heard(rank, peer, frame->number, frame->body);
 	skep_slots_update(&rank->slots, peer, message.from.epoch);
 	if (rank->phase == PHASE_LEAVING || !rank->alive) {
 		if (frame->body > 0)
@@ -109,11 +232,14 @@ static bool flow_sensible(const struct rank *rank, uint32_t peer, const struct s
 	       destination != source;
 }
 
-static void on_fault(struct rank *rank, const struct skep_frame *frame)
+static void on_fault(struct rank *rank, uint32_t peer, const struct skep_frame *frame)
 {
 	char text[sizeof rank->reason];
 	snprintf(text, sizeof text, "%.*s", (int)frame->u.text.count, (const char *)frame->u.text.bytes);
-	skep_rank_halt(rank, text);
+	for (char *c = text; *c != '\0'; c++)
+		*c = (unsigned char)*c < 32 || *c == 127 ? '?' : *c;
+	if (!drops(rank, peer, text))
+		skep_rank_halt(rank, text);
 }
 
 /* Frames that only rank 0 takes; false: this one is none of them, or not as it has to be. */
@@ -138,7 +264,7 @@ static bool on_report(struct rank *rank, uint32_t peer, const struct skep_frame 
 		skep_report_log(rank, peer, frame->number, frame->u.text.bytes, frame->u.text.count);
 		return true;
 	case SKEP_FRAME_FAULT:
-		on_fault(rank, frame);
+		on_fault(rank, peer, frame);
 		return true;
 	default:
 		return false;
@@ -151,6 +277,8 @@ static bool on_slot(struct rank *rank, uint32_t peer, const struct skep_frame *f
 {
 	assert(peer < rank->transport->ranks);
 	uint32_t machine = frame->u.slot.machine, slot = frame->u.slot.rank;
+	if (skep_rank_is_root(rank)) /* which has assigned it: a process says so on its first step */
+		return peer == slot && rank->slots.machine_of[peer] == machine;
 	if ((peer != 0 && peer != slot) || !skep_slots_assign(&rank->slots, machine, slot, frame->u.slot.life))
 		return false;
 	skep_incarnations_on_slot(rank, frame);
@@ -176,6 +304,12 @@ static void on_frame(struct rank *rank, uint32_t peer, const struct skep_frame *
 	switch (frame->type) {
 	case SKEP_FRAME_MESSAGE:
 		on_message(rank, peer, frame);
+		break;
+	case SKEP_FRAME_HEARD:
+		fine = on_heard(rank, peer, frame);
+		break;
+	case SKEP_FRAME_AGAIN:
+		on_again(rank, peer, frame);
 		break;
 	case SKEP_FRAME_LAST:
 		rank->slots.last[peer] = true;
@@ -211,10 +345,15 @@ static void on_transport(struct rank *rank, const struct skep_transport_event *e
 {
 	switch (event->kind) {
 	case SKEP_TRANSPORT_ARRIVED:
+		if (skep_rank_is_root(rank))
+			rank->heard_ns[event->peer] = rank_now(rank);
 		on_frame(rank, event->peer, &event->frame);
 		break;
 	case SKEP_TRANSPORT_SENT:
-		skep_device_buffer_release(rank->setup->device, event->frame.u.message.payload);
+		on_sent(rank, event->peer, &event->frame);
+		break;
+	case SKEP_TRANSPORT_UNREADABLE:
+		lose(rank, (enum skep_reject)event->frame.type, event->peer); /* the transport has counted it */
 		break;
 	case SKEP_TRANSPORT_SPOILT:
 		skep_device_buffer_release(rank->setup->device, event->frame.u.message.payload);

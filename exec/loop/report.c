@@ -4,6 +4,7 @@
  * its log, and sends each when it is full.
  */
 #include <assert.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/random.h"
@@ -104,8 +105,13 @@ static void hear_link(struct rank *rank, uint32_t peer, const struct skep_link_u
 	assert(use->destination <= rank->plan->workers && use->traffic < SKEP_TRAFFICS);
 	assert(peer < rank->transport->ranks);
 	const struct skep_recorder *recorder = rank->setup->recorder;
-	size_t links = rank_links(rank->plan);
-	struct skep_link_use *heard = &rank->heard[peer * links + use->destination * SKEP_TRAFFICS + use->traffic];
+	if (rank->heard[peer] == NULL)
+		rank->heard[peer] = calloc(rank_links(rank->plan), sizeof **rank->heard);
+	if (rank->heard[peer] == NULL) {
+		skep_rank_fail(rank, "no memory for what the processes report");
+		return;
+	}
+	struct skep_link_use *heard = &rank->heard[peer][use->destination * SKEP_TRAFFICS + use->traffic];
 	if (use->messages <= heard->messages)
 		return;
 	uint64_t more[SKEP_TRAFFICS] = {0};
@@ -220,6 +226,7 @@ static void close_life(struct rank *rank, const struct skep_worker_use *life)
 	sum->compute_ns += life->compute_ns;
 	sum->arithmetic_ns += life->arithmetic_ns;
 	sum->events += life->events;
+	sum->damaged += life->damaged;
 	sum->torn = sum->torn || life->torn;
 	rank->events += life->events;
 	books->open = false;
@@ -290,6 +297,12 @@ static void log_unseen_end(struct rank *rank, uint32_t machine, uint64_t events,
 	hear_log(rank, machine, last.bytes, last.count);
 }
 
+void skep_report_missing(struct rank *rank, uint32_t machine)
+{
+	assert(skep_rank_is_root(rank));
+	log_unseen_end(rank, machine, 0, 0);
+}
+
 void skep_report_ended(struct rank *rank, uint32_t peer, uint32_t machine)
 {
 	assert(skep_rank_is_root(rank));
@@ -324,10 +337,12 @@ void skep_report_machines(struct rank *rank)
 {
 	assert(skep_rank_is_root(rank));
 	const struct skep_recorder *recorder = rank->setup->recorder;
-	size_t links = rank->transport->ranks * rank_links(rank->plan);
-	for (size_t i = 0; recorder->link != NULL && i < links; i++) {
-		if (rank->heard[i].messages > 0)
-			recorder->link(recorder->context, &rank->heard[i]);
+	size_t links = rank_links(rank->plan);
+	for (uint32_t peer = 0; recorder->link != NULL && peer < rank->transport->ranks; peer++) {
+		for (size_t i = 0; rank->heard[peer] != NULL && i < links; i++) {
+			if (rank->heard[peer][i].messages > 0)
+				recorder->link(recorder->context, &rank->heard[peer][i]);
+		}
 	}
 	for (uint32_t i = 0; recorder->worker != NULL && i <= rank->plan->workers; i++) {
 		if (!rank->books[i].open)
@@ -341,9 +356,10 @@ struct batch { /* of rows, on rank 0 */
 	bool fine;
 };
 
-static struct rank *rank_of_batch(void *context)
+/* A process reports for the machine that it runs, of which there is none before it has a slot. */
+static bool is_own(const struct batch *batch, uint32_t machine)
 {
-	return ((struct batch *)context)->rank;
+	return machine != SKEP_NO_INDEX && machine == rank_to_machine(batch->rank, batch->peer);
 }
 
 static void pass_note(void *context, skep_time now, struct skep_peer who, const struct skep_note *note)
@@ -351,7 +367,7 @@ static void pass_note(void *context, skep_time now, struct skep_peer who, const 
 	struct batch *batch = context;
 	const struct rank *rank = batch->rank;
 	const struct skep_recorder *recorder = rank->setup->recorder;
-	if (who.index > rank->plan->workers || !skep_note_legal(rank->plan, note))
+	if (!is_own(batch, who.index) || who.index > rank->plan->workers || !skep_note_legal(rank->plan, note))
 		batch->fine = false;
 	else if (recorder->note != NULL)
 		recorder->note(recorder->context, now, who, note);
@@ -359,8 +375,13 @@ static void pass_note(void *context, skep_time now, struct skep_peer who, const 
 
 static void pass_op(void *context, const struct skep_op_span *span)
 {
-	struct rank *rank = rank_of_batch(context);
+	struct batch *batch = context;
+	struct rank *rank = batch->rank;
 	const struct skep_recorder *recorder = rank->setup->recorder;
+	if (!is_own(batch, span->worker)) {
+		batch->fine = false;
+		return;
+	}
 	if (span->lane == SKEP_LANE_COMPUTE && span->worker < rank->plan->workers) {
 		rank->books[span->worker].compute_ns += span->end_ns - span->begin_ns;
 		rank->books[span->worker].arithmetic_ns += span->busy_ns;
@@ -369,13 +390,11 @@ static void pass_op(void *context, const struct skep_op_span *span)
 		recorder->op(recorder->context, span);
 }
 
-/* A process reports for the machine that it runs, of which there is none before it has a slot. */
 static void pass_link(void *context, const struct skep_link_use *use)
 {
 	struct batch *batch = context;
 	const struct rank *rank = batch->rank;
-	uint32_t machine = rank_to_machine(rank, batch->peer);
-	if (machine == SKEP_NO_INDEX || use->source != machine || use->destination > rank->plan->workers)
+	if (!is_own(batch, use->source) || use->destination > rank->plan->workers)
 		batch->fine = false;
 	else
 		hear_link(batch->rank, batch->peer, use);
@@ -383,9 +402,11 @@ static void pass_link(void *context, const struct skep_link_use *use)
 
 static void pass_worker(void *context, const struct skep_worker_use *use)
 {
-	struct rank *rank = rank_of_batch(context);
-	if (use->index < rank->plan->workers)
-		close_life(rank, use);
+	struct batch *batch = context;
+	if (!is_own(batch, use->index) || use->index >= batch->rank->plan->workers)
+		batch->fine = false;
+	else
+		close_life(batch->rank, use);
 }
 
 bool skep_report_rows(struct rank *rank, uint32_t peer, const uint8_t *bytes, uint32_t count)

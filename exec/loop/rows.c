@@ -72,6 +72,7 @@ static void worker_row(struct skep_wire *wire, struct skep_worker_use *use)
 	skep_wire_u64(wire, &use->arithmetic_ns);
 	skep_wire_u64(wire, &use->events);
 	skep_wire_u64(wire, &use->digest);
+	skep_wire_u64(wire, &use->damaged);
 }
 
 /* ---- into a batch ------------------------------------------------------------------------------------------------ */

@@ -54,9 +54,9 @@ bool skep_slots_assign(struct skep_slots *slots, uint32_t machine, uint32_t rank
 	return true;
 }
 
-uint32_t skep_slots_spare(const struct skep_slots *slots)
+uint32_t skep_slots_spare(const struct skep_slots *slots, uint32_t after)
 {
-	for (uint32_t rank = 0; rank < slots->ranks; rank++) {
+	for (uint32_t rank = after + 1; rank < slots->ranks; rank++) {
 		if (slots->machine_of[rank] == SKEP_NO_INDEX && !slots->gone[rank] && !slots->last[rank])
 			return rank;
 	}

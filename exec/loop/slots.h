@@ -29,7 +29,8 @@ void skep_slots_finish(struct skep_slots *slots);
  * older life, which changes nothing. */
 bool skep_slots_assign(struct skep_slots *slots, uint32_t machine, uint32_t rank, uint32_t life);
 
-uint32_t skep_slots_spare(const struct skep_slots *slots); /* the lowest rank without a machine, or SKEP_NO_INDEX */
+/* The next rank above `after` that is there and has no machine, or SKEP_NO_INDEX. */
+uint32_t skep_slots_spare(const struct skep_slots *slots, uint32_t after);
 
 /* The number of live ranks other than this one that have not sent LAST. */
 uint32_t skep_slots_awaited(const struct skep_slots *slots, uint32_t self);

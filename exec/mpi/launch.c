@@ -5,6 +5,7 @@
  * mpirun is a child, so that a run which is killed ends as any other that fails: with status 1 and a last line that says why.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <ftw.h>
 #include <inttypes.h>
 #include <poll.h>
@@ -14,6 +15,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -122,10 +124,12 @@ static bool this_program(char *ret, size_t room, struct skep_diag *reterr)
 
 #define WORD "SKEP_WORD" /* names the file for the run's last word */
 #define LOOK_MS 20
-#define WORD_NS UINT64_C(1000000000)   /* from the last word to the end of mpirun: all ranks end at once */
-#define SIGNAL_NS UINT64_C(8000000000) /* from a signal to the same: rank 0 has things to write */
-#define AGAIN_NS UINT64_C(100000000)   /* what comes sooner is the same word twice: timeout(1) tells us and our group */
-#define NOT_THERE 127                  /* mpirun's status when it could not be started, as a shell has it */
+#define WORD_NS UINT64_C(1000000000)      /* from the last word to the end of mpirun: all ranks end at once */
+#define FINALIZE_NS UINT64_C(20000000000) /* the same where they end together, by MPI_Finalize */
+#define SIGNAL_NS UINT64_C(8000000000)    /* from a signal to the same: rank 0 has things to write */
+#define AGAIN_NS UINT64_C(100000000) /* what comes sooner is the same word twice: timeout(1) tells us and our group */
+#define NOT_THERE 127                /* mpirun's status when it could not be started, as a shell has it */
+#define ORPHANED 3                   /* a word that is no status: the directory, rank 0, is dead */
 
 bool skep_launch_wants_word(void)
 {
@@ -135,11 +139,16 @@ bool skep_launch_wants_word(void)
 void skep_launch_leave_word(int status)
 {
 	const char *path = getenv(WORD);
-	FILE *file = path != NULL ? fopen(path, "w") : NULL;
+	FILE *file = path != NULL ? fopen(path, "wx") : NULL; /* the first word counts */
 	if (file == NULL)
 		return;
 	fprintf(file, "%d\n", status);
 	fclose(file);
+}
+
+void skep_launch_leave_word_of_orphan(void)
+{
+	skep_launch_leave_word(ORPHANED);
 }
 
 /* -1: not there yet. */
@@ -158,7 +167,8 @@ static int read_word(const char *path)
 struct watch {
 	pid_t mpirun;
 	int signals;      /* a descriptor: what this process is sent */
-	const char *path; /* where rank 0 leaves word; NULL: the run ends with mpirun, whose status is the run's */
+	const char *path; /* where rank 0 leaves word */
+	bool survives;    /* the run, the death of its processes */
 	int word, asked;  /* -1: none yet; the signal that was to end the run, 0: none */
 	uint64_t asked_ns;
 };
@@ -190,64 +200,126 @@ static int wait_for_mpirun(struct watch *w)
 	uint64_t end_ns = UINT64_MAX;
 	int state = 0;
 	while (waitpid(w->mpirun, &state, WNOHANG) == 0) {
-		bool signalled = poll(&asked, 1, w->path != NULL ? LOOK_MS : -1) > 0 && pass_on(w);
-		if (w->path == NULL)
-			continue;
+		bool signalled = poll(&asked, 1, LOOK_MS) > 0 && pass_on(w);
 		w->word = w->word < 0 ? read_word(w->path) : w->word;
 		uint64_t now_ns = skep_monotonic_ns();
-		if (w->word >= 0 && end_ns > now_ns + WORD_NS)
-			end_ns = now_ns + WORD_NS;
-		if (signalled && end_ns > now_ns + SIGNAL_NS)
+		uint64_t rest_ns = w->survives ? WORD_NS : FINALIZE_NS;
+		if (w->word >= 0 && end_ns > now_ns + rest_ns)
+			end_ns = now_ns + rest_ns;
+		if (signalled && w->survives && end_ns > now_ns + SIGNAL_NS)
 			end_ns = now_ns + SIGNAL_NS;
 		if (now_ns > end_ns)
 			kill(w->mpirun, SIGKILL); /* on a milder signal it would wait, and complain */
 	}
-	if (w->path != NULL && w->word < 0)
+	if (w->word < 0)
 		w->word = read_word(w->path);
 	return state;
 }
 
-/* The run's status, and what is left to be said. Ranks end with theirs, at most 2; whatever else mpirun ends with, it was
- * not they who chose it. */
-static int verdict(const struct watch *w, int state, struct skep_diag *reterr)
+/* What the processes of the run could not say themselves. */
+static void say_end(const struct watch *w, int state, struct skep_diag *reterr)
 {
-	int code = WIFEXITED(state) ? WEXITSTATUS(state) : 128 + WTERMSIG(state);
-	int status = w->word >= 0 ? w->word : code > 2 ? 1 : code;
-	if (status != 0 && w->asked != 0)
-		skep_fail(reterr, "the run was ended by SIG%s", sigabbrev_np(w->asked));
-	else if (w->word < 0 && code == NOT_THERE)
+	int code = WIFEXITED(state) ? WEXITSTATUS(state) : 0;
+	if (w->word == ORPHANED)
+		skep_fail(reterr,
+			"the directory (rank 0) died, and the run with it; the database has what it had recorded");
+	else if (code == NOT_THERE)
 		skep_fail(reterr, "mpirun does not start");
-	else if (w->word < 0 && WIFSIGNALED(state))
+	else if (WIFSIGNALED(state))
 		skep_fail(reterr, "mpirun was ended by SIG%s, and the run with it", sigabbrev_np(WTERMSIG(state)));
-	else if (w->word < 0 && code > 2)
+	else if (code > 2)
 		skep_fail(reterr,
 			"a process of the run died, and the run with it; which one it was, mpirun says (its status is "
 			"%d)",
 			code);
+	else
+		skep_fail(reterr,
+			"the run ended without a last word of its directory (rank 0), which counts as failed, though "
+			"mpirun's status is %d: a process died, or could not begin",
+			code);
+}
+
+/* The run's status, and what is left to be said. Only rank 0's word tells success: mpirun may end with 0 after the death of any
+ * process, rank 0 among them. Ranks end with a status of at most 2; whatever else mpirun ends with was not their choice. */
+static int verdict(const struct watch *w, int state, struct skep_diag *reterr)
+{
+	int code = WIFEXITED(state) ? WEXITSTATUS(state) : 128 + WTERMSIG(state);
+	bool told = w->word >= 0 && w->word != ORPHANED;
+	int status = told ? w->word : code == 2 ? 2 : 1;
+	bool torn = !w->survives && WIFEXITED(state) && code > 2; /* rank 0 was told to end, and not by us */
+	if (status != 0 && w->asked != 0)
+		skep_fail(reterr, "the run was ended by SIG%s", sigabbrev_np(w->asked));
+	else if (status != 0 && (!told || torn))
+		say_end(w, state, reterr);
 	return status != 0 && w->asked != 0 ? 128 + w->asked : status;
 }
 
-static int launch_child(char **command, const char *path, struct skep_diag *reterr)
+static int remove_one(const char *path, const struct stat *status, int kind, struct FTW *where)
 {
+	(void)status;
+	(void)kind;
+	(void)where;
+	return remove(path) != 0 && errno != ENOENT;
+}
+
+#define LEFT_MS 10000 /* for mpirun to end after its parent process; it is sent SIGTERM then */
+
+/* A process that removes the folder when this one was killed and could not: it waits for the end of a pipe that this process
+ * alone can write to and never closes, and for that of mpirun, whose ranks may write to the folder. */
+static void watch_folder(const char *folder, pid_t mpirun)
+{
+	int end[2];
+	if (pipe2(end, O_CLOEXEC) != 0)
+		return;
+	pid_t pid = fork();
+	if (pid == 0) {
+		char byte;
+		struct pollfd run = {.fd = (int)syscall(SYS_pidfd_open, mpirun, 0), .events = POLLIN};
+		setsid(); /* what ends our group shall not end this */
+		dup2(end[0], 0);
+		if (dup2(run.fd, 1) < 0)
+			close(1);
+		close_range(2, ~0u, 0); /* what reads the output of the run must not wait for this process */
+		run.fd = run.fd >= 0 ? 1 : -1;
+		if (read(0, &byte, 1) == 0 && access(folder, F_OK) == 0) {
+			poll(&run, 1, LEFT_MS);
+			nftw(folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+		}
+		_exit(0);
+	}
+	close(end[0]);
+	if (pid < 0)
+		close(end[1]);
+}
+
+/* `folder` is there until the caller removes it; after a death of this process another one does. */
+static int launch_child(char **command, const char *folder, bool survives, struct skep_diag *reterr)
+{
+	char path[80];
+	snprintf(path, sizeof path, "%s/word", folder);
 	sigset_t heard = skep_quit_signals(), before;
 	sigaddset(&heard, SIGCHLD);
 	signal(SIGCHLD, SIG_DFL);
 	sigprocmask(SIG_BLOCK, &heard, &before);
-	struct watch w = {.signals = signalfd(-1, &heard, SFD_NONBLOCK | SFD_CLOEXEC), .path = path, .word = -1};
+	struct watch w = {.signals = signalfd(-1, &heard, SFD_NONBLOCK | SFD_CLOEXEC),
+		.path = path,
+		.survives = survives,
+		.word = -1};
 	pid_t parent = getpid();
 	w.mpirun = w.signals >= 0 ? fork() : -1;
 	if (w.mpirun == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGTERM);
 		sigaddset(&before, SIGHUP);
 		sigprocmask(SIG_SETMASK, &before, NULL);
-		if (path != NULL)
-			setenv(WORD, path, 1);
+		setenv(WORD, path, 1);
 		if (getppid() == parent)
 			execvp(command[0], command);
 		_exit(NOT_THERE);
 	}
-	if (w.mpirun > 0)
+	if (w.mpirun > 0) {
+		watch_folder(folder, w.mpirun); /* the pipe stays open as long as this process lives */
 		return verdict(&w, wait_for_mpirun(&w), reterr);
+	}
 	skep_fail(reterr, "mpirun does not start: %s", strerror(errno));
 	return -1;
 }
@@ -257,6 +329,25 @@ static int launch_child(char **command, const char *path, struct skep_diag *rete
 #define ALWAYS                                                                                                         \
 	"--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1", "--mca",                          \
 		"odls_base_sigkill_timeout", "3"
+
+/* Starts mpirun with a folder of its own for rank 0's word and, where it survives deaths, for what a killed mpirun leaves. */
+static int launch_in_folder(char **command, bool survives, struct skep_diag *reterr)
+{
+	char folder[64];
+	const char *tmp = getenv("TMPDIR");
+	/* Open MPI has sockets below it, whose paths have an end at 107 bytes. */
+	snprintf(folder, sizeof folder, "%s/skep-XXXXXX",
+		tmp != NULL && tmp[0] == '/' && strlen(tmp) < 32 ? tmp : "/tmp");
+	if (mkdtemp(folder) == NULL) {
+		skep_fail(reterr, "cannot make %s: %s", folder, strerror(errno));
+		return -1;
+	}
+	if (survives)
+		setenv("PRTE_MCA_prte_tmpdir_base", folder, 1);
+	int status = launch_child(command, folder, survives, reterr);
+	nftw(folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	return status;
+}
 
 int skep_exec_launch_ranks(uint32_t ranks, char *const argv[], struct skep_diag *reterr)
 {
@@ -269,24 +360,16 @@ int skep_exec_launch_ranks(uint32_t ranks, char *const argv[], struct skep_diag 
 	if (all == NULL)
 		return -1;
 	prepare_environment(local());
-	int status = launch_child(all, NULL, reterr);
+	int status = launch_in_folder(all, false, reterr);
 	free(all);
 	return status;
 }
 
 /* ---- a run that survives ------------------------------------------------------------------------------------------ */
 
-static int remove_one(const char *path, const struct stat *status, int kind, struct FTW *where)
-{
-	(void)status;
-	(void)kind;
-	(void)where;
-	return remove(path) != 0 && errno != ENOENT;
-}
-
 static int launch_surviving(uint32_t ranks, uint64_t largest, char *const argv[], struct skep_diag *reterr)
 {
-	char program[4096], number[16], eager[32], folder[] = "/tmp/skep-XXXXXX", path[64];
+	char program[4096], number[16], eager[32];
 	if (!this_program(program, sizeof program, reterr))
 		return -1;
 	snprintf(number, sizeof number, "%" PRIu32, ranks);
@@ -295,20 +378,14 @@ static int launch_surviving(uint32_t ranks, uint64_t largest, char *const argv[]
 	char *const option[] = {"mpirun", "--with-ft", "ulfm", ALWAYS, "--mca", "btl_tcp_eager_limit", eager, "--mca",
 		"btl_tcp_rndv_eager_limit", eager, "-n", number, program, NULL};
 	char **all = command_line(option, argv, reterr);
-	int status = -1;
-	if (all != NULL && mkdtemp(folder) != NULL) {
-		snprintf(path, sizeof path, "%s/word", folder);
-		setenv("PRTE_MCA_prte_tmpdir_base", folder, 1); /* what a killed mpirun leaves there is removed here */
-		prepare_environment(false);
-		if (local()) {
-			setenv("OMPI_MCA_btl", "tcp,self", 0);
-			setenv("OMPI_MCA_btl_tcp_if_include", "lo", 0);
-		}
-		status = launch_child(all, path, reterr);
-		nftw(folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
-	} else if (all != NULL) {
-		skep_fail(reterr, "cannot write to /tmp: %s", strerror(errno));
+	if (all == NULL)
+		return -1;
+	prepare_environment(false);
+	if (local()) {
+		setenv("OMPI_MCA_btl", "tcp,self", 0);
+		setenv("OMPI_MCA_btl_tcp_if_include", "lo", 0);
 	}
+	int status = launch_in_folder(all, true, reterr);
 	free(all);
 	return status;
 }

@@ -10,6 +10,8 @@
 
 /* Rank 0: the run has ended with this status, and everything is written. */
 void skep_launch_leave_word(int status);
+/* Any other rank: rank 0 is dead, and the run has no outcome. */
+void skep_launch_leave_word_of_orphan(void);
 bool skep_launch_wants_word(void); /* true: skep has launched this process and waits for that status */
 
 #endif

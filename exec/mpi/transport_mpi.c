@@ -388,9 +388,9 @@ static bool poll_frame(
 		return !death(mpi, rc) && broken(mpi, rc, ret);
 	*ret = (struct skep_transport_event){.kind = SKEP_TRANSPORT_ARRIVED, .peer = peer};
 	enum skep_frame_fault fault = skep_frame_decode(mpi->bytes, size, mpi->run, &ret->frame);
-	if (fault != SKEP_FRAME_GOOD) {
+	if (fault != SKEP_FRAME_GOOD) { /* without a body */
 		skep_complain(mpi->rejects, (enum skep_reject)fault, peer);
-		return false;
+		*ret = (struct skep_transport_event){SKEP_TRANSPORT_UNREADABLE, peer, {.type = (uint8_t)fault}, NULL};
 	}
 	if (ret->frame.body == 0)
 		return true;

@@ -14,7 +14,7 @@
  * sleeps are short. */
 static bool create_lasting(struct skep_wakeups *wakeups, int rank, int ranks, uint64_t name)
 {
-	MPI_Comm host;
+	MPI_Comm host = MPI_COMM_NULL; /* it stays that when a process dies meanwhile */
 	int here = 0;
 	MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &host);
 	MPI_Comm_size(host, &here);

@@ -5,6 +5,8 @@
 #include "exec/probe/estimate.h"
 
 #include <assert.h>
+#include <gsl/gsl_sort.h>
+#include <gsl/gsl_statistics_double.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,12 +18,6 @@
 #define COURSE_LEAST 0.10 /* by which two halves differ if the rate is not steady */
 
 /* ---- a median ---------------------------------------------------------------------------------------------------- */
-
-static int ascending(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-	return (x > y) - (x < y);
-}
 
 /* How many samples at each end are out of the interval and at its end: the largest k for which fewer than k of `count` fair
  * coins show heads with a probability of TAIL at most. */
@@ -40,9 +36,9 @@ static uint32_t rank_of_end(uint32_t count)
 struct skep_median skep_median_of(double *sample, uint32_t count)
 {
 	assert(count > 0 && count <= 1000);
-	qsort(sample, count, sizeof *sample, ascending);
+	gsl_sort(sample, 1, count);
 	uint32_t k = rank_of_end(count);
-	return (struct skep_median){(sample[(count - 1) / 2] + sample[count / 2]) / 2,
+	return (struct skep_median){gsl_stats_median_from_sorted_data(sample, 1, count),
 		k > 0 ? sample[k - 1] : -INFINITY, k > 0 ? sample[count - k] : INFINITY};
 }
 
@@ -53,6 +49,7 @@ static struct skep_median slope(
 	const struct skep_transfers *t, const struct skep_median *at, uint32_t from, uint32_t to)
 {
 	const double bytes = (double)(t->bytes[to] - t->bytes[from]);
+	assert(from < to && to < SKEP_TRANSFERS_SIZES && bytes > 0);
 	return (struct skep_median){(at[to].value - at[from].value) / bytes, (at[to].low - at[from].high) / bytes,
 		(at[to].high - at[from].low) / bytes};
 }

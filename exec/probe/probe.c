@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/process/signals.h"
+#include "exec/exec.h"
 #include "exec/mpi/startup.h"
 #include "exec/mpi/transport_mpi.h"
 #include "exec/probe/probe_rank.h"
@@ -28,12 +29,14 @@ struct cluster { /* known to all ranks */
 	uint32_t rank, ranks;
 	uint32_t *host_of;        /* [ranks]: the lowest rank of its host */
 	char (*name)[NAME_BYTES]; /* [ranks]: of its host */
+	struct skep_start start;
 };
 
 /* ---- who is where ------------------------------------------------------------------------------------------------ */
 
 static void cluster_finish(struct cluster *c)
 {
+	skep_start_finish(&c->start);
 	free(c->host_of);
 	free(c->name);
 }
@@ -44,14 +47,15 @@ static bool cluster_init(struct cluster *c, struct skep_diag *reterr)
 	char name[MPI_MAX_PROCESSOR_NAME + NAME_BYTES] = "";
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-	*c = (struct cluster){.rank = (uint32_t)rank, .ranks = (uint32_t)ranks};
+	*c = (struct cluster){
+		.rank = (uint32_t)rank, .ranks = (uint32_t)ranks, .start.limit_s = SKEP_EXEC_START_LIMIT_S};
 	c->host_of = calloc(c->ranks, sizeof *c->host_of);
 	c->name = calloc(c->ranks, sizeof *c->name);
 	if (c->host_of == NULL || c->name == NULL)
 		skep_fail(reterr, "no memory for the names of %d ranks", ranks);
-	if (!skep_together_agree(reterr))
+	if (!skep_together_agree(&c->start, "to answer after MPI_Init", 1, reterr))
 		return false;
-	uint32_t host = skep_together_host();
+	uint32_t host = skep_together_host(&c->start);
 	MPI_Get_processor_name(name, &length);
 	name[NAME_BYTES - 1] = '\0';
 	MPI_Allgather(&host, 1, MPI_UINT32_T, c->host_of, 1, MPI_UINT32_T, MPI_COMM_WORLD);
@@ -61,6 +65,7 @@ static bool cluster_init(struct cluster *c, struct skep_diag *reterr)
 
 static uint32_t before_on_host(const struct cluster *c, uint32_t rank)
 {
+	assert(rank < c->ranks);
 	uint32_t count = 0;
 	for (uint32_t i = 0; i < rank; i++)
 		count += c->host_of[i] == c->host_of[rank];
@@ -89,6 +94,7 @@ static void short_name(const struct cluster *c, uint32_t rank, char ret[NAME_BYT
 /* Different places have different names, of at most 31 bytes. */
 static void name_place(struct skep_probed *p, const struct cluster *c, uint32_t place, uint32_t rank, bool by_rank)
 {
+	assert(place < p->places && rank < c->ranks);
 	char name[NAME_BYTES], end[24] = "";
 	short_name(c, rank, name);
 	if (by_rank && on_host(c, rank) > 1)
@@ -154,6 +160,7 @@ struct own_device {
 static void find_device(const struct skep_probe_options *o, const struct cluster *c, struct own_device *ret)
 {
 	uint32_t here = on_host(c, c->rank), count = skep_device_count(o->device);
+	assert(here > 0);
 	*ret = (struct own_device){.options = o, .place.threads = o->device == SKEP_DEVICE_CPU ? o->threads : 1};
 	ret->place.ordinal = count > 0 ? before_on_host(c, c->rank) % count : 0;
 	skep_device_describe(o->device, ret->place.ordinal, ret->name, sizeof ret->name, &ret->memory_bytes);
@@ -200,16 +207,19 @@ static void check(const struct skep_probe_options *o, const struct cluster *c, b
 		skep_device_available(o->device, reterr);
 }
 
-static bool measure(const struct skep_probe_options *o, const struct cluster *c, const struct skep_clock *clock,
+static bool measure(const struct skep_probe_options *o, struct cluster *c, const struct skep_clock *clock,
 	uint64_t pair_ns, struct skep_probed *probed, struct skep_diag *reterr)
 {
 	struct skep_rejects rejects = {.rank = c->rank};
 	struct skep_transport transport = {0};
 	struct own_device own;
 	bool clean = false;
-	if (!skep_transport_mpi_create(&transport, skep_together_name(), &rejects))
+	uint64_t name;
+	if (!skep_together_name(&c->start, &name, reterr))
+		return false;
+	if (!skep_transport_mpi_create(&transport, name, &rejects))
 		skep_fail(reterr, "no memory for the transport");
-	if (!skep_together_agree(reterr))
+	if (!skep_together_agree(&c->start, "its transport", 1, reterr))
 		return false;
 	find_device(o, c, &own);
 	const struct skep_probe_rank_setup setup = {.transport = &transport,
@@ -236,21 +246,22 @@ static bool measure(const struct skep_probe_options *o, const struct cluster *c,
 /* A second for each way; with many of them such a part of it that all take less than a minute, as long as it bears a figure. */
 static uint64_t usual_ns(uint32_t turns)
 {
+	assert(turns > 0);
 	const uint64_t part_ns = UINT64_C(40000000000) / turns;
 	return part_ns > WAY_MOST_NS ? WAY_MOST_NS : part_ns < WAY_LEAST_NS ? WAY_LEAST_NS : part_ns;
 }
 
 static bool run(
-	const struct skep_probe_options *o, const struct cluster *c, struct skep_probed *ret, struct skep_diag *reterr)
+	const struct skep_probe_options *o, struct cluster *c, struct skep_probed *ret, struct skep_diag *reterr)
 {
-	bool one = skep_together_one_host();
+	bool one = skep_together_one_host(&c->start);
 	uint64_t pair_ns = o->pair_ns;
 	check(o, c, one, reterr);
-	if (!skep_together_agree(reterr))
+	if (!skep_together_agree(&c->start, "its device", SKEP_START_AT_WORK, reterr))
 		return false;
 	if (c->rank == 0 && !find_places(o, c, ret))
 		skep_fail(reterr, "no memory for the ways between %" PRIu32 " ranks", c->ranks);
-	if (!skep_together_agree(reterr))
+	if (!skep_together_agree(&c->start, "the ways", 1, reterr))
 		return false;
 	if (c->rank == 0) {
 		uint32_t ways, turns;
@@ -264,8 +275,10 @@ static bool run(
 		if (o->begin != NULL)
 			o->begin(o->context, ret, ways, turns);
 	}
-	MPI_Bcast(&pair_ns, 1, MPI_UINT64_T, 0, MPI_COMM_WORLD);
-	struct skep_clock clock = skep_together_clock(one);
+	struct skep_clock clock;
+	if (!skep_together_tell(&c->start, "how long each way takes", 1, &pair_ns, sizeof pair_ns, reterr) ||
+		!skep_together_clock(&c->start, one, &clock, reterr))
+		return false;
 	return measure(o, c, &clock, pair_ns, ret, reterr);
 }
 

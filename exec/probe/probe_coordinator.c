@@ -10,6 +10,7 @@
  */
 #include "exec/probe/probe_rank_internal.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -35,6 +36,7 @@ static double real(uint64_t word)
 
 static void keep_way(struct probe_rank *p, uint32_t from, uint32_t to, const struct skep_probed_link *way)
 {
+	assert(from < p->setup->probed->ranks && to < p->setup->probed->ranks && from != to);
 	struct skep_probed *probed = p->setup->probed;
 	const uint32_t a = probed->place_of[from], b = probed->place_of[to];
 	char text[sizeof p->reason];
@@ -53,6 +55,7 @@ static void keep_way(struct probe_rank *p, uint32_t from, uint32_t to, const str
 
 static void keep_device(struct probe_rank *p, uint32_t rank, const struct skep_probed_device *device)
 {
+	assert(rank < p->setup->probed->ranks);
 	struct skep_probed_device *kept = &p->setup->probed->device[rank];
 	double alone = p->alone ? device->flops : kept->alone_flops;
 	*kept = *device;
@@ -108,6 +111,7 @@ struct own {
 
 static void ask_way(struct probe_rank *p, uint32_t from, uint32_t to, struct own *own)
 {
+	assert(from != to && from < p->transport->ranks && to < p->transport->ranks);
 	struct probe_message probe_message = {.words = 2, .word = {PROBE_MESSAGE_MEASURE, to}};
 	p->batch.asked++;
 	if (from == 0)
@@ -131,6 +135,7 @@ static void end_batch(struct probe_rank *p, struct own *own)
 /* In round r place 0 meets place seat(r), and so on; with an odd number of places one of them rests. */
 static uint32_t slot(uint32_t round, uint32_t nth, uint32_t even)
 {
+	assert(even >= 2 && even % 2 == 0 && nth < even && round < even - 1);
 	return nth == 0 ? 0 : 1 + (nth - 1 + round) % (even - 1);
 }
 
@@ -219,6 +224,7 @@ void skep_probe_rank_count(const struct skep_probed *probed, uint32_t *ret_ways,
 
 void skep_probe_coordinator_run(struct probe_rank *p)
 {
+	assert(p->transport->rank == 0 && p->setup->probed != NULL);
 	struct skep_probed *probed = p->setup->probed;
 	uint32_t ways, turns, hosts = 0;
 	skep_probe_rank_count(probed, &ways, &turns);

@@ -61,6 +61,8 @@ void skep_probe_rank_fail(struct probe_rank *p, const char *reason)
 
 void skep_probe_rank_write(struct probe_rank *p, uint32_t to, const struct probe_message *probe_message)
 {
+	assert(to < p->transport->ranks && to != p->transport->rank);
+	assert(probe_message->words > 0 && probe_message->words <= PROBE_MESSAGE_WORDS);
 	uint8_t bytes[SKEP_FRAME_CONTENT];
 	struct skep_wire wire = skep_wire_writer(bytes, sizeof bytes);
 	for (uint32_t i = 0; i < probe_message->words; i++) {
@@ -113,6 +115,7 @@ static void announce(struct probe_rank *p, const struct skep_message *message, u
 /* Forwards goes what is measured, backwards the answer. */
 static void send_message(struct probe_rank *p, uint32_t to, uint8_t kind, uint32_t sequence, uint64_t bytes)
 {
+	assert(to < p->transport->ranks && to != p->transport->rank);
 	struct skep_frame frame = {.type = SKEP_FRAME_MESSAGE, .number = ++p->sent, .body = bytes};
 	frame.u.message = (struct skep_message){.kind = kind,
 		.from = {p->transport->rank, 1},

@@ -7,6 +7,7 @@
  * quarter of the time later. TCP shares a line unevenly for seconds, but wastes none of it: so only sums are used.
  */
 #include <assert.h>
+#include <gsl/gsl_sort.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -96,12 +97,6 @@ static double flood(struct sets *s, const struct skep_site_flow *flow, uint32_t 
 	return Bps;
 }
 
-static int ascending(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-	return (x > y) - (x < y);
-}
-
 static struct skep_site_set measure_set(struct sets *s, const uint32_t *site_of, uint32_t from, uint32_t to)
 {
 	struct skep_site_flow flow[SKEP_SITES_HOSTS_MAX];
@@ -127,7 +122,7 @@ static struct skep_site_set measure_set(struct sets *s, const uint32_t *site_of,
 		set.Bps = set.spread = NAN;
 		return set;
 	}
-	qsort(Bps, REPEATS, sizeof *Bps, ascending);
+	gsl_sort(Bps, 1, REPEATS);
 	set.Bps = Bps[REPEATS / 2];
 	set.spread = fmax(set.Bps / Bps[REPEATS / 2 - 1], Bps[REPEATS / 2 + 1] / set.Bps) - 1;
 	return set;

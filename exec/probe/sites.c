@@ -5,6 +5,7 @@
 #include "exec/probe/sites.h"
 
 #include <assert.h>
+#include <gsl/gsl_sort.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -81,12 +82,6 @@ static bool alike(const struct nearness *n, const uint32_t *site_of, uint32_t si
 	return true;
 }
 
-static int ascending(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-	return (x > y) - (x < y);
-}
-
 /* Tries each gap between the nearnesses of all pairs, from the lowest on, so that the fewest sites come first. */
 static uint32_t part(const struct nearness *n, double *room, uint32_t *ret_site_of)
 {
@@ -94,7 +89,7 @@ static uint32_t part(const struct nearness *n, double *room, uint32_t *ret_site_
 	for (uint32_t a = 0; a < n->hosts; a++)
 		for (uint32_t b = 0; b < a; b++)
 			room[pairs++] = near(n, a, b);
-	qsort(room, pairs, sizeof *room, ascending);
+	gsl_sort(room, 1, pairs);
 	for (uint32_t i = 1; i < pairs; i++) {
 		if (room[i] < room[i - 1] * (n->by_latency ? LATENCY_GAP_LEAST : GAP_LEAST) ||
 			(n->by_latency && room[i - 1] > 1 / LATENCY_LEAST_S))

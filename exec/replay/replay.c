@@ -17,6 +17,7 @@
 #include "core/names.h"
 #include "core/random.h"
 #include "exec/loop/log.h"
+#include "exec/replay/sent.h"
 
 #define TIME_MAX (UINT64_C(1) << 62) /* 146 years */
 
@@ -57,21 +58,11 @@ struct machine {
 	uint16_t mark;
 };
 
-struct message_sent {
-	uint64_t hash; /* 0: free */
-	skep_time at;  /* SKEP_TIME_NEVER: two alike were sent */
-};
-
-struct sent { /* all messages that were sent; open addressing */
-	struct message_sent *message;
-	size_t count, room; /* room: a power of 2, or 0 */
-};
-
 struct replay {
 	const struct skep_plan *plan;
 	struct machine *machine; /* [workers + 1] */
 	struct skep_actions actions;
-	struct sent sent;
+	struct skep_replay_sent sent;
 	struct skep_replay_result *result;
 	const struct skep_replay_witness *witness;
 	bool no_memory;
@@ -79,62 +70,10 @@ struct replay {
 
 /* ---- messages on their way --------------------------------------------------------------------------------------- */
 
-static uint64_t hash_of(const struct skep_message *message)
-{
-	uint8_t bytes[SKEP_LOG_ENTRY_MAX] = {0};
-	struct skep_message copy = *message;
-	struct skep_wire wire = skep_wire_writer(bytes, sizeof bytes);
-	skep_wire_message(&wire, &copy);
-	assert(wire.ok);
-	uint64_t hash = 0, word;
-	for (const uint8_t *at = bytes; at < wire.at; at += sizeof word) {
-		memcpy(&word, at, sizeof word);
-		hash = (hash ^ word) * 0x9fb21c651e98df25u;
-		hash ^= hash >> 32;
-	}
-	return hash + (hash == 0);
-}
-
-/* Where the hash is, or would be. */
-static struct message_sent *place(const struct sent *sent, uint64_t hash)
-{
-	size_t at = hash & (sent->room - 1);
-	while (sent->message[at].hash != 0 && sent->message[at].hash != hash)
-		at = (at + 1) & (sent->room - 1);
-	return &sent->message[at];
-}
-
-static bool grow(struct sent *sent)
-{
-	struct sent more = {.count = sent->count, .room = sent->room > 0 ? 2 * sent->room : 1024};
-	more.message = calloc(more.room, sizeof *more.message);
-	if (more.message == NULL)
-		return false;
-	for (size_t i = 0; i < sent->room; i++) {
-		if (sent->message[i].hash != 0)
-			*place(&more, sent->message[i].hash) = sent->message[i];
-	}
-	free(sent->message);
-	*sent = more;
-	return true;
-}
-
 static void send(struct replay *r, const struct skep_message *message, skep_time now)
 {
-	if (2 * r->sent.count >= r->sent.room && !grow(&r->sent)) {
+	if (!skep_replay_send(&r->sent, message, now))
 		r->no_memory = true;
-		return;
-	}
-	uint64_t hash = hash_of(message);
-	struct message_sent *at = place(&r->sent, hash);
-	bool first = at->hash == 0;
-	r->sent.count += first;
-	*at = (struct message_sent){hash, first ? now : SKEP_TIME_NEVER};
-}
-
-static bool was_sent(const struct replay *r, const struct skep_message *message)
-{
-	return r->sent.room > 0 && place(&r->sent, hash_of(message))->hash != 0;
 }
 
 static void witness_message(const struct replay *r, const struct skep_event *event)
@@ -142,7 +81,7 @@ static void witness_message(const struct replay *r, const struct skep_event *eve
 	const struct skep_message *message = &event->u.message;
 	if (r->witness == NULL || event->kind != SKEP_EVENT_MESSAGE || message->from.index == message->to.index)
 		return;
-	skep_time sent = place(&r->sent, hash_of(message))->at;
+	skep_time sent = skep_replay_sent_at(&r->sent, message);
 	if (sent != SKEP_TIME_NEVER)
 		r->witness->message(r->witness->context, message, sent, event->now);
 }
@@ -152,6 +91,7 @@ static void witness_message(const struct replay *r, const struct skep_event *eve
 static void ask(struct replay *r, struct machine *m, const struct skep_op *op)
 {
 	struct lane *lane = &m->lane[op->lane];
+	assert(op->lane < SKEP_LANES);
 	if (!skep_grow(&lane->asked, lane->count, sizeof *lane->asked)) {
 		r->no_memory = true;
 		return;
@@ -171,6 +111,7 @@ static struct lane *lane_of(struct machine *m, uint64_t id)
 
 static void take_op(struct lane *lane)
 {
+	assert(lane->count > 0);
 	lane->count--;
 	memmove(lane->asked, lane->asked + 1, lane->count * sizeof *lane->asked);
 }
@@ -179,6 +120,7 @@ static void take_op(struct lane *lane)
 static void witness_op(const struct replay *r, const struct machine *m, struct lane *lane, skep_time end)
 {
 	const struct asked *asked = &lane->asked[0];
+	assert(lane->count > 0);
 	skep_time begin = asked->at > lane->free ? asked->at : lane->free;
 	lane->free = end;
 	if (r->witness != NULL)
@@ -256,6 +198,7 @@ static void print_digests(struct skep_replay_result *result, int digits, uint64_
 /* A life goes no further, and not because it has ended. */
 static void name_unfinished(struct replay *r, const struct machine *m, bool waits)
 {
+	assert(m->played >= m->before);
 	struct skep_replay_result *result = r->result;
 	if (result->unfinished < SKEP_REPLAY_INCARNATIONS_MAX)
 		result->life[result->unfinished] = (struct skep_replay_incarnation){
@@ -351,6 +294,7 @@ static const char *damage(const struct replay *r, const struct machine *m)
 
 static void next(struct replay *r, struct machine *m)
 {
+	assert(m->state != STATE_CUT && m->state != STATE_ENDED);
 	if (m->wire.at == m->wire.end) {
 		end(r, m);
 		return;
@@ -388,7 +332,7 @@ static bool complete_op(struct replay *r, struct machine *m)
 	}
 	event->u.done.op = lane->asked[0].op;
 	bool last = event->u.done.op.stage + 1u == skep_plan_vstages(r->plan), out = event->u.done.out.slot != 0;
-	bool measured = event->u.done.op.kind == SKEP_OP_NORM;
+	bool measured = event->u.done.op.kind == SKEP_OP_NORM || event->u.done.op.kind == SKEP_OP_STEP;
 	if ((event->u.done.loss_nano < 0 && !measured) || (event->u.done.op.kind == SKEP_OP_FORWARD && last && out)) {
 		stop_at_event(r, m, SKEP_REPLAY_DAMAGED, "no device has such a result");
 		return false;
@@ -410,7 +354,7 @@ static bool possible(struct replay *r, struct machine *m)
 		return false;
 	case SKEP_EVENT_MESSAGE:
 	case SKEP_EVENT_SEND_FAILED:
-		if (was_sent(r, &event->u.message))
+		if (skep_replay_was_sent(&r->sent, &event->u.message))
 			return true;
 		m->state = STATE_WAITING;
 		return false;
@@ -494,6 +438,24 @@ static bool play(struct replay *r, struct machine *m)
 	return m->played > before;
 }
 
+/* A process that was lost with its host has sent more than its log says: what reached another machine stands in the log of
+ * that one. It is believed where nothing else is left to wait for. True: there was such a message. */
+static bool believe(struct replay *r)
+{
+	uint64_t before = r->result->believed;
+	for (uint32_t i = 0; i <= r->plan->workers && !r->no_memory; i++) {
+		const struct machine *m = &r->machine[i], *sender;
+		if (m->state != STATE_WAITING)
+			continue;
+		sender = &r->machine[m->event.u.message.from.index];
+		if (!sender->torn && (sender->state != STATE_CUT || sender->log->ended))
+			continue;
+		send(r, &m->event.u.message, SKEP_TIME_NEVER);
+		r->result->believed++;
+	}
+	return r->result->believed > before;
+}
+
 /* Who waits for a machine that goes no further is not to blame, and neither is who waits for that one. */
 static void cut_waiting(struct replay *r)
 {
@@ -517,6 +479,7 @@ static void play_all(struct replay *r)
 		more = false;
 		for (uint32_t i = 0; i <= r->plan->workers; i++)
 			more = play(r, &r->machine[i]) || more;
+		more = more || believe(r);
 	}
 	cut_waiting(r);
 	r->result->whole = true;
@@ -575,7 +538,7 @@ static void replay_finish(struct replay *r)
 	}
 	free(r->machine);
 	free(r->actions.item);
-	free(r->sent.message);
+	skep_replay_sent_finish(&r->sent);
 }
 
 bool skep_replay_witnessed(const struct skep_plan *plan, const struct skep_machine_log *log,

@@ -7,8 +7,9 @@
  * it here. So the machines wait for each other, a changed core is caught at the first event that no longer fits, and
  * damaged bytes never get as far as an assertion.
  *
- * A machine may have had several lives, each with fresh state. A life whose log lacks its end is replayed as far as it
- * goes, and so are those that wait for what it sent; they are named, and the replay is not whole.
+ * A machine may have had several lives, each with fresh state. A life whose log lacks its end, since its host was lost, is
+ * replayed as far as its log goes; it is named, and the replay is not whole. What it sent afterwards is known from the logs of
+ * those that received it, and is believed there: they are replayed to their ends.
  */
 #ifndef SKEP_EXEC_REPLAY_H
 #define SKEP_EXEC_REPLAY_H
@@ -39,6 +40,7 @@ struct skep_replay_result {
 	uint64_t events;     /* replayed in agreement */
 	uint64_t run_events; /* of the run; 0: it has not come to its end */
 	uint64_t bytes;      /* of log */
+	uint64_t believed;   /* messages of lives without an end, known from their receivers alone */
 	bool whole;          /* every life of every machine was replayed to its end */
 	/* Unless the verdict is AGREES: the event, the earliest by its time if there are several. */
 	uint32_t machine;

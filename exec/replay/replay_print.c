@@ -43,6 +43,7 @@ static void print_json(const struct skep_replay_result *result, int64_t run, FIL
 	skep_json_add_number(root, "run_events", result->run_events > 0 ? (double)result->run_events : NAN);
 	cJSON_AddNumberToObject(root, "lives", result->lives);
 	skep_json_add_count(root, "log_bytes", result->bytes);
+	skep_json_add_count(root, "believed", result->believed);
 	cJSON_AddBoolToObject(root, "whole", result->whole);
 	cJSON *unfinished = cJSON_AddArrayToObject(root, "unfinished");
 	for (uint32_t i = 0; i < named(result); i++) {
@@ -82,6 +83,9 @@ static void print_unfinished(const struct skep_replay_result *result, FILE *out)
 					      : "its log has no end");
 	if (result->unfinished > named(result))
 		fputs("    ...\n", out);
+	if (result->believed > 0)
+		fprintf(out, "  of what they sent beyond that, %" PRIu64 " messages are known from their receivers\n",
+			result->believed);
 }
 
 static void print_text(const struct skep_replay_result *result, int64_t run, FILE *out)

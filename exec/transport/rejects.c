@@ -11,9 +11,9 @@
 const char *skep_reject_text(enum skep_reject kind)
 {
 	static const char *const name[(int)SKEP_REJECTS - (int)SKEP_FRAME_FAULTS] = {
-		"whose payload is not as long as announced", "with a payload that the plan does not know",
-		"with fields that its kind cannot have", "that is not for this process or not by its sender",
-		"of a type that does not belong here"};
+		"whose payload is not as long as announced", "whose payload was damaged on its way",
+		"with a payload that the plan does not know", "with fields that its kind cannot have",
+		"that is not for this process or not by its sender", "of a type that does not belong here"};
 	if ((int)kind < SKEP_FRAME_FAULTS)
 		return skep_frame_fault_text((enum skep_frame_fault)kind);
 	return name[(int)kind - (int)SKEP_FRAME_FAULTS];

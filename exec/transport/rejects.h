@@ -10,6 +10,7 @@
 
 enum skep_reject {                                 /* the first ones are enum skep_frame_fault */
 	SKEP_REJECT_BODY_SIZE = SKEP_FRAME_FAULTS, /* the tensor is not as long as its frame said */
+	SKEP_REJECT_BODY_SUM,                      /* the tensor's sum is not what its frame said */
 	SKEP_REJECT_PAYLOAD,      /* a payload where none belongs, or of a size that the plan has not */
 	SKEP_REJECT_FIELDS,       /* fields that a message of its kind cannot have (skep_message_legal) */
 	SKEP_REJECT_MISDIRECTED,  /* not for this machine, or not from the rank that sent it */

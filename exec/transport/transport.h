@@ -19,7 +19,8 @@ enum skep_transport_event_kind {
 	SKEP_TRANSPORT_ARRIVED = 1, /* frame; if frame.body > 0 its message's payload is the landing's buffer, filled */
 	SKEP_TRANSPORT_SENT,        /* frame: a message with a tensor, whose buffer belongs to the caller again */
 	SKEP_TRANSPORT_SPOILT, /* frame: a message whose tensor was not as announced; the landing's buffer is useless */
-	SKEP_TRANSPORT_BROKEN, /* reason: nothing will move any more */
+	SKEP_TRANSPORT_UNREADABLE, /* frame.type: enum skep_frame_fault of a frame of which nothing else is known */
+	SKEP_TRANSPORT_BROKEN,     /* reason: nothing will move any more */
 	/* Only from a transport that survives the death of a peer: */
 	SKEP_TRANSPORT_GONE, /* the peer's process is dead for good. What was sent to it is lost, and said to be SENT */
 	SKEP_TRANSPORT_NEW,  /* a process is there as this peer, which was not there at the start */

@@ -7,8 +7,11 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/sum.h"
+
 #define MAGIC 0x50454b53u /* "SKEP" */
-#define VERSION 6u
+#define VERSION 7u
+#define SUM_BYTES 8u /* the last ones of the head */
 
 struct skep_wire skep_wire_writer(void *bytes, size_t size)
 {
@@ -98,6 +101,7 @@ static void reduction(struct skep_wire *wire, struct skep_message *message)
 		skep_wire_u32(wire, &message->u.reduce.size);
 		skep_wire_peer(wire, &message->u.reduce.next);
 		skep_wire_bool(wire, &message->u.reduce.eager);
+		skep_wire_bool(wire, &message->u.reduce.discard);
 		skep_wire_u32(wire, &message->u.reduce.share);
 		skep_wire_bool(wire, &message->u.reduce.checkpoint);
 		skep_wire_peer(wire, &message->u.reduce.across);
@@ -332,7 +336,7 @@ static void content(struct skep_wire *wire, struct skep_frame *frame)
 	switch (frame->type) {
 	case SKEP_FRAME_MESSAGE:
 		skep_wire_message(wire, &frame->u.message);
-		if (frame->body != 0 && frame->body != frame->u.message.payload_bytes)
+		if (frame->body != 0 ? frame->body != frame->u.message.payload_bytes : frame->body_sum != 0)
 			wire->ok = false;
 		return;
 	case SKEP_FRAME_FLOW:
@@ -354,12 +358,13 @@ static void content(struct skep_wire *wire, struct skep_frame *frame)
 	case SKEP_FRAME_LOG:
 	case SKEP_FRAME_FAULT:
 	case SKEP_FRAME_PROBE:
+	case SKEP_FRAME_HEARD:
 		text(wire, frame);
 		break;
-	default: /* HALT, LAST and END say all by being there */
+	default: /* HALT, LAST and END say all by being there, AGAIN by its number */
 		break;
 	}
-	if (frame->body != 0)
+	if (frame->body != 0 || frame->body_sum != 0)
 		wire->ok = false;
 }
 
@@ -367,7 +372,8 @@ struct head {
 	uint32_t magic, content;
 	uint16_t version;
 	uint8_t type, zero;
-	uint64_t run, number, body;
+	uint64_t run, number, body, body_sum;
+	uint64_t sum; /* of what is before it, and of the content */
 };
 
 static void head(struct skep_wire *wire, struct head *head)
@@ -379,7 +385,13 @@ static void head(struct skep_wire *wire, struct head *head)
 	skep_wire_u64(wire, &head->run);
 	skep_wire_u64(wire, &head->number);
 	skep_wire_u64(wire, &head->body);
+	skep_wire_u64(wire, &head->body_sum);
 	skep_wire_u32(wire, &head->content);
+}
+
+static uint64_t sum_of(const uint8_t *bytes, size_t content)
+{
+	return skep_sum(skep_sum(0, bytes, SKEP_FRAME_HEAD - SUM_BYTES), bytes + SKEP_FRAME_HEAD, content);
 }
 
 size_t skep_frame_encode(const struct skep_frame *frame, uint64_t run, uint8_t bytes[SKEP_FRAME_MAX])
@@ -391,9 +403,12 @@ size_t skep_frame_encode(const struct skep_frame *frame, uint64_t run, uint8_t b
 	struct head first = {.magic = MAGIC, .version = VERSION, .type = frame->type, .run = run};
 	first.number = frame->number;
 	first.body = frame->body;
+	first.body_sum = frame->body_sum;
 	first.content = (uint32_t)(inside.at - (bytes + SKEP_FRAME_HEAD));
 	struct skep_wire wire = skep_wire_writer(bytes, SKEP_FRAME_HEAD);
 	head(&wire, &first);
+	first.sum = sum_of(bytes, first.content);
+	skep_wire_u64(&wire, &first.sum);
 	assert(wire.ok && wire.at == wire.end);
 	return SKEP_FRAME_HEAD + first.content;
 }
@@ -405,20 +420,24 @@ enum skep_frame_fault skep_frame_decode(const uint8_t *bytes, size_t size, uint6
 		return SKEP_FRAME_BAD_SIZE;
 	struct skep_wire wire = skep_wire_reader(bytes, SKEP_FRAME_HEAD);
 	head(&wire, &first);
+	skep_wire_u64(&wire, &first.sum);
 	if (first.magic != MAGIC)
 		return SKEP_FRAME_BAD_MAGIC;
 	if (first.version != VERSION)
 		return SKEP_FRAME_BAD_VERSION;
 	if (first.run != run)
 		return SKEP_FRAME_BAD_RUN;
-	if (first.type == 0 || first.type >= SKEP_FRAME_TYPES || first.zero != 0)
-		return SKEP_FRAME_BAD_TYPE;
 	if (first.content != size - SKEP_FRAME_HEAD)
 		return SKEP_FRAME_BAD_SIZE;
+	if (first.sum != sum_of(bytes, size - SKEP_FRAME_HEAD))
+		return SKEP_FRAME_BAD_SUM;
+	if (first.type == 0 || first.type >= SKEP_FRAME_TYPES || first.zero != 0)
+		return SKEP_FRAME_BAD_TYPE;
 	memset(ret, 0, sizeof *ret);
 	ret->type = first.type;
 	ret->number = first.number;
 	ret->body = first.body;
+	ret->body_sum = first.body_sum;
 	struct skep_wire inside = skep_wire_reader(bytes + SKEP_FRAME_HEAD, first.content);
 	content(&inside, ret);
 	return inside.ok && inside.at == inside.end ? SKEP_FRAME_GOOD : SKEP_FRAME_BAD_CONTENT;
@@ -427,7 +446,7 @@ enum skep_frame_fault skep_frame_decode(const uint8_t *bytes, size_t size, uint6
 const char *skep_frame_fault_text(enum skep_frame_fault fault)
 {
 	static const char *const name[SKEP_FRAME_FAULTS] = {"good", "of a wrong size", "not of this program",
-		"of another version of this program", "of another run", "of an unknown type",
+		"of another version of this program", "of another run", "with a wrong sum", "of an unknown type",
 		"with a field that cannot be"};
 	return name[fault];
 }

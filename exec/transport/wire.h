@@ -4,7 +4,8 @@
  *
  * A frame is a head of fixed size and a content that fits in one eager message; a tensor that belongs to it travels beside
  * it (transport.h). Everything is written field by field, little endian, so processes of different compilers or machines
- * agree. One description of each record serves both directions: a cursor either writes the field or reads it, so the two
+ * agree. A frame ends its head with the sum of all else in it (base/sum.h), and says that of its tensor. One description of
+ * each record serves both directions: a cursor either writes the field or reads it, so the two
  * cannot drift apart. A reader accepts exactly what a writer could have written and nothing else; whatever the bytes are,
  * it reads no byte outside them.
  */
@@ -46,18 +47,21 @@ enum skep_frame_type {
 	SKEP_FRAME_GONE,        /* by rank 0: the process u.slot.rank is dead */
 	SKEP_FRAME_END,         /* by rank 0: the run is over, no worker is started any more */
 	SKEP_FRAME_PROBE,       /* an order or a result of a measurement (probe_rank.h), to and from rank 0 */
+	SKEP_FRAME_HEARD,       /* the numbers of messages whose tensors have come, each of 8 bytes */
+	SKEP_FRAME_AGAIN,       /* the tensor of your message `number` was damaged when it came */
 	SKEP_FRAME_TYPES
 };
 
 /* Head and content together; under the smallest eager limit of the usual transports (4 KiB with their own header). */
 #define SKEP_FRAME_MAX 3840u
-#define SKEP_FRAME_HEAD 36u
+#define SKEP_FRAME_HEAD 52u
 #define SKEP_FRAME_CONTENT (SKEP_FRAME_MAX - SKEP_FRAME_HEAD)
 
 struct skep_frame {
 	uint8_t type;
-	uint64_t number; /* MESSAGE, FLOW, RELEASE: which of its sender's messages, from 1; else 0 */
-	uint64_t body;   /* MESSAGE: bytes that travel beside it; else 0 */
+	uint64_t number;   /* MESSAGE, FLOW, RELEASE, AGAIN: which of a sender's messages, from 1; else 0 */
+	uint64_t body;     /* MESSAGE: bytes that travel beside it; else 0 */
+	uint64_t body_sum; /* of these, by skep_sum(); 0 where its sender gives none */
 	union {
 		struct skep_message message;
 		struct {
@@ -72,7 +76,7 @@ struct skep_frame {
 			uint32_t machine, rank, life; /* GONE: the rank alone */
 		} slot;
 		struct
-		{ /* ROWS, LOG, FAULT and PROBE: not copied; the caller's when encoding, inside the bytes when decoded */
+		{ /* ROWS, LOG, FAULT, PROBE and HEARD: not copied; the caller's when encoding, inside the bytes when decoded */
 			const uint8_t *bytes;
 			uint32_t count;
 		} text;
@@ -85,6 +89,7 @@ enum skep_frame_fault {
 	SKEP_FRAME_BAD_MAGIC,   /* not ours */
 	SKEP_FRAME_BAD_VERSION, /* another version of this program */
 	SKEP_FRAME_BAD_RUN,     /* of another run */
+	SKEP_FRAME_BAD_SUM,     /* some bit of it has changed */
 	SKEP_FRAME_BAD_TYPE,
 	SKEP_FRAME_BAD_CONTENT, /* a field that no writer writes */
 	SKEP_FRAME_FAULTS

@@ -4,9 +4,10 @@
  *
  * One file for each stage and version, in a folder that every worker that may restore the stage can read. A file is
  * written under a temporary name, synchronised and renamed, so what has its name is whole; when one is written, all but the
- * newest three that this run has kept of the stage are removed. All numbers are little endian: a header of 56 bytes (magic,
- * format, stage, version, 0, bytes, job, run, checksum), then what skep_stage_keep() writes (stage.h). A file of another format,
- * stage, version, size, job or run, or whose checksum differs, is refused. The folder is one run's: its workers move what others
+ * newest three that this run has kept of the stage are removed. All numbers are little endian: a header of 64 bytes (magic,
+ * format, stage, version, 0, bytes, job, run, sum of the state, sum of the header so far), then what skep_stage_keep() writes
+ * (stage.h). A file of another format, stage, version, size, job or run is refused. In place of one that is damaged the newest
+ * one before it is read, with a warning. The folder is one run's: its workers move what others
  * have kept there into folders of their own before they begin (checkpoint_folder.h).
  *
  * A run that goes on with what another one has kept is a run of its own, with its own number: so two that do so at once do not
@@ -24,8 +25,9 @@
 
 #include "base/diag.h"
 
-#define SKEP_CHECKPOINT_HEADER_BYTES 56u
-#define SKEP_CHECKPOINT_FORMAT 3u /* 1 did not say whose a state is; 2 was of the state alone */
+#define SKEP_CHECKPOINT_HEADER_BYTES 64u
+#define SKEP_CHECKPOINT_FORMAT                                                                                         \
+	4u /* 1 did not say whose a state is; 2 was of the state alone; 3 had no sum of the header */
 #define SKEP_CHECKPOINTS_KEPT 3u
 #define SKEP_CHECKPOINT_PATH_BYTES 768u
 
@@ -40,20 +42,27 @@ struct skep_keeper {
 
 struct skep_checkpoint_folder {
 	const char *path;
-	uint64_t job;          /* digest of what is trained: scenarios with another one have other parameters */
-	uint64_t run;          /* ns since 1970 when it began, the same for all of its processes */
-	uint32_t keep;         /* of each stage the newest so many; 0: all */
-	uint64_t from;         /* the run that this one goes on with, ... */
+	uint64_t job;  /* digest of what is trained: scenarios with another one have other parameters */
+	uint64_t run;  /* ns since 1970 when it began, the same for all of its processes, and more than `from` */
+	uint32_t keep; /* of each stage the newest so many; 0: all */
+	uint64_t from; /* the run that this one goes on with, ... */
 	uint32_t from_version; /* ... from that version of its states on; 0: it begins by itself */
 };
 
 /* In files; `folder` must outlive the keeper. The folder is made if its parent is there. */
 struct skep_keeper skep_checkpoint_keeper(struct skep_checkpoint_folder *folder);
 
+/* The file of that state. */
+void skep_checkpoint_path(const struct skep_checkpoint_folder *folder, uint32_t stage, uint32_t version,
+	char ret[SKEP_CHECKPOINT_PATH_BYTES]);
+
 struct skep_checkpoint_header {
-	uint32_t format, stage, version; /* format 0: no checkpoint at all */
+	uint32_t format, stage, version; /* format 0: no checkpoint at all, or its header is damaged */
 	uint64_t job, run;               /* not in format 1 */
 };
 struct skep_checkpoint_header skep_checkpoint_header_read(const char *path);
+
+/* Reads all of it: are its sums those of its contents? */
+bool skep_checkpoint_is_whole(const char *path);
 
 #endif

@@ -18,6 +18,7 @@
 #include "base/clock.h"
 #include "base/files/outputs.h"
 #include "base/grow.h"
+#include "base/sum.h"
 
 #define PATH_BYTES SKEP_CHECKPOINT_PATH_BYTES
 
@@ -197,9 +198,9 @@ static int in_order(const void *a, const void *b)
 	return (x->version > y->version) - (x->version < y->version);
 }
 
-/* The files of this job, one for each stage; NULL: no memory. */
-static struct mine *collect(
-	const char *path, uint64_t job, uint32_t stages, struct skep_checkpoints *list, size_t *ret_count)
+/* The files of this job, one for each stage, of runs that began before `before`; NULL: no memory. */
+static struct mine *collect(const char *path, uint64_t job, uint32_t stages, uint64_t before,
+	struct skep_checkpoints *list, size_t *ret_count)
 {
 	struct mine *mine = malloc(sizeof *mine);
 	size_t count = 0;
@@ -210,11 +211,16 @@ static struct mine *collect(
 		join(path, kept.name, whole);
 		struct skep_checkpoint_header header = skep_checkpoint_header_read(whole);
 		list->files++;
-		if (header.format == 0)
+		bool misnamed = header.format == SKEP_CHECKPOINT_FORMAT &&
+		                (header.stage != kept.stage || header.version != kept.version);
+		if ((header.format == 0 || misnamed) && kept.version >= list->damaged_version) {
 			strcpy(list->damaged, whole);
+			list->damaged_version = kept.version;
+		}
 		list->older += header.format != 0 && header.format != SKEP_CHECKPOINT_FORMAT;
 		list->foreign += header.format == SKEP_CHECKPOINT_FORMAT && header.job != job;
-		if (header.format != SKEP_CHECKPOINT_FORMAT || header.job != job || kept.stage >= stages)
+		if (header.format != SKEP_CHECKPOINT_FORMAT || misnamed || header.job != job || kept.stage >= stages ||
+			header.run >= before)
 			continue;
 		if (!skep_grow(&mine, count, sizeof *mine)) {
 			free(mine);
@@ -229,11 +235,11 @@ static struct mine *collect(
 	return mine;
 }
 
-bool skep_checkpoints_find(const char *path, uint64_t job, uint32_t stages, struct skep_checkpoints *ret)
+static bool find_before(const char *path, uint64_t job, uint32_t stages, uint64_t before, struct skep_checkpoints *ret)
 {
 	size_t count;
 	*ret = (struct skep_checkpoints){0};
-	struct mine *mine = collect(path, job, stages, ret, &count);
+	struct mine *mine = collect(path, job, stages, before, ret, &count);
 	ret->version = calloc(count + 1, sizeof *ret->version);
 	if (mine == NULL || ret->version == NULL) {
 		free(mine);
@@ -252,6 +258,42 @@ bool skep_checkpoints_find(const char *path, uint64_t job, uint32_t stages, stru
 	}
 	free(mine);
 	return true;
+}
+
+static bool is_whole(const char *path, uint32_t stages, uint32_t version, struct skep_checkpoints *list)
+{
+	const struct skep_checkpoint_folder folder = {.path = path};
+	char whole[PATH_BYTES];
+	for (uint32_t stage = 0; stage < stages; stage++) {
+		skep_checkpoint_path(&folder, stage, version, whole);
+		if (skep_checkpoint_is_whole(whole))
+			continue;
+		memcpy(list->damaged, whole, sizeof whole);
+		list->damaged_version = version;
+		return false;
+	}
+	return true;
+}
+
+bool skep_checkpoints_find(const char *path, uint64_t job, uint32_t stages, struct skep_checkpoints *ret)
+{
+	return find_before(path, job, stages, UINT64_MAX, ret);
+}
+
+bool skep_checkpoints_pass_over(const char *path, uint64_t job, uint32_t stages, struct skep_checkpoints *list)
+{
+	bool fine = true;
+	while (fine && list->versions > 0 && !is_whole(path, stages, list->version[list->versions - 1], list)) {
+		struct skep_checkpoints older;
+		if (--list->versions > 0)
+			continue;
+		fine = find_before(path, job, stages, list->run, &older);
+		memcpy(older.damaged, list->damaged, sizeof older.damaged);
+		older.damaged_version = list->damaged_version;
+		skep_checkpoints_finish(list);
+		*list = older;
+	}
+	return fine;
 }
 
 void skep_checkpoints_finish(struct skep_checkpoints *list)
@@ -285,4 +327,37 @@ void skep_checkpoints_say_none(const struct skep_checkpoints *list, uint32_t sta
 			"has no checkpoint of all %" PRIu32 " stages: %" PRIu32 " states of some, %" PRIu32
 			" of them of another seed or scenario",
 			stages, list->files, list->foreign);
+}
+
+/* ---- what they are learnt from ---------------------------------------------------------------------------------------- */
+
+bool skep_checkpoints_note_files(
+	const char *folder, const struct skep_learnt_from *from, uint32_t count, struct skep_diag *reterr)
+{
+	struct skep_outputs outputs = {.diag = reterr};
+	char path[PATH_BYTES];
+	uint64_t sum;
+	join(folder, "files", path);
+	FILE *file = skep_outputs_begin(&outputs, path);
+	for (uint32_t i = 0; file != NULL && i < count; i++)
+		if (from[i].path[0] != '\0' && skep_sum_file(from[i].path, &sum))
+			fprintf(file, "%016" PRIx64 " %s\n", sum, from[i].what);
+	return skep_outputs_commit(&outputs);
+}
+
+const struct skep_learnt_from *skep_checkpoints_other_file(
+	const char *folder, const struct skep_learnt_from *from, uint32_t count)
+{
+	const struct skep_learnt_from *other = NULL;
+	char path[PATH_BYTES], what[16];
+	uint64_t kept, sum;
+	join(folder, "files", path);
+	FILE *file = fopen(path, "re");
+	while (file != NULL && other == NULL && fscanf(file, "%16" SCNx64 " %15s", &kept, what) == 2)
+		for (uint32_t i = 0; i < count && other == NULL; i++)
+			if (strcmp(what, from[i].what) == 0 && skep_sum_file(from[i].path, &sum) && sum != kept)
+				other = &from[i];
+	if (file != NULL)
+		fclose(file);
+	return other;
 }

@@ -34,10 +34,26 @@ struct skep_checkpoints {
 	uint32_t foreign; /* and of another job */
 	char damaged
 		[SKEP_CHECKPOINT_PATH_BYTES]; /* one that has the name of a checkpoint and is none; "": there is none */
+	uint32_t damaged_version;             /* by that name */
 };
 
-/* No such folder is an empty one. Returns false when memory lacks. */
+/* No such folder is an empty one. Returns false when memory lacks. Reads headers alone. */
 bool skep_checkpoints_find(const char *path, uint64_t job, uint32_t stages, struct skep_checkpoints *ret);
+/* Strikes the newest versions off the list of which a state is damaged, until one is whole, and goes on with those of the run
+ * before where none of this one is; it reads them. Returns false when memory lacks. */
+bool skep_checkpoints_pass_over(const char *path, uint64_t job, uint32_t stages, struct skep_checkpoints *list);
+
+struct skep_learnt_from { /* a file, and what it is to the run; an empty path: there is none */
+	const char *what, *path;
+};
+
+/* Writes beside the states what they are learnt from, as the files' sums. */
+bool skep_checkpoints_note_files(
+	const char *folder, const struct skep_learnt_from *from, uint32_t count, struct skep_diag *reterr);
+/* The first one that is another file now, NULL: none is, or the folder of an older skep has no list. */
+const struct skep_learnt_from *skep_checkpoints_other_file(
+	const char *folder, const struct skep_learnt_from *from, uint32_t count);
+
 void skep_checkpoints_finish(struct skep_checkpoints *list);
 /* Why there is no version of all stages, and what to do; what goes behind the name of the folder. */
 void skep_checkpoints_say_none(const struct skep_checkpoints *list, uint32_t stages, char *ret, size_t size);

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/files/files.h"
 #include "base/grow.h"
 #include "models/corpus/token_file.h"
 #include "models/layers/random.h"
@@ -88,7 +89,7 @@ static int by_bytes(const void *a, const void *b)
 }
 
 /* The folder of the pattern is looked for as any file is; what follows it is matched there. */
-static bool expand(const struct skep_tokens_options *o, const char *pattern, glob_t *ret)
+static bool expand(struct skep_files *files, const struct skep_tokens_options *o, const char *pattern, glob_t *ret)
 {
 	char folder[4096], whole[8192];
 	size_t cut = strcspn(pattern, "*?[");
@@ -97,9 +98,10 @@ static bool expand(const struct skep_tokens_options *o, const char *pattern, glo
 	if (cut >= sizeof folder || strlen(pattern) >= sizeof folder)
 		return false;
 	snprintf(whole, sizeof whole, "%.*s", (int)(cut > 1 ? cut - 1 : cut), pattern);
-	if (cut > 0 && !skep_file_find(o->from, whole, folder, sizeof folder))
+	if (cut > 0 ? !skep_file_find(files, o->from, whole, folder, sizeof folder)
+		    : !skep_files_here(files, folder, sizeof folder))
 		return false;
-	snprintf(whole, sizeof whole, "%s%s%s", cut > 0 ? folder : "", cut > 1 ? "/" : "", pattern + cut);
+	snprintf(whole, sizeof whole, "%s%s%s", folder, cut > 1 ? "/" : "", pattern + cut);
 	if (glob(whole, GLOB_NOSORT, NULL, ret) == 0)
 		return true;
 	if (cut > 0 || o->from == NULL || strrchr(o->from, '/') == NULL)
@@ -112,10 +114,10 @@ static bool add_path(
 	struct skep_tokens *t, const struct skep_tokens_options *o, const char *name, struct skep_diag *reterr)
 {
 	char path[4096];
-	if (skep_file_find(o->from, name, path, sizeof path))
+	if (skep_file_find(reterr->files, o->from, name, path, sizeof path))
 		return add_file(t, path, o->format, reterr);
 	glob_t found = {0};
-	bool ok = strpbrk(name, "*?[") != NULL && expand(o, name, &found);
+	bool ok = strpbrk(name, "*?[") != NULL && expand(reterr->files, o, name, &found);
 	if (!ok)
 		skep_diag_set(reterr, name, 0, 0, NULL, "no such file; looked in the working folder%s%s",
 			o->from ? " and beside and above " : "", o->from ? o->from : "");

@@ -391,6 +391,16 @@ static void step(void *queue, struct skep_stage *stage, const struct skep_optimi
 	skep_cuda_settle(lane->queue);
 }
 
+/* What a reduction that is void has read may be read still on the other lane. */
+static void discard(void *queue, struct skep_stage *stage, uint32_t round)
+{
+	struct skep_cuda_lane *lane = queue;
+	skep_cuda_settle(lane->other->queue);
+	void *usual = hand_to(lane, stage);
+	skep_stage_discard(stage, round);
+	stage->queue = usual;
+}
+
 /* INNER_STEP and PSEUDO_GRAD touch nothing that reductions do, so these go on. Steps round what they change; inner
  * parameters that follow those of the stage are copied or mixed. */
 static bool periodic(void *queue, struct skep_stage *stage, const struct skep_training *training,
@@ -522,6 +532,7 @@ const struct skep_backend skep_backend_cuda = {.name = "CUDA",
 	.recompute = recompute,
 	.backward = backward,
 	.step = step,
+	.discard = discard,
 	.periodic = periodic,
 	.encode = encode,
 	.decode = decode,
@@ -535,4 +546,5 @@ const struct skep_backend skep_backend_cuda = {.name = "CUDA",
 	.keep = keep,
 	.take_up = take_up,
 	.digest = digest,
+	.compares = false, /* all parameters would go to the host's memory for that */
 	.wait = wait};

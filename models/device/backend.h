@@ -46,6 +46,8 @@ struct skep_backend {
 	void (*step)(void *queue, struct skep_stage *stage, const struct skep_optimizer *optimizer,
 		const struct skep_vstage_step *turn, const skep_real *sum);
 
+	/* Clears the round's accumulator. */
+	void (*discard)(void *queue, struct skep_stage *stage, uint32_t round);
 	/* skep_stage_periodic() */
 	bool (*periodic)(void *queue, struct skep_stage *stage, const struct skep_training *training,
 		const struct skep_op *op, const skep_real *sum);
@@ -73,6 +75,7 @@ struct skep_backend {
 	void (*keep)(void *queue, const struct skep_stage *stage, void *ret_state);
 	bool (*take_up)(void *queue, struct skep_stage *stage, uint32_t version, const void *state, uint64_t bytes);
 	uint64_t (*digest)(void *queue, const struct skep_stage *stage);
+	bool compares; /* after each step: it costs little, and equal steps make equal bits on all such devices */
 
 	/* Waits until all work of the queue is done; false, with the reason in `why`, if some of it failed. */
 	bool (*wait)(void *queue, char *why, size_t why_size);

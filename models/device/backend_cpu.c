@@ -63,6 +63,8 @@ static bool create(const struct skep_device_place *place, const struct skep_trai
 	struct skep_thread_pool *thread_pool = NULL;
 	(void)training;
 	skep_cpu_init();
+	if (place->threads > 0 && !skep_cpu_reserve(place->threads, reterr))
+		return false;
 	if (place->threads > 1) {
 		thread_pool = skep_thread_pool_create(place->threads);
 		if (!thread_pool)
@@ -133,6 +135,12 @@ static void step(void *queue, struct skep_stage *stage, const struct skep_optimi
 {
 	(void)queue;
 	skep_stage_step(stage, optimizer, turn, sum);
+}
+
+static void discard(void *queue, struct skep_stage *stage, uint32_t round)
+{
+	(void)queue;
+	skep_stage_discard(stage, round);
 }
 
 static bool periodic(void *queue, struct skep_stage *stage, const struct skep_training *training,
@@ -239,6 +247,7 @@ const struct skep_backend skep_backend_cpu = {.name = "CPU",
 	.recompute = recompute,
 	.backward = backward,
 	.step = step,
+	.discard = discard,
 	.periodic = periodic,
 	.encode = encode,
 	.decode = decode,
@@ -252,4 +261,5 @@ const struct skep_backend skep_backend_cpu = {.name = "CPU",
 	.keep = keep,
 	.take_up = take_up,
 	.digest = digest,
+	.compares = true,
 	.wait = wait};

@@ -331,7 +331,8 @@ static bool run_backward(struct skep_device *device, const struct skep_op *op, s
 			(struct skep_finite_check){.fault = SKEP_FAULT_GRADIENT, .made = x_gradient, .n = floats};
 	if (out && enters)
 		encode(device, op, stage->entering, x_gradient, out);
-	return true;
+	return op->inner == 0 ||
+	       device->backend->periodic(device_queue(device, op), &device->stage, device->training, op, NULL);
 }
 
 static bool run_recompute(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret)
@@ -461,6 +462,13 @@ static bool run_inner(struct skep_device *device, const struct skep_op *op, stru
 	return device->backend->periodic(device_queue(device, op), &device->stage, device->training, op, NULL);
 }
 
+static bool run_discard(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret)
+{
+	(void)ret;
+	device->backend->discard(device_queue(device, op), &device->stage, op->round);
+	return true;
+}
+
 /* ---- the rest ----------------------------------------------------------------------------------------------------- */
 
 void skep_device_set_keeper(struct skep_device *device, const struct skep_keeper *keeper)
@@ -506,6 +514,7 @@ static bool run(struct skep_device *device, const struct skep_op *op, struct ske
 		[SKEP_OP_RECOMPUTE] = run_recompute,
 		[SKEP_OP_INNER_STEP] = run_inner,
 		[SKEP_OP_PSEUDO_GRAD] = run_inner,
+		[SKEP_OP_DISCARD] = run_discard,
 		[SKEP_OP_STEP] = skep_device_run_step,
 		[SKEP_OP_NORM] = skep_device_run_norm,
 		[SKEP_OP_SAVE] = skep_device_run_save,
@@ -551,6 +560,13 @@ void skep_device_start(struct skep_device *device, const struct skep_op *op, str
 		fail(device, op, ret);
 }
 
+/* Is it the last one of its stage's slices? */
+static bool ends_step(const struct skep_device *device, const struct skep_op *op)
+{
+	const struct skep_plan *plan = device->training->plan;
+	return op->stage + plan->stages >= skep_plan_vstages(plan);
+}
+
 /* The operand of ADD_TO_RESULT, UNPACK_PART and STORE_TIED is the device's until it has been read. */
 void skep_device_wait(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret)
 {
@@ -566,6 +582,8 @@ void skep_device_wait(struct skep_device *device, const struct skep_op *op, stru
 	}
 	if (op->kind == SKEP_OP_FORWARD)
 		ret->loss_nano = loss_nano(device->loss[op->lane]);
+	if (op->kind == SKEP_OP_STEP && ends_step(device, op) && device->backend->compares)
+		ret->parameters = device->backend->digest(device_queue(device, op), &device->stage);
 	skep_device_check_finite(device, op, ret);
 }
 

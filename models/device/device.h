@@ -134,7 +134,8 @@ struct skep_device_result {
 	bool failed;     /* it could not be done, */
 	const char *why; /* and why, if there is more to say than that; the device's, until its next operation */
 	int64_t loss_nano; /* FORWARD in the last stage: mean over the samples; INT64_MAX if it is not finite or too large */
-	uint64_t square; /* NORM (core/square.h) */
+	uint64_t square;     /* NORM (core/square.h) */
+	uint64_t parameters; /* STEP: of those that it has made, all of the stage; 0: not known */
 	uint8_t fault; /* enum skep_fault: it was done, and what it made is not finite; or it could not be kept, and `why` */
 	uint16_t layer; /* of the model, from 1, that made it so; 0: that cannot be told */
 };
@@ -173,6 +174,8 @@ static inline struct skep_event skep_device_event(
 	event.u.done.loss_nano = result->loss_nano;
 	if (op->kind == SKEP_OP_NORM)
 		event.u.done.square = result->square;
+	if (op->kind == SKEP_OP_STEP)
+		event.u.done.parameters = result->parameters;
 	event.u.done.elapsed_ns = elapsed_ns;
 	return event;
 }

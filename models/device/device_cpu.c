@@ -6,14 +6,59 @@
 #include "models/device/device_cpu.h"
 
 #include <assert.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 
 #include "models/corpus/data.h"
+
+enum { PRODUCT_BYTES = 129 << 20 }; /* what OpenBLAS maps for a thread on x86-64, and its alignment */
 
 void skep_cpu_init(void)
 {
 #ifdef OPENBLAS_VERSION
 	openblas_set_num_threads(1);
 #endif
+}
+
+#ifdef OPENBLAS_VERSION
+/* In no header of OpenBLAS, but in its library: what each product begins and ends with. A build that lacks them has none. */
+void *blas_memory_alloc(int position) __attribute__((weak));
+void blas_memory_free(void *memory) __attribute__((weak));
+#endif
+
+/* What it maps then it keeps. */
+static void take_product_memory(uint32_t threads)
+{
+#ifdef OPENBLAS_VERSION
+	enum { THREADS_MOST = 64 }; /* of which OpenBLAS keeps account in any build */
+	void *memory[THREADS_MOST];
+	uint32_t count = threads < THREADS_MOST ? threads : THREADS_MOST;
+	if (blas_memory_alloc == NULL || blas_memory_free == NULL)
+		return;
+	for (uint32_t i = 0; i < count; i++)
+		memory[i] = blas_memory_alloc(0);
+	for (uint32_t i = 0; i < count; i++)
+		blas_memory_free(memory[i]);
+#else
+	(void)threads;
+#endif
+}
+
+bool skep_cpu_reserve(uint32_t threads, struct skep_diag *reterr)
+{
+	struct rlimit limit;
+	if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
+		return true;
+	size_t bytes = (size_t)threads * PRODUCT_BYTES;
+	void *memory = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (memory == MAP_FAILED)
+		return skep_fail(reterr,
+			"matrix products take up to %zu MiB on %u thread%s, and the limit of this process's memory, %ju MiB, "
+			"leaves less: raise it (ulimit -v), or take fewer threads",
+			bytes >> 20, threads, threads > 1 ? "s" : "", (uintmax_t)limit.rlim_cur >> 20);
+	munmap(memory, bytes);
+	take_product_memory(threads);
+	return true;
 }
 
 static struct skep_pass pass_of(const struct skep_stage *stage, const struct skep_training *training,

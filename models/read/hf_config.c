@@ -11,6 +11,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+#include "base/files/files.h"
 
 enum { WIDTH_MAX = 65536, BLOCKS_MAX = 4095, TOKENS_MAX = 1 << 24, SEQUENCE_MAX = WIDTH_MAX - 1 };
 
@@ -206,7 +209,7 @@ bool skep_hf_config_read(const char *path, struct skep_hf_config *ret, struct sk
 	*ret = (struct skep_hf_config){0};
 	if (!skep_file_read(path, SKEP_FILE_BYTES_MAX, &text, &size, reterr))
 		return false;
-	struct skep_diag why = {0};
+	struct skep_diag why = skep_diag_beside(reterr);
 	struct skep_yaml *yaml = skep_yaml_parse(path, text, size, &why);
 	bool broken = yaml == NULL && strncmp(why.message, "not YAML", 8) == 0;
 	if (yaml == NULL && !(broken && fail_json(path, text, size, reterr)))
@@ -284,23 +287,24 @@ bool skep_hf_config_is(const char *path)
 	return length > 5 && strcmp(path + length - 5, ".json") == 0;
 }
 
-/* A config.json says no name: that of its folder, wherever it is named from, or else the kind. The folder's real path and not the
- * file's: caches keep files elsewhere, under names that are digests. */
+/* A config.json says no name: that of its folder, wherever it is named from, or else the kind. Links are not followed: caches
+ * keep files elsewhere, under names that are digests, and a copy of the files on another machine has their names alone. */
 static void name_model(const char *path, const struct skep_hf_config *config, struct skep_model *ret)
 {
-	char folder[sizeof ret->path];
+	char folder[sizeof ret->path], whole[4096];
 	snprintf(folder, sizeof folder, "%s", path);
 	char *end = strrchr(folder, '/');
 	if (end != NULL && end > folder)
 		*end = 0;
 	else
 		strcpy(folder, end != NULL ? "/" : ".");
-	char *real = realpath(folder, NULL);
-	const char *name = real != NULL ? strrchr(real, '/') + 1 : "";
+	char *here = getcwd(NULL, 0);
+	bool normal = here != NULL && skep_path_normal(here, folder, whole, sizeof whole);
+	const char *name = normal ? strrchr(whole, '/') + 1 : "";
 	if (name[0] == 0 || name[0] == '.' || strlen(name) >= sizeof ret->name)
 		name = config->family == SKEP_HF_LLAMA ? "llama" : "gpt2";
 	strcpy(ret->name, name);
-	free(real);
+	free(here);
 }
 
 bool skep_hf_model_read(const char *path, struct skep_model *ret, struct skep_diag *reterr)

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/random.h"
+#include "base/sum.h"
 #include "models/layers/attention.h"
 #include "models/update/squares.h"
 
@@ -423,12 +423,6 @@ bool skep_stage_take_up(struct skep_stage *stage, uint32_t version, const void *
 
 uint64_t skep_stage_digest(const struct skep_stage *stage)
 {
-	uint64_t hash = stage->index;
 	const skep_real *parameter = skep_stage_parameters(stage, stage->version);
-	for (size_t i = 0; i < stage->parameters; i++) {
-		uint32_t bits;
-		memcpy(&bits, &parameter[i], sizeof bits);
-		hash = skep_mix(hash ^ bits);
-	}
-	return hash;
+	return skep_sum(stage->index + UINT64_C(1), parameter, stage->parameters * sizeof *parameter);
 }

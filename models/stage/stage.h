@@ -186,6 +186,9 @@ struct skep_vstage_step { /* the step of one virtual stage */
 void skep_stage_step(struct skep_stage *stage, const struct skep_optimizer *optimizer,
 	const struct skep_vstage_step *turn, const skep_real *sum);
 
+/* Clears the round's accumulator. */
+void skep_stage_discard(struct skep_stage *stage, uint32_t round);
+
 /* models/update/inner.c, with periodic sync: INNER_STEP, PSEUDO_GRAD and STEP, which alone has a `sum`; false: there
  * are no inner parameters. */
 bool skep_stage_periodic(

@@ -122,21 +122,22 @@ static bool write_config(const struct skep_model *model, const char *folder, str
 }
 
 /* If there are many, the last ones. */
-static void list_steps(const struct skep_checkpoints *list, uint32_t per_round, char *ret, size_t size)
+static void list_steps(const struct skep_checkpoints *list, const struct skep_plan *plan, char *ret, size_t size)
 {
 	enum { MOST = 10 };
 	uint32_t first = list->versions > MOST ? list->versions - MOST : 0;
 	int at = snprintf(ret, size, "step%s%s", list->versions == 1 ? "" : "s", first > 0 ? " ..." : "");
 	for (uint32_t v = first; v < list->versions; v++)
 		at += snprintf(ret + at, size - (size_t)at, "%s %" PRIu64, v > first ? "," : "",
-			(uint64_t)list->version[v] * per_round);
+			skep_plan_steps_before(plan, list->version[v]));
 }
 
 /* The place in the list of the version that is asked for. */
-static bool choose_version(const struct skep_checkpoints *list, uint32_t stages, const struct skep_export *options,
-	uint32_t *ret, struct skep_diag *reterr)
+static bool choose_version(const struct skep_checkpoints *list, const struct skep_plan *plan,
+	const struct skep_export *options, uint32_t *ret, struct skep_diag *reterr)
 {
 	char there[512];
+	uint32_t stages = plan->stages;
 	if (options->step == 0 && list->damaged[0] != '\0')
 		return fail(list->damaged, "no checkpoint: it is damaged; remove it");
 	if (list->versions == 0) {
@@ -144,23 +145,23 @@ static bool choose_version(const struct skep_checkpoints *list, uint32_t stages,
 		return fail(options->from, "%s", there);
 	}
 	*ret = list->versions - 1;
-	while (options->step > 0 && (uint64_t)list->version[*ret] * options->steps_per_round != options->step)
+	while (options->step > 0 && skep_plan_steps_before(plan, list->version[*ret]) != options->step)
 		if ((*ret)-- == 0) {
-			list_steps(list, options->steps_per_round, there, sizeof there);
+			list_steps(list, plan, there, sizeof there);
 			return fail(options->from, "has no checkpoint of all %u stages of step %" PRIu64 ", but of %s",
 				stages, options->step, there);
 		}
 	return true;
 }
 
-static bool choose(const struct skep_export *options, uint32_t stages, struct skep_checkpoint_folder *ret_from,
-	uint32_t *ret_version, struct skep_diag *reterr)
+static bool choose(const struct skep_export *options, const struct skep_plan *plan,
+	struct skep_checkpoint_folder *ret_from, uint32_t *ret_version, struct skep_diag *reterr)
 {
 	struct skep_checkpoints list;
 	uint32_t at = 0;
-	if (!skep_checkpoints_find(options->from, options->job, stages, &list))
+	if (!skep_checkpoints_find(options->from, options->job, plan->stages, &list))
 		return fail(options->from, "not enough memory");
-	bool good = choose_version(&list, stages, options, &at, reterr);
+	bool good = choose_version(&list, plan, options, &at, reterr);
 	*ret_from = (struct skep_checkpoint_folder){.path = options->from, .job = options->job, .run = list.run};
 	*ret_version = good ? list.version[at] : 0;
 	skep_checkpoints_finish(&list);
@@ -205,9 +206,9 @@ bool skep_export_weights(const struct skep_training *training, const struct skep
 	assert(training->model->architecture != SKEP_ARCHITECTURE_NONE);
 	if (strlen(options->to) + 64 > PATH_BYTES)
 		return fail("", "the name of the folder is too long");
-	if (!choose(options, stages, &from, &version, reterr))
+	if (!choose(options, training->plan, &from, &version, reterr))
 		return false;
-	ret->step = (uint64_t)version * options->steps_per_round;
+	ret->step = skep_plan_steps_before(training->plan, version);
 	if (mkdir(options->to, 0777) != 0 && errno != EEXIST)
 		return fail(options->to, "cannot be made: %s", strerror(errno));
 	struct skep_stage *stage = calloc(stages, sizeof *stage);

@@ -24,11 +24,10 @@ bool skep_stage_load_weights(const struct skep_training *training, struct skep_s
 uint32_t skep_stage_weights(const struct skep_stage *stage, struct skep_weight *ret);
 
 struct skep_export {
-	const char *from;         /* a folder of checkpoints */
-	uint64_t job;             /* whose they have to be: of its last run that has kept some */
-	uint64_t step;            /* of the checkpoint; 0: the newest that all stages have */
-	uint32_t steps_per_round; /* optimizer steps from one version of a stage to the next */
-	const char *to;           /* a folder, made if its parent is there: config.json and model.safetensors */
+	const char *from; /* a folder of checkpoints */
+	uint64_t job;     /* whose they have to be: of its last run that has kept some */
+	uint64_t step;    /* of the checkpoint; 0: the newest that all stages have */
+	const char *to;   /* a folder, made if its parent is there: config.json and model.safetensors */
 	enum skep_dtype dtype;
 	uint64_t shard_bytes;
 	const char *name; /* of the run */

@@ -23,12 +23,19 @@ static double scale_of(const struct skep_stage *stage, const struct skep_optimiz
 		(double)optimizer->clip_norm, skep_squares_encode(squares / ((double)microbatches * microbatches)));
 }
 
+/* What follows a part of BACKWARD is the last step of its round. */
+static uint32_t nth_of(const struct skep_training *training, const struct skep_op *op)
+{
+	return op->kind == SKEP_OP_BACKWARD ? skep_plan_steps(training->plan, op->round) - 1 : op->nth;
+}
+
 /* Rates go by the steps of the run; when one comes more often than the plan has steps, the last ones share a rate. But warm-up is
  * for moments of which little is known, and those are the worker's own: a newcomer's warm-up begins with its first round. */
 static float rate_of(const struct skep_stage *stage, const struct skep_training *training, const struct skep_op *op)
 {
 	const struct skep_optimizer *optimizer = &training->optimizer;
-	uint32_t warmup = optimizer->rates.warmup, step = op->round * training->plan->inner_steps + op->nth;
+	uint32_t warmup = optimizer->rates.warmup, nth = nth_of(training, op);
+	uint32_t step = (uint32_t)skep_plan_steps_before(training->plan, op->round) + nth;
 	float rate = skep_optimizer_rate(optimizer, step);
 	uint32_t own = step - stage->inner_began;
 	if (own == step || own >= warmup)
@@ -41,7 +48,7 @@ static void step(struct skep_stage *stage, const struct skep_training *training,
 	const struct skep_optimizer *optimizer = &training->optimizer;
 	skep_real *sum = skep_stage_sum(stage, op->round);
 	if (op->microbatches > 0 && stage->inner_steps == 0)
-		stage->inner_began = op->round * training->plan->inner_steps;
+		stage->inner_began = (uint32_t)skep_plan_steps_before(training->plan, op->round);
 	if (op->microbatches > 0)
 		skep_stage_descend(stage, (struct skep_layers){0, stage->layers},
 			&(struct skep_descent){.optimizer = optimizer,
@@ -112,6 +119,30 @@ void skep_stage_outer(
 	skep_stage_follow(stage, training->plan->delayed ? training->mixing : 0, op->first, count_of(stage, op));
 }
 
+/* Behind a part of BACKWARD, on its elements: the step on what the accumulator holds, and how far they have come then. */
+static void step_part(struct skep_stage *stage, const struct skep_training *training, const struct skep_op *op)
+{
+	const skep_real *w = skep_stage_parameters(stage, stage->version) + op->first;
+	skep_real *sum = skep_stage_sum(stage, op->round);
+	if (op->part == 0 && stage->inner_steps == 0)
+		stage->inner_began = (uint32_t)skep_plan_steps_before(training->plan, op->round);
+	skep_stage_descend(stage, (struct skep_layers){0, stage->layers},
+		&(struct skep_descent){.optimizer = &training->optimizer,
+			.rate = rate_of(stage, training, op),
+			.steps = stage->inner_steps + 1,
+			.microbatches = op->inner,
+			.scale = 1,
+			.first = op->first,
+			.count = op->count,
+			.sum = sum,
+			.w = stage->inner,
+			.moment = {stage->inner_moment[0], stage->inner_moment[1]}});
+	stage->inner_steps += op->part + 1 == op->parts;
+	stage->arrays->clear(stage->queue, sum + op->first, op->count * sizeof *sum);
+	stage->arrays->weigh(
+		stage->queue, op->count, w, stage->inner + op->first, (skep_real)op->microbatches, sum + op->first);
+}
+
 bool skep_stage_periodic(
 	struct skep_stage *stage, const struct skep_training *training, const struct skep_op *op, const skep_real *sum)
 {
@@ -119,6 +150,8 @@ bool skep_stage_periodic(
 		return false;
 	if (op->kind == SKEP_OP_INNER_STEP)
 		step(stage, training, op);
+	else if (op->kind == SKEP_OP_BACKWARD)
+		step_part(stage, training, op);
 	else if (stage->base)
 		skep_stage_merge(stage, training, op, sum);
 	else if (training->plan->gossip)

@@ -149,7 +149,8 @@ static void step_layer(const struct skep_stage *stage, const struct skep_layer *
 		one.sum += at;
 		one.w += at;
 		one.moment[0] += at;
-		one.moment[1] += one.moment[1] ? at : 0;
+		if (one.moment[1] != NULL)
+			one.moment[1] += at;
 		if (descent->tied && at == stage->tied.first && one.n == stage->tied.count) {
 			one.sum = descent->tied; /* a mean */
 			one.divisor = (skep_real)(1 / descent->scale);
@@ -165,7 +166,8 @@ static void step_part(const struct skep_stage *stage, struct skep_tensor_step st
 	step.sum += first;
 	step.w += first;
 	step.moment[0] += first;
-	step.moment[1] += step.moment[1] ? first : 0;
+	if (step.moment[1] != NULL)
+		step.moment[1] += first;
 	stage->arrays->step(stage->queue, &step);
 }
 
@@ -217,4 +219,10 @@ void skep_stage_step(struct skep_stage *stage, const struct skep_optimizer *opti
 	stage->steps += stage->stepped;
 	stage->stepped = false;
 	stage->version = round + 1;
+}
+
+void skep_stage_discard(struct skep_stage *stage, uint32_t round)
+{
+	skep_real *sum = skep_stage_sum(stage, round);
+	stage->arrays->clear(stage->queue, sum, stage->parameters * sizeof *sum);
 }

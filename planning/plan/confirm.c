@@ -51,7 +51,7 @@ static void simulate(
 	struct skep_summary summary;
 	const struct skep_simulate_options options = {.store = store};
 	if (c->stated)
-		reply->ok = skep_trial_run_span(&c->span, s, &summary);
+		reply->ok = skep_trial_run_span(&c->span, s, NULL, &summary);
 	else
 		reply->ok = skep_simulate(s, &options, &summary, &reply->error);
 	if (!reply->ok && !c->stated)
@@ -184,7 +184,7 @@ static bool add_sides(const struct skep_planner *w, struct skep_confirm *confirm
 	char *plan = skep_planning_assignment(&w->planning, w->candidate[w->chosen].stage_of);
 	bool other = w->scenario.allocation != SKEP_ALLOCATION_RANDOM && !confirm->stated;
 	bool ok = skep_assignments_make(w->options->path, &w->options->given, &given) && plan;
-	ok = ok && add_side(confirm, "random", &given, "cluster.allocation={method: random}");
+	ok = ok && add_side(confirm, "random start", &given, "cluster.allocation={method: random}");
 	ok = ok && (!other || add_side(confirm, "as written", &given, NULL));
 	ok = ok && add_side(confirm, "plan", &w->with, plan);
 	skep_assignments_finish(&given);
@@ -198,7 +198,13 @@ static enum status run_all(struct skep_planner *w, struct skep_confirm *ret)
 	int by = 0;
 	if (!add_sides(w, ret))
 		return skep_planner_fail(w, STATUS_FAILED, "not enough memory to confirm this plan");
-	bool ran = skep_jobs_run(w->options->processes, 0, ret->seeds * ret->sides, work_on, take_answer, &c, &by);
+	struct skep_progress *progress = w->options->progress;
+	if (progress)
+		*progress = skep_progress_begin("new seeds", progress->visible);
+	bool ran = skep_jobs_run(
+		w->options->processes, 0, ret->seeds * ret->sides, work_on, take_answer, &c, progress, &by);
+	if (progress)
+		skep_progress_end(progress);
 	ret->kept = c.store && !c.failed;
 	skep_store_close(c.store);
 	if (!ran && by != 0)

@@ -9,6 +9,7 @@
  *   short  with the allocation of a short search, for the best 16
  *   full   all searches and their trials in the simulator (searches.h), for the best 4
  *   trial  the simulator, for all that differ from the best in one key, until none is better
+ *   full   once more for the best few that were tried with an allocation which was found for other settings
  *   whole  the simulator until the target loss, for the best 3, if a loss is wanted and that is not too much
  *
  * The scenario as it is written comes along to the end: what is chosen is never worse in the simulator. A setting that
@@ -23,8 +24,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "planning/plan/jobs.h"
 #include "planning/plan/trial.h"
+#include "planning/problem/tried.h"
 
 #define CHEAP_MOST 512u /* combinations; fewer of large pools, ... */
 #define CHEAP_LEAST 48u /* ... but not fewer than this */
@@ -33,6 +36,8 @@
 #define FRONT_POINTS 8u /* more, where the front is wanted */
 #define NEIGHBOURS_OF 4u
 #define DESCENTS 3u
+#define ADOPTED_POINTS 2u
+#define AS_GOOD 1.02 /* times the best value */
 #define WHOLE_POINTS 3u
 #define WHOLE_EVENTS 2e7 /* of all whole runs of a point */
 
@@ -45,12 +50,26 @@ static void take_answer(void *context, uint32_t number, void *bytes, uint64_t co
 	skep_point_take(&j->point[j->list[number]], bytes);
 }
 
+static const char *const RUNG[] = {
+	[SKEP_RUNG_CHEAP] = "expect",
+	[SKEP_RUNG_SHORT] = "search",
+	[SKEP_RUNG_TRIAL] = "simulate",
+	[SKEP_RUNG_FULL] = "search fully",
+	[SKEP_RUNG_WHOLE] = "simulate all",
+};
+
 /* All of list[]. */
 static enum status climb(struct skep_planner *w, enum skep_rung rung)
 {
 	struct skep_free_settings *j = w->settings;
 	int by = 0;
-	if (skep_jobs_run(j->options->processes, rung, j->lists, skep_point_work, take_answer, j, &by))
+	struct skep_progress *progress = j->options->progress;
+	if (progress)
+		*progress = skep_progress_begin(RUNG[rung], progress->visible);
+	bool ran = skep_jobs_run(j->options->processes, rung, j->lists, skep_point_work, take_answer, j, progress, &by);
+	if (progress)
+		skep_progress_end(progress);
+	if (ran)
 		return STATUS_DONE;
 	if (by != 0)
 		return skep_planner_fail(w, (enum status)(STATUS_SIGNAL + by),
@@ -169,19 +188,24 @@ static enum status halve(struct skep_planner *w, uint32_t drawn)
 }
 
 /* Which points nothing beats in both time and money, expected or simulated: [points], to be freed; NULL: no memory.
- * `whole`: of those alone that were simulated until the target. */
+ * `whole`: of those alone that were simulated until the target. Of equal ones one, the scenario as it is written last, as it is
+ * in choose(). */
 static bool *front_of(const struct skep_free_settings *j, bool expected, bool whole)
 {
 	double *time_s = calloc(j->points, sizeof *time_s), *usd = calloc(j->points, sizeof *usd);
 	bool *front = calloc(j->points, sizeof *front);
 	for (uint32_t i = 0; time_s && usd && i < j->points; i++) {
-		const struct skep_point *p = &j->point[i];
+		const struct skep_point *p = &j->point[(i + 1) % j->points];
 		bool counts = p->can && (!whole || p->rung == SKEP_RUNG_WHOLE);
 		time_s[i] = !counts ? NAN : expected ? p->expected.time_s : skep_point_time_s(p);
 		usd[i] = !counts ? NAN : expected ? p->expected.usd : skep_point_usd(p);
 	}
-	if (time_s && usd && front)
+	if (time_s && usd && front) {
 		skep_choices_front(time_s, usd, j->points, front);
+		bool last = front[j->points - 1];
+		memmove(front + 1, front, (j->points - 1) * sizeof *front);
+		front[0] = last;
+	}
 	free(time_s);
 	free(usd);
 	return front;
@@ -253,6 +277,35 @@ static enum status descend(struct skep_planner *w)
 	return status;
 }
 
+/* The best that were tried with an allocation which was found for other settings become the list, where they are about as good
+ * as the best: with one of their own they may be better. */
+static void list_adopted(struct skep_free_settings *j, double best_value)
+{
+	j->lists = 0;
+	for (uint32_t n = 0; n < ADOPTED_POINTS; n++) {
+		uint32_t best = UINT32_MAX;
+		for (uint32_t i = 1; i < j->points; i++) {
+			const struct skep_point *p = &j->point[i];
+			if (p->can && p->rung == SKEP_RUNG_TRIAL && p->value <= AS_GOOD * best_value &&
+				!is_listed(j, i) && (best == UINT32_MAX || p->value < j->point[best].value))
+				best = i;
+		}
+		if (best != UINT32_MAX)
+			j->list[j->lists++] = best;
+	}
+}
+
+static enum status search_adopted(struct skep_planner *w)
+{
+	struct skep_free_settings *j = w->settings;
+	uint32_t best = best_tried(j);
+	bool late = w->until_ns > 0 && skep_monotonic_ns() > j->begin_ns + (j->until_ns - j->begin_ns) / 2;
+	if (best == UINT32_MAX || late)
+		return STATUS_DONE;
+	list_adopted(j, j->point[best].value);
+	return j->lists > 0 ? climb(w, SKEP_RUNG_FULL) : STATUS_DONE;
+}
+
 /* Does a run of the point until its target take a bearable time? */
 static bool is_bearable(const struct skep_planner *w, const struct skep_point *p)
 {
@@ -263,7 +316,7 @@ static bool is_bearable(const struct skep_planner *w, const struct skep_point *p
 static enum status confirm(struct skep_planner *w)
 {
 	struct skep_free_settings *j = w->settings;
-	if (j->aim == SKEP_AIM_THROUGHPUT)
+	if (j->aim == SKEP_AIM_THROUGHPUT || j->options->unstated)
 		return STATUS_DONE;
 	j->lists = 0;
 	if (isfinite(rank_of(&j->point[0], true)))
@@ -275,13 +328,15 @@ static enum status confirm(struct skep_planner *w)
 	return climb(w, SKEP_RUNG_WHOLE);
 }
 
+/* Of equal ones what was asked about, before the scenario as it is written. */
 static void choose(struct skep_free_settings *j)
 {
 	bool whole = false;
 	j->chosen = UINT32_MAX;
 	for (uint32_t i = 0; i < j->points; i++)
 		whole = whole || (j->point[i].rung == SKEP_RUNG_WHOLE && isfinite(j->point[i].whole_value));
-	for (uint32_t i = 0; i < j->points; i++) {
+	for (uint32_t nth = 1; nth <= j->points; nth++) {
+		uint32_t i = nth % j->points;
 		const struct skep_point *p = &j->point[i];
 		double value = skep_point_value(p);
 		if (!p->can || (whole && p->rung != SKEP_RUNG_WHOLE) || p->rung < SKEP_RUNG_TRIAL || !isfinite(value))
@@ -337,13 +392,18 @@ static enum status explain(struct skep_planner *w)
 {
 	const struct skep_free_settings *j = w->settings;
 	const struct skep_point *p = &j->point[j->points > 1];
+	char message[sizeof w->error.message];
 	if (is_any(j))
-		return skep_planner_refuse(w,
+		snprintf(message, sizeof message,
 			"plan.search: with none of these settings the target loss is reached within "
 			"train.until.steps%s",
 			j->planned->extrapolate ? "" : ", where the law was fitted");
-	return skep_planner_refuse(w, "plan.search: no combination of these settings can be%s%s",
-		p->why[0] ? "; the first: " : "", p->why);
+	else
+		snprintf(message, sizeof message, "plan.search: no combination of these settings can be%s%s",
+			p->why[0] ? "; the first: " : "", p->why);
+	w->error = (struct skep_diag){0};
+	skep_planning_refuse_search(&w->scenario, &w->options->given, message, &w->error);
+	return STATUS_BAD_INPUT;
 }
 
 /* From now on the scenario is that of the choice. */
@@ -372,6 +432,8 @@ static enum status find(struct skep_planner *w)
 		status = finalists(w);
 	if (status == STATUS_DONE && is_any(j))
 		status = descend(w);
+	if (status == STATUS_DONE && is_any(j))
+		status = search_adopted(w);
 	if (status == STATUS_DONE && is_any(j))
 		status = confirm(w);
 	return status;

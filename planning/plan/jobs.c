@@ -16,7 +16,14 @@ struct slot {
 	uint64_t count;
 };
 
-static bool run_here(uint32_t kind, uint32_t count, skep_sweep_work *work, skep_jobs_answer *answer, void *context)
+static void show(struct skep_progress *progress, uint32_t done, uint32_t count, uint32_t running)
+{
+	if (progress)
+		skep_progress_show(progress, done, 0, count, running);
+}
+
+static bool run_here(uint32_t kind, uint32_t count, skep_sweep_work *work, skep_jobs_answer *answer, void *context,
+	struct skep_progress *progress)
 {
 	for (uint32_t i = 0; i < count; i++) {
 		const struct skep_sweep_job job = {.kind = kind, .number = i};
@@ -25,13 +32,14 @@ static bool run_here(uint32_t kind, uint32_t count, skep_sweep_work *work, skep_
 		if (!work(context, &job, &bytes, &size))
 			return false;
 		answer(context, i, bytes, size);
+		show(progress, i + 1, count, 1);
 	}
 	return true;
 }
 
 /* Hands out and hears until all are done. */
 static bool run_there(struct skep_sweep_pool *pool, uint32_t processes, uint32_t kind, uint32_t count,
-	struct slot *slot, int *ret_signal)
+	struct slot *slot, struct skep_progress *progress, int *ret_signal)
 {
 	uint32_t given = 0, done = 0;
 	while (done < count) {
@@ -49,24 +57,24 @@ static bool run_there(struct skep_sweep_pool *pool, uint32_t processes, uint32_t
 		if (event != SKEP_SWEEP_ANSWER)
 			continue;
 		slot[answer.job.number] = (struct slot){answer.bytes, answer.count};
-		done++;
+		show(progress, ++done, count, skep_sweep_pool_busy(pool));
 	}
 	return true;
 }
 
 bool skep_jobs_run(uint32_t processes, uint32_t kind, uint32_t count, skep_sweep_work *work, skep_jobs_answer *answer,
-	void *context, int *ret_signal)
+	void *context, struct skep_progress *progress, int *ret_signal)
 {
 	struct skep_diag error = {0};
 	*ret_signal = 0;
 	processes = processes < count ? processes : count;
 	if (processes <= 1)
-		return run_here(kind, count, work, answer, context);
+		return run_here(kind, count, work, answer, context, progress);
 	struct slot *slot = calloc(count, sizeof *slot);
 	struct skep_quit_before before;
 	skep_quit_block(&before);
 	struct skep_sweep_pool *pool = slot ? skep_sweep_pool_create(processes, work, context, &error) : NULL;
-	bool ok = pool && run_there(pool, processes, kind, count, slot, ret_signal);
+	bool ok = pool && run_there(pool, processes, kind, count, slot, progress, ret_signal);
 	skep_sweep_pool_destroy(pool);
 	skep_quit_restore(&before);
 	for (uint32_t i = 0; slot && i < count; i++)

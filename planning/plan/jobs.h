@@ -6,6 +6,7 @@
 #ifndef SKEP_PLANNING_JOBS_H
 #define SKEP_PLANNING_JOBS_H
 
+#include "analysis/summary/progress.h"
 #include "base/process/process_pool.h"
 
 /* The answer to job `number`, which the callee frees; called in the process of the caller. */
@@ -13,8 +14,8 @@ typedef void skep_jobs_answer(void *context, uint32_t number, void *bytes, uint6
 
 /* Jobs 0 .. count-1 of this kind, in at most so many processes; with one, in this process. What work() changes behind its context
  * stays in its process. False: a process died or was not to be had (*ret_signal 0), or a signal came;
- * the answers that had come by then are told all the same. */
+ * the answers that had come by then are told all the same. `progress` may be NULL. */
 bool skep_jobs_run(uint32_t processes, uint32_t kind, uint32_t count, skep_sweep_work *work, skep_jobs_answer *answer,
-	void *context, int *ret_signal);
+	void *context, struct skep_progress *progress, int *ret_signal);
 
 #endif

@@ -69,7 +69,7 @@ enum status skep_plan_choose(struct skep_planner *w)
 		status = prepare(w);
 	if (status == STATUS_DONE)
 		status = search(w);
-	if (status != STATUS_DONE)
+	if (status != STATUS_DONE || w->options->unstated)
 		return status;
 	w->stated = calloc(1, sizeof *w->stated);
 	return w->stated ? skep_confirm_state(w, w->stated) : skep_planner_lack(w);

@@ -10,9 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/summary/progress.h"
 #include "base/clock.h"
+#include "planning/expected/expected.h"
 #include "planning/problem/cuts.h"
-#include "planning/problem/expected.h"
 #include "planning/problem/resolve.h"
 #include "planning/problem/run_search.h"
 #include "scenarios/plan/recut.h"
@@ -244,4 +245,33 @@ uint32_t skep_planner_left_out(const struct skep_planner *w, const uint32_t *sta
 	for (uint32_t i = 0; i < w->planning.workers; i++)
 		count += stage_of[i] == SKEP_SPARE;
 	return count;
+}
+
+uint64_t skep_planner_steps(const struct skep_planner *w)
+{
+	return (uint64_t)w->scenario.plan.rounds * skep_plan_most_steps(&w->scenario.plan);
+}
+
+double skep_planner_whole_s(const struct skep_planner *w)
+{
+	const struct skep_candidate *c = &w->candidate[w->chosen];
+	return c->tried ? (double)skep_planner_steps(w) * c->round_s : NAN;
+}
+
+double skep_planner_whole_usd(const struct skep_planner *w)
+{
+	return skep_planner_whole_s(w) / 3600 * w->candidate[w->chosen].forecast.usd_per_h;
+}
+
+#define TRIALS_USUAL 16u /* of one search, with what it is compared with */
+
+void skep_planner_show_trial(const struct skep_planner *w)
+{
+	struct skep_progress *progress = w->options->progress;
+	if (!progress)
+		return;
+	if (!progress->label || strcmp(progress->label, "trials") != 0)
+		*progress = skep_progress_begin("trials", progress->visible);
+	uint32_t done = ++progress->done;
+	skep_progress_show(progress, done, 0, done < TRIALS_USUAL ? TRIALS_USUAL : done + 1, 1);
 }

@@ -16,7 +16,7 @@
 
 #define SKEP_PLANNER_RANDOMS 8u /* random allocations that are simulated, at most */
 #define SKEP_PLANNER_CANDIDATES                                                                                        \
-	24u /* the scenario's own, one that is given, and what searches and cuts find: 19 at most */
+	26u /* the scenario's own, one that is given, and what searches and cuts find: 25 at most */
 
 struct skep_planner_options {
 	const char *path;
@@ -25,7 +25,9 @@ struct skep_planner_options {
 	uint32_t processes;
 	uint32_t confirm; /* seeds; 0: nothing is confirmed */
 	bool pareto;
-	const char *db; /* where runs that confirm are kept; NULL: nowhere */
+	const char *db;                 /* where runs that confirm are kept; NULL: nowhere */
+	struct skep_progress *progress; /* shows how far it has come; NULL: nothing does */
+	bool unstated;                  /* the caller finds out what to expect: no whole runs, and no statement */
 };
 
 struct skep_candidate {
@@ -38,6 +40,7 @@ struct skep_candidate {
 	uint64_t evaluations;            /* of its search */
 	bool optimal;                    /* in its view */
 	double mean_s, worst_s;          /* cost of all allocations that can be; NAN: not all were looked at */
+	bool by_expected;                /* it was searched for by expected_s */
 	bool lean;                       /* its search might leave machines out */
 	bool tried, fits;                /* simulated; fits memory, as far as that is known */
 	double samples_per_s, round_s;   /* simulated, and ... */
@@ -117,6 +120,15 @@ bool skep_planner_recut(struct skep_planner *planner, const uint32_t *layers);
  * layers (NULL: as it is). False: it cannot be, and diag says why. */
 bool skep_planner_read(const struct skep_planner *planner, const uint32_t *stage_of, const uint64_t *seed,
 	const uint32_t *layers, struct skep_scenario *ret, struct skep_diag *reterr);
+
+/* What all steps of the scenario take and cost with the chosen allocation, if no machine is lost, by the step that its trial took
+ * and the prices of the start. NAN: there was no trial, or a price is not known. */
+uint64_t skep_planner_steps(const struct skep_planner *planner);
+double skep_planner_whole_s(const struct skep_planner *planner);
+double skep_planner_whole_usd(const struct skep_planner *planner);
+
+/* Draws how far the simulations have come that allocations are tried with: one more. */
+void skep_planner_show_trial(const struct skep_planner *planner);
 
 /* How many workers an allocation leaves out. */
 uint32_t skep_planner_left_out(const struct skep_planner *planner, const uint32_t *stage_of);

@@ -225,22 +225,25 @@ static void look_at_trial(struct skep_planner *w, struct skep_point *p)
 	free(stage_of);
 }
 
+/* What was simulated for it before, with an allocation of other settings, stays if nothing better is found. */
 static void look_fully(const struct skep_free_settings *j, struct skep_planner *w, struct skep_point *p)
 {
 	if (j->until_ns > 0) { /* the best few share the second quarter of the time */
 		w->begin_ns = skep_monotonic_ns();
 		w->until_ns = w->begin_ns + (j->until_ns - j->begin_ns) / (4 * SKEP_FULL_POINTS);
 	}
+	bool known = p->rung == SKEP_RUNG_TRIAL;
 	w->hasty = false;
 	w->given = p->stage_of;
 	w->given_layers = p->vstages == skep_plan_vstages(&w->scenario.plan) ? p->layers : NULL;
-	if (!skep_searches_run(w) || !skep_searches_choose(w)) {
+	bool found = skep_searches_run(w) && skep_searches_choose(w);
+	if (found && !(known && p->value <= w->candidate[w->chosen].value)) {
+		keep_trial(w, p, &w->candidate[w->chosen]);
+	} else if (!found && !known) {
 		char why[sizeof p->why];
 		skep_searches_why(w, why, sizeof why);
 		refuse(p, why);
-		return;
 	}
-	keep_trial(w, p, &w->candidate[w->chosen]);
 }
 
 /* The mean over the seeds; a run that does not reach the target makes it endless. */

@@ -14,11 +14,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "planning/expected/cost.h"
 #include "planning/plan/trial.h"
 #include "planning/problem/cuts.h"
 #include "scenarios/plan/recut.h"
 
-#define TRIALS 5u /* of what cuts the model elsewhere */
+#define TRIALS 5u    /* of what cuts the model elsewhere */
+#define BACKWARDS 2u /* of the best, those that are tried backwards */
 
 static uint32_t vstages_of(const struct skep_planner *w)
 {
@@ -100,12 +102,34 @@ static const uint32_t *best_of(const struct skep_planner *w, enum skep_contentio
 	for (uint32_t i = 0; i < w->candidates; i++) {
 		const struct skep_candidate *c = &w->candidate[i];
 		double value = tried ? c->value : c->cost_s[view];
-		if (c->layers || (!tried && (c->lean != lean || i == 0)) || (tried && !c->tried) || !(value < least))
+		bool sought = tried ? c->tried : i > 0 && c->lean == lean && !c->by_expected;
+		if (c->layers || !sought || !(value < least))
 			continue;
 		least = value;
 		best = c->stage_of;
 	}
 	return best;
+}
+
+/* What the search by what is expected found. */
+static const uint32_t *best_expected(const struct skep_planner *w, bool lean)
+{
+	for (uint32_t i = 0; i < w->candidates; i++)
+		if (w->candidate[i].by_expected && w->candidate[i].lean == lean)
+			return w->candidate[i].stage_of;
+	return NULL;
+}
+
+/* Does a search begin there already? */
+static bool is_begun(const struct skep_planner *w, const struct begin *begins, size_t nth)
+{
+	const struct begin *b = &begins[nth];
+	for (size_t i = 0; b->stage_of && i < nth; i++)
+		if (begins[i].stage_of && begins[i].view == b->view && begins[i].lean == b->lean &&
+			begins[i].keeps == b->keeps &&
+			memcmp(begins[i].stage_of, b->stage_of, w->planning.workers * sizeof *b->stage_of) == 0)
+			return true;
+	return false;
 }
 
 static bool seek_all(struct skep_planner *w, struct skep_cutting *cutting)
@@ -117,12 +141,15 @@ static bool seek_all(struct skep_planner *w, struct skep_cutting *cutting)
 		{best_of(w, SKEP_UNCONTENDED, false, false), NULL, SKEP_UNCONTENDED, false, false},
 		{best_of(w, SKEP_CONTENDED, true, false), NULL, SKEP_CONTENDED, true, false},
 		{NULL, NULL, SKEP_CONTENDED, true, false},
+		{best_expected(w, false), NULL, SKEP_CONTENDED, false, false},
+		{best_expected(w, true), NULL, SKEP_CONTENDED, true, false},
 	};
 	bool ok = true, lean = w->planning.lean.spares > w->planning.problem.spares;
 	if (w->given_layers)
 		ok = seek_from(w, cutting, &(struct begin){w->given, w->given_layers, SKEP_CONTENDED, false, true});
 	for (size_t i = 0; ok && i < sizeof begins / sizeof begins[0]; i++)
-		if ((begins[i].stage_of || i % 3 == 2) && (lean || !begins[i].lean) && !skep_planner_is_late(w))
+		if ((begins[i].stage_of || i == 2 || i == 5) && (lean || !begins[i].lean) && !is_begun(w, begins, i) &&
+			!skep_planner_is_late(w))
 			ok = seek_from(w, cutting, &begins[i]);
 	return ok;
 }
@@ -157,6 +184,56 @@ static void try_all(struct skep_planner *w)
 	}
 }
 
+/* The best that were simulated, in order. How many: at most so many. */
+static uint32_t list_best(const struct skep_planner *w, uint32_t most, uint32_t *ret)
+{
+	uint32_t count = 0;
+	for (uint32_t i = 0; i < w->candidates; i++) {
+		if (!w->candidate[i].tried)
+			continue;
+		uint32_t at = count < most ? count++ : most;
+		for (; at > 0 && w->candidate[i].value < w->candidate[ret[at - 1]].value; at--)
+			if (at < most)
+				ret[at] = ret[at - 1];
+		if (at < most)
+			ret[at] = i;
+	}
+	return count;
+}
+
+/* False: no memory. */
+static bool try_backwards(struct skep_planner *w, struct skep_cutting *cutting, uint32_t which)
+{
+	const struct skep_candidate *c = &w->candidate[which];
+	uint32_t stages = w->planning.stages, before = w->candidates;
+	if (!c->layers || vstages_of(w) != stages || skep_planner_is_late(w))
+		return true;
+	uint32_t *layers = calloc(stages, sizeof *layers), *stage_of = calloc(w->planning.workers, sizeof *stage_of);
+	bool ok = layers && stage_of;
+	for (uint32_t s = 0; ok && s < stages; s++)
+		layers[s] = c->layers[stages - 1 - s];
+	for (uint32_t i = 0; ok && i < w->planning.workers; i++)
+		stage_of[i] = c->stage_of[i] < stages ? stages - 1 - c->stage_of[i] : c->stage_of[i];
+	ok = ok && add_found(w, cutting, c->view, c->lean, layers, stage_of, 0);
+	if (ok && w->candidates > before && !skep_trial_run(w, &w->candidate[before]))
+		w->candidate[before].fits = false;
+	free(layers);
+	free(stage_of);
+	return ok;
+}
+
+/* The best ones, read backwards. Searches can hardly tell the two apart, since a microbatch goes there and back; but what the
+ * last stages update hides behind the next round's first passes. Of large pools one, since trials are dear. False: no memory. */
+static bool try_best_backwards(struct skep_planner *w, struct skep_cutting *cutting)
+{
+	uint32_t best[BACKWARDS], most = w->planning.workers <= SKEP_EXPECTED_COST_WORKERS_MAX ? BACKWARDS : 1;
+	bool ok = true;
+	most = list_best(w, most, best);
+	for (uint32_t i = 0; ok && i < most; i++)
+		ok = try_backwards(w, cutting, best[i]);
+	return ok;
+}
+
 bool skep_recuts_run(struct skep_planner *w)
 {
 	struct skep_cutting cutting;
@@ -171,8 +248,9 @@ bool skep_recuts_run(struct skep_planner *w)
 	if (!skep_cutting_make(&w->planning, &cutting))
 		return false;
 	bool ok = seek_all(w, &cutting);
-	skep_cutting_finish(&cutting);
 	if (ok)
 		try_all(w);
+	ok = ok && try_best_backwards(w, &cutting);
+	skep_cutting_finish(&cutting);
 	return ok;
 }

@@ -13,13 +13,14 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "planning/expected/cost.h"
 #include "planning/plan/interval.h"
 #include "planning/plan/recuts.h"
 #include "planning/plan/trial.h"
 #include "planning/problem/run_search.h"
 
 #define SMALL_POOL 64.0 /* workers: larger ones get fewer of the evaluations that grow with their square */
-#define TRIALS 6u       /* of what was found */
+#define TRIALS 8u       /* of what was found */
 #define SAMPLES 64u     /* random allocations that the cost is asked about */
 
 static const struct {
@@ -118,6 +119,60 @@ static bool search_with(struct skep_planner *w, size_t nth)
 	return true;
 }
 
+/* By what is expected with all that is shared, in flight and on its way to the directory: the best that was found. */
+static const uint32_t *best_expected(const struct skep_planner *w, bool lean)
+{
+	double least = SKEP_NEVER;
+	const uint32_t *best = NULL;
+	for (uint32_t i = 1; i < w->candidates; i++) {
+		const struct skep_candidate *c = &w->candidate[i];
+		if ((c->lean && !lean) || !(c->expected_s < least) || !(c->cost_s[c->view] < SKEP_NEVER))
+			continue;
+		least = c->expected_s;
+		best = c->stage_of;
+	}
+	return best;
+}
+
+/* An order of rings by links is looked for anew for each allocation, which takes too long for a search. */
+static bool asks_expected(const struct skep_planner *w, bool lean)
+{
+	bool small = w->planning.workers <= SKEP_EXPECTED_COST_WORKERS_MAX;
+	bool spares = w->planning.lean.spares > w->planning.problem.spares;
+	return small && skep_expected_known(&w->scenario) && !w->scenario.ring_by_links && (!lean || spares);
+}
+
+static bool search_expected(struct skep_planner *w, bool lean)
+{
+	struct skep_expected_cost cost;
+	struct skep_found found = {0};
+	const uint32_t *start = best_expected(w, lean);
+	if (!asks_expected(w, lean) || !start || skep_planner_is_late(w))
+		return true;
+	if (!skep_expected_cost_make(
+		    &w->planning, w->cost[SKEP_CONTENDED], lean && w->rented ? w->planning.rent : NULL, &cost))
+		return false;
+	struct skep_planning_search search = {.method = SKEP_METHOD_ANNEAL,
+		.problem = lean ? &w->planning.lean : &w->planning.problem,
+		.cost = &cost.objective,
+		.view = SKEP_CONTENDED,
+		.evaluations = skep_expected_cost_evaluations(&w->planning),
+		.seed = w->scenario.seed,
+		.until_ns = w->until_ns > 0 ? w->begin_ns + (w->until_ns - w->begin_ns) / 2 : 0,
+		.start = start};
+	struct skep_candidate *c = skep_planner_add(w, skep_method_name(search.method));
+	bool ok = c && skep_planning_search(&w->planning, &search, c->stage_of, &found);
+	if (ok) {
+		c->view = SKEP_CONTENDED;
+		c->by_expected = true;
+		c->lean = lean;
+		c->evaluations = found.evaluations;
+		skep_planner_expect(w, c);
+	}
+	skep_expected_cost_finish(&cost);
+	return ok;
+}
+
 static bool begin_with_start(struct skep_planner *w)
 {
 	struct skep_candidate *c = skep_planner_add(w, "start");
@@ -148,7 +203,7 @@ static bool search_all(struct skep_planner *w)
 	bool ok = begin_with_start(w) && go_on_with_given(w);
 	for (size_t i = 0; ok && i < SEARCHES; i++)
 		ok = search_with(w, i);
-	return ok;
+	return ok && search_expected(w, false) && search_expected(w, true);
 }
 
 /* ---- trials ------------------------------------------------------------------------------------------------------- */
@@ -168,7 +223,7 @@ static uint32_t rank_of(const struct skep_planner *w, uint32_t which)
 	uint32_t rank = 0;
 	for (uint32_t i = 1; i < w->candidates; i++) {
 		const struct skep_candidate *other = &w->candidate[i];
-		if (i == which || other->view != c->view || is_known(w, i))
+		if (i == which || other->view != c->view || other->by_expected != c->by_expected || is_known(w, i))
 			continue;
 		rank += other->expected_s < c->expected_s || (other->expected_s <= c->expected_s && i < which);
 	}

@@ -11,15 +11,20 @@
 
 #define OPS_KEPT 16 /* of each worker: the time that an operation takes, for `plot throughput` */
 
-/* To the tally alone, or into the store as well. */
-static bool play(const struct skep_scenario *scenario, struct skep_tally *tally, struct skep_store *store,
-	struct skep_sim_result *ret)
+/* To the tally, and to the store and the other one where they are. */
+static bool play(const struct skep_scenario *scenario, struct skep_tally *tally,
+	const struct skep_simulate_options *options, struct skep_sim_result *ret)
 {
-	const struct skep_recorder adds = skep_tally_recorder(tally);
-	if (!store)
-		return skep_sim_run(scenario, &adds, ret);
-	struct skep_recorder_pair both = {skep_store_recorder(store), adds};
-	const struct skep_recorder recorder = skep_recorder_both(&both);
+	struct skep_recorder recorder = skep_tally_recorder(tally);
+	struct skep_recorder_pair kept, heard;
+	if (options->store) {
+		kept = (struct skep_recorder_pair){skep_store_recorder(options->store), recorder};
+		recorder = skep_recorder_both(&kept);
+	}
+	if (options->also) {
+		heard = (struct skep_recorder_pair){*options->also, recorder};
+		recorder = skep_recorder_both(&heard);
+	}
 	return skep_sim_run(scenario, &recorder, ret);
 }
 
@@ -38,7 +43,7 @@ bool skep_simulate(const struct skep_scenario *scenario, const struct skep_simul
 	bool ran = !store || skep_store_begin(store, scenario, "sim", "cpu", false, false, &run, reterr);
 	if (ran && store && !options->details)
 		skep_store_keep_little(store, OPS_KEPT);
-	if (ran && !play(scenario, tally, store, &result)) {
+	if (ran && !play(scenario, tally, options, &result)) {
 		*reterr = result.error;
 		ran = false;
 	}

@@ -11,9 +11,10 @@
 #include "scenarios/read/scenario.h"
 
 struct skep_simulate_options {
-	struct skep_store *store; /* one in memory, which has the run afterwards; NULL: nothing is kept */
-	bool details;             /* the store keeps all that `skep sim` keeps */
-	uint32_t warm_up;         /* rounds that are not in the figures */
+	struct skep_store *store;         /* one in memory, which has the run afterwards; NULL: nothing is kept */
+	bool details;                     /* the store keeps all that `skep sim` keeps */
+	uint32_t warm_up;                 /* rounds that are not in the figures */
+	const struct skep_recorder *also; /* hears all of it too; NULL: nothing does */
 };
 
 /* Simulates it as `skep sim` does. False: it could not be; reterr says why, "": not enough memory. */

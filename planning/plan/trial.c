@@ -108,6 +108,7 @@ static bool try_seed(const struct skep_planner *w, struct skep_candidate *c, uin
 bool skep_trial_run(const struct skep_planner *w, struct skep_candidate *c)
 {
 	uint32_t seeds = skep_planner_seeds(w);
+	skep_planner_show_trial(w);
 	c->samples_per_s = c->round_s = 0;
 	c->value = INFINITY;
 	c->why[0] = '\0';
@@ -176,7 +177,8 @@ struct skep_trial_span skep_trial_span_of(const struct skep_planner *w, uint32_t
 	return span;
 }
 
-bool skep_trial_run_span(const struct skep_trial_span *span, struct skep_scenario *s, struct skep_summary *ret)
+bool skep_trial_run_span(const struct skep_trial_span *span, struct skep_scenario *s, const struct skep_recorder *also,
+	struct skep_summary *ret)
 {
 	struct skep_diag error = {0};
 	s->collectives_as_flows = takes_flows(s);
@@ -184,7 +186,7 @@ bool skep_trial_run_span(const struct skep_trial_span *span, struct skep_scenari
 		leave_arithmetic(s);
 	if (!span->whole)
 		s->plan.rounds = span->rounds;
-	const struct skep_simulate_options options = {.warm_up = span->warm_up};
+	const struct skep_simulate_options options = {.warm_up = span->warm_up, .also = also};
 	return skep_simulate(s, &options, ret, &error) && ret->ok;
 }
 
@@ -202,7 +204,7 @@ static bool try_again(const struct skep_planner *w, const struct skep_trial_span
 			return false;
 		struct skep_trial_span counted = *span;
 		counted.whole = false; /* as many rounds for each */
-		bool ended = skep_trial_run_span(&counted, &s, &summary);
+		bool ended = skep_trial_run_span(&counted, &s, NULL, &summary);
 		skep_scenario_finish(&s);
 		if (!ended)
 			return false;

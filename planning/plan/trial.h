@@ -34,8 +34,10 @@ struct skep_trial_span {  /* how much of a run is simulated; it depends on the s
 };
 /* `rounds_needed`: until the target loss; 0: there is none, or it is not reached. */
 struct skep_trial_span skep_trial_span_of(const struct skep_planner *planner, uint32_t rounds_needed);
-/* Without arithmetic, over the span; changes the scenario. False: it does not come to an end, or there is no memory. */
-bool skep_trial_run_span(const struct skep_trial_span *span, struct skep_scenario *scenario, struct skep_summary *ret);
+/* Without arithmetic, over the span; changes the scenario. `also` hears the run too; NULL: nothing does. False: it does not come
+ * to an end, or there is no memory. */
+bool skep_trial_run_span(const struct skep_trial_span *span, struct skep_scenario *scenario,
+	const struct skep_recorder *also, struct skep_summary *ret);
 /* Tries the best few of the candidates that were tried again, over the span, for the choice; not if that says nothing new. */
 void skep_trial_again(struct skep_planner *planner);
 

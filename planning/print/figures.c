@@ -104,8 +104,8 @@ bool skep_figure_complexity(const char *path, const struct skep_scenario_options
 	const struct skep_scenario *s, struct skep_complexity_figure *f, struct skep_diag *reterr)
 {
 	f->classes = SKEP_LINK_CLASSES;
-	f->period = skep_plan_periodic(&s->plan) ? s->plan.inner_steps : 1;
-	f->steps = s->plan.rounds * skep_periodic_steps(&s->plan);
+	f->period = skep_plan_mean_steps(&s->plan);
+	f->steps = (uint32_t)skep_plan_steps_before(&s->plan, s->plan.rounds);
 	snprintf(f->title, sizeof f->title, "%s: bytes that move, by class of link", s->name);
 	for (uint32_t i = 0; i < SKEP_LINK_CLASSES; i++)
 		f->name[i] = skep_link_class_name[i];

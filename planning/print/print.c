@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/store/number_format.h"
 #include "base/layout.h"
 #include "planning/plan/confirm.h"
 #include "planning/plan/free_settings.h"
@@ -177,7 +178,7 @@ static void lay_candidate(const struct skep_planner *w, uint32_t which, struct s
 {
 	const struct skep_candidate *c = &w->candidate[which];
 	skep_layout_cell(layout, "%s", c->name);
-	skep_layout_cell(layout, "%s", which == 0 ? "-" : c->view == SKEP_CONTENDED ? "shared" : "alone");
+	skep_layout_cell(layout, "%s", which == 0 ? "-" : skep_planner_view(c));
 	lay_step(layout, c->cost_s[c->view]);
 	lay_step(layout, c->expected_s);
 	if (c->tried) {
@@ -198,7 +199,7 @@ static void lay_candidate(const struct skep_planner *w, uint32_t which, struct s
 static void lay_random(const struct skep_planner *w, struct skep_layout *layout)
 {
 	char rate[SKEP_TEXT_BYTES];
-	skep_layout_cell(layout, "random");
+	skep_layout_cell(layout, "mean random");
 	skep_layout_cell(layout, "-");
 	skep_layout_cell(layout, "-");
 	lay_step(layout, w->random_step.count > 0 ? w->random_step.mean : SKEP_NEVER);
@@ -208,7 +209,7 @@ static void lay_random(const struct skep_planner *w, struct skep_layout *layout)
 	else
 		skep_layout_cell(layout, "-");
 	skep_layout_cell(layout, w->random_rate.count > 0 ? "1.00" : "-");
-	skep_layout_cell(layout, "mean of %" PRIu32 "%s", w->random_rate.count,
+	skep_layout_cell(layout, "of %" PRIu32 " allocations, with these settings%s", w->random_rate.count,
 		w->random_rate.count < skep_searches_randoms(w) ? ", the others cannot be or were not tried" : "");
 }
 
@@ -323,7 +324,8 @@ void skep_planner_print_stated(const struct skep_planner *w, const char *margin,
 	say_mean(c, SKEP_FIGURE_RATE, "samples/s", out);
 	struct skep_interval times = skep_confirm_times(c, 0, SKEP_FIGURE_RATE);
 	if (times.count > 1)
-		fprintf(out, ", %.2f times random (%.2f to %.2f)", times.mean, times.low, times.high);
+		fprintf(out, ", %.2f times random starts of the scenario as written (%.2f to %.2f)", times.mean,
+			times.low, times.high);
 	if (plan->reached > 0) {
 		fprintf(out, "\n%s  ", margin);
 		say_mean(c, SKEP_FIGURE_TIME, "s to the target loss", out);
@@ -358,6 +360,13 @@ static void print_chosen(const struct skep_planner *w, FILE *out)
 	if (c->forecast.rounds > 0 && isfinite(c->forecast.usd))
 		fprintf(out, ", %.4g USD", c->forecast.usd);
 	fprintf(out, "\n");
+	if (c->tried)
+		fprintf(out, "all %" PRIu64 " steps: %s", skep_planner_steps(w),
+			skep_time_text(skep_planner_whole_s(w), time));
+	if (c->tried && isfinite(skep_planner_whole_usd(w)))
+		fprintf(out, ", %.4g USD at the prices of the start", skep_planner_whole_usd(w));
+	if (c->tried)
+		fprintf(out, ", if no machine is lost\n");
 	if (w->opened)
 		fprintf(out,
 			"%s: as it is cut by itself the model fits no machine's memory, so all of this is with another cut\n",
@@ -369,15 +378,18 @@ static void print_chosen(const struct skep_planner *w, FILE *out)
 void skep_planner_print(const struct skep_planner *w, bool explain, FILE *out)
 {
 	static const char *const head[] = {
-		"allocation", "links", "cost", "expected", "simulated", "samples/s", "times random", ""};
+		"allocation", "links", "cost", "expected", "simulated", "samples/s", "times mean random", ""};
 	struct skep_layout layout;
+	char format[SKEP_NUMBER_FORMAT_BYTES];
 	if (w->settings)
 		print_settings(w->settings, out);
 	fprintf(out,
 		"%s: %" PRIu32 " worker%s in %" PRIu32 " stage%s; a step's time as expected, and in %" PRIu32
-		" simulated\n\n",
+		" simulated\n",
 		w->scenario.name, w->planning.workers, skep_plural(w->planning.workers), w->planning.stages,
 		skep_plural(w->planning.stages), w->rounds);
+	skep_number_format_text(&w->scenario, "sim", "cpu", false, format);
+	fprintf(out, "number format: %s%s\n\n", format, skep_number_format_hint(&w->scenario));
 	skep_layout_begin(&layout, "llrrrrrl", head);
 	lay_candidate(w, 0, &layout);
 	lay_random(w, &layout);

@@ -48,4 +48,12 @@ extern const char *const skep_aim_words[SKEP_AIMS];
 enum skep_plan_trace { SKEP_PLAN_TRACE_NONE, SKEP_PLAN_TRACE_RECORDED, SKEP_PLAN_TRACE_DRAWN };
 enum skep_plan_trace skep_planner_trace(const struct skep_planner *planner);
 
+/* How its search saw links. */
+static inline const char *skep_planner_view(const struct skep_candidate *c)
+{
+	if (c->by_expected)
+		return "all";
+	return c->view == SKEP_CONTENDED ? "shared" : "alone";
+}
+
 #endif

@@ -8,6 +8,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "analysis/store/number_format.h"
 #include "base/json.h"
 #include "planning/plan/confirm.h"
 #include "planning/plan/free_settings.h"
@@ -29,7 +30,7 @@ static cJSON *candidate(const struct skep_planner *w, const struct skep_candidat
 {
 	cJSON *row = cJSON_CreateObject();
 	cJSON_AddStringToObject(row, "method", c->name);
-	cJSON_AddStringToObject(row, "links", c->view == SKEP_CONTENDED ? "shared" : "alone");
+	cJSON_AddStringToObject(row, "links", skep_planner_view(c));
 	skep_json_add_number(row, "expected_step_s", c->expected_s);
 	skep_json_add_number(row, "cost_shared_s", c->cost_s[SKEP_CONTENDED]);
 	skep_json_add_number(row, "cost_alone_s", c->cost_s[SKEP_UNCONTENDED]);
@@ -267,8 +268,11 @@ void skep_planner_print_json(const struct skep_planner *w, FILE *out)
 {
 	cJSON *root = cJSON_CreateObject(), *rows;
 	const struct skep_candidate *c = &w->candidate[w->chosen];
+	char format[SKEP_NUMBER_FORMAT_BYTES];
 	cJSON_AddStringToObject(root, "scenario", w->scenario.name);
 	cJSON_AddNumberToObject(root, "seed", (double)w->scenario.seed);
+	skep_number_format_text(&w->scenario, "sim", "cpu", false, format);
+	cJSON_AddStringToObject(root, "number_format", format);
 	cJSON_AddNumberToObject(root, "workers", w->planning.workers);
 	cJSON_AddNumberToObject(root, "steps_simulated", w->rounds);
 	cJSON_AddItemToObject(root, "start", candidate(w, &w->candidate[0]));
@@ -280,6 +284,8 @@ void skep_planner_print_json(const struct skep_planner *w, FILE *out)
 	cJSON_AddStringToObject(root, "chosen", c->name);
 	skep_json_add_number(root, "throughput_samples_per_s", c->samples_per_s);
 	cJSON_AddStringToObject(root, "objective", skep_aim_name(w->aim));
+	skep_json_add_number(root, "whole_run_s", skep_planner_whole_s(w));
+	skep_json_add_number(root, "whole_run_usd", skep_planner_whole_usd(w));
 	skep_json_add_number(root, "time_to_target_s", c->forecast.rounds > 0 ? c->forecast.time_s : NAN);
 	skep_json_add_number(root, "cost_to_target_usd", c->forecast.rounds > 0 ? c->forecast.usd : NAN);
 	cJSON_AddBoolToObject(root, "extrapolated", c->forecast.extrapolated);

@@ -179,6 +179,18 @@ static void count_sizes(const struct skep_cutting *c, const uint32_t *stage_of, 
 	}
 }
 
+static double turn_s(const struct skep_cutting *c, const uint32_t *stage_of)
+{
+	double first_s = 0, longest_s = 0;
+	for (uint32_t i = 0; i < c->planning.workers; i++) {
+		if (stage_of[i] >= c->planning.stages)
+			continue;
+		longest_s = fmax(longest_s, c->planning.directory_s[i]);
+		first_s = stage_of[i] == 0 ? fmax(first_s, c->planning.directory_s[i]) : first_s;
+	}
+	return skep_throughput_turn_s(&c->planning.throughput[c->view], first_s, longest_s);
+}
+
 /* ret_layers is the best cut for this allocation, if one is expected to take less than `worth`. */
 static bool find_cut(
 	struct skep_cutting *c, const uint32_t *layers, const uint32_t *stage_of, double worth_s, uint32_t *ret_layers)
@@ -200,6 +212,8 @@ static bool find_cut(
 			.self = &asking,
 			.throughput = &c->planning.throughput[c->view],
 			.first_workers = c->size[0],
+			.outstanding = skep_throughput_outstanding(&c->planning.throughput[c->view], c->size),
+			.turn_s = turn_s(c, stage_of),
 			.worth = worth_s};
 		skep_tables_times(&c->planning);
 		c->cost[0]->whole(c->cost[0]->self, stage_of);

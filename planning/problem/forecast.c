@@ -74,7 +74,8 @@ void skep_forecast_make(
 {
 	const struct skep_scenario *s = p->scenario;
 	double round_s = step_s * p->throughput[0].period;
-	*ret = (struct skep_forecast){.samples_per_s = (double)s->samples * s->plan.microbatches / round_s,
+	double microbatches = (double)s->plan.microbatches / skep_plan_most_steps(&s->plan); /* of a step */
+	*ret = (struct skep_forecast){.samples_per_s = s->samples * microbatches / step_s,
 		.time_s = INFINITY,
 		.usd = INFINITY,
 		.usd_per_h = price_of(p, stage_of)};

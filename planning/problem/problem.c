@@ -58,6 +58,11 @@ static bool fill_links(struct skep_planning *p)
 	uint32_t *crowds = calloc(t->places, sizeof *crowds);
 	for (uint32_t i = 0; crowds && i < t->places; i++)
 		crowds[i] = crowd(p, i);
+	uint32_t directory = t->machine[t->machines].place;
+	for (uint32_t i = 0; i < p->workers; i++) {
+		uint32_t place = t->machine[p->machine[i]].place;
+		p->directory_s[i] = skep_path_mean_s(t, place, directory) + skep_path_mean_s(t, directory, place);
+	}
 	for (uint32_t i = 0; crowds && i < p->workers; i++)
 		for (uint32_t j = 0; j < p->workers; j++) {
 			size_t at = (size_t)i * p->workers + j;
@@ -94,7 +99,7 @@ static void fill_rent(struct skep_planning *p)
 /* Interchangeable are machines that links, type, speeds and memory do not tell apart, in either view, and so with any cut. */
 static bool fill_kinds(struct skep_planning *p)
 {
-	uint32_t link_profiles = p->stages + 3;
+	uint32_t link_profiles = p->stages + 4;
 	double *link_profile = calloc((size_t)p->workers * link_profiles, sizeof *link_profile);
 	for (uint32_t i = 0; link_profile && i < p->workers; i++) {
 		memcpy(link_profile + (size_t)i * link_profiles, p->compute_s + (size_t)i * p->stages,
@@ -102,6 +107,7 @@ static bool fill_kinds(struct skep_planning *p)
 		link_profile[(size_t)i * link_profiles + p->stages] = (double)p->have_bytes[i];
 		link_profile[(size_t)i * link_profiles + p->stages + 1] = p->rent ? p->rent[i] : 0;
 		link_profile[(size_t)i * link_profiles + p->stages + 2] = p->type[i];
+		link_profile[(size_t)i * link_profiles + p->stages + 3] = p->directory_s[i];
 	}
 	if (link_profile)
 		skep_kinds(&p->links[SKEP_CONTENDED], link_profile, link_profiles, NULL, p->kind);
@@ -120,8 +126,9 @@ static bool allocate(struct skep_planning *p)
 	p->have_bytes = calloc(n, sizeof *p->have_bytes);
 	p->kind = calloc(n, sizeof *p->kind);
 	p->rent = calloc(n, sizeof *p->rent);
-	return p->delay_s && p->rate_Bps[0] && p->rate_Bps[1] && p->have_bytes && p->kind && p->rent &&
-	       skep_tables_make(p);
+	p->directory_s = calloc(n, sizeof *p->directory_s);
+	return p->directory_s && p->delay_s && p->rate_Bps[0] && p->rate_Bps[1] && p->have_bytes && p->kind &&
+	       p->rent && skep_tables_make(p);
 }
 
 static bool check_links(const struct skep_planning *p, struct skep_diag *reterr)
@@ -271,6 +278,7 @@ void skep_planning_finish(struct skep_planning *p)
 	free(p->have_bytes);
 	free(p->kind);
 	free(p->rent);
+	free(p->directory_s);
 	skep_tables_finish(p);
 	*p = (struct skep_planning){0};
 }

@@ -46,6 +46,7 @@ struct skep_planning {
 	struct skep_problem problem, lean;
 	uint32_t idle;                                          /* workers that can hold no stage */
 	double *compute_s, *update_s;                           /* [workers * stages] */
+	double *directory_s;                                    /* [workers] to the directory and back */
 	double *rent;                                           /* [workers] USD per second; NULL: not known of all */
 	double *forward_bytes, *backward_bytes, *reduced_bytes; /* [stages] */
 	struct skep_throughput throughput[SKEP_CONTENTIONS];

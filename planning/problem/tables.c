@@ -146,11 +146,24 @@ static double in_flight(const struct skep_scenario *s)
 	return s->plan.in_flight;
 }
 
+/* What the directory has of a swarm at most, with so many workers in each stage; the others are left out. */
+static double outstanding(const void *room, const uint32_t *workers)
+{
+	const struct skep_plan *plan = &((const struct skep_memory_limits *)room)->scenario->plan;
+	uint32_t all = 0, fewest = UINT32_MAX;
+	for (uint32_t s = 0; s < plan->stages; s++) {
+		all += workers[s];
+		fewest = workers[s] < fewest ? workers[s] : fewest;
+	}
+	if (all == 0)
+		return 0;
+	return (double)skep_swarm_outstanding(fewest, skep_swarm_capacity(plan, workers[0], all));
+}
+
 static void fill_throughput(struct skep_planning *p)
 {
 	const struct skep_plan *plan = &p->scenario->plan;
 	bool by_speed = plan->wiring == SKEP_WIRING_THROUGHPUT || plan->wiring == SKEP_WIRING_LATENCY;
-	double period = skep_plan_periodic(plan) ? plan->inner_steps : 1; /* steps, whose microbatches a round has */
 	for (uint32_t view = 0; view < SKEP_CONTENTIONS; view++)
 		p->throughput[view] = (struct skep_throughput){.links = &p->links[view],
 			.stages = p->stages,
@@ -164,10 +177,12 @@ static void fill_throughput(struct skep_planning *p)
 			.reduced_bytes = p->reduced_bytes,
 			.ring_segments = plan->sync_chunks,
 			.ring_latency_bytes = plan->ring_latency_bytes,
-			.microbatches = plan->microbatches / period,
+			.microbatches = (double)plan->microbatches / skep_plan_most_steps(plan),
 			.flushes = skep_plan_flushes(plan),
 			.in_flight = in_flight(p->scenario),
-			.period = period,
+			.outstanding = skep_plan_fixed(plan) ? NULL : outstanding,
+			.directory_s = p->directory_s,
+			.period = skep_plan_mean_steps(plan),
 			.delayed = plan->delayed,
 			.fits = skep_memory_limits_fits,
 			.room = &p->room,

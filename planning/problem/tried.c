@@ -153,6 +153,25 @@ static void try_all(struct trying *t)
 	}
 }
 
+/* The file with what --set makes of it, so that what is wrong is shown where it was written. NULL: reterr says why. */
+static struct skep_yaml *open_source(
+	const struct skep_scenario *s, const struct skep_scenario_options *options, struct skep_diag *reterr)
+{
+	struct skep_yaml *yaml = skep_yaml_parse(s->path, s->source, strlen(s->source), reterr);
+	for (uint32_t i = 0; yaml && options && i < options->sets; i++)
+		skep_yaml_override(yaml, options->set[i], reterr);
+	return yaml;
+}
+
+void skep_planning_refuse_search(const struct skep_scenario *s, const struct skep_scenario_options *options,
+	const char *message, struct skep_diag *reterr)
+{
+	struct skep_reader r = {open_source(s, options, reterr), reterr};
+	if (r.yaml)
+		skep_reader_fail(&r, skep_read_map(&r, skep_yaml_root(r.yaml), "plan", false), "search", "%s", message);
+	skep_yaml_destroy(r.yaml);
+}
+
 bool skep_planning_try_values(
 	struct skep_scenario *s, const struct skep_scenario_options *options, struct skep_diag *reterr)
 {
@@ -160,9 +179,7 @@ bool skep_planning_try_values(
 	skep_choices_make(s->planned, NULL, 0, &t.choices);
 	if (t.choices.points == 0)
 		return true;
-	t.r.yaml = skep_yaml_parse(s->path, s->source, strlen(s->source), reterr);
-	for (uint32_t i = 0; t.r.yaml && options && i < options->sets; i++)
-		skep_yaml_override(t.r.yaml, options->set[i], reterr);
+	t.r.yaml = open_source(s, options, reterr);
 	if (t.r.yaml)
 		try_all(&t);
 	skep_yaml_destroy(t.r.yaml);

@@ -13,5 +13,8 @@
  * with something else is no error: the plan leaves that out, and counts it. */
 bool skep_planning_try_values(
 	struct skep_scenario *scenario, const struct skep_scenario_options *options, struct skep_diag *reterr);
+/* That plan.search as a whole comes to nothing: `message`, shown where the group stands, in the file or in --set. */
+void skep_planning_refuse_search(const struct skep_scenario *scenario, const struct skep_scenario_options *options,
+	const char *message, struct skep_diag *reterr);
 
 #endif

@@ -75,8 +75,12 @@ size_t skep_cuts_size(const struct skep_cuts *cuts)
 
 static double step_s(const struct table *t, double pace_s, double trip_s, double reduction_s, double update_s)
 {
-	struct skep_throughput_parts parts = {
-		.pace_s = pace_s, .trip_s = trip_s, .reduction_s = reduction_s, .update_s = update_s};
+	struct skep_throughput_parts parts = {.pace_s = pace_s,
+		.trip_s = trip_s,
+		.reduction_s = reduction_s,
+		.update_s = update_s,
+		.outstanding = t->cuts->outstanding,
+		.turn_s = t->cuts->turn_s};
 	skep_throughput_sum(t->cuts->throughput, t->cuts->first_workers, &parts);
 	return parts.step_s;
 }

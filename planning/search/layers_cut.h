@@ -40,6 +40,7 @@ struct skep_cuts {
 	void *self;
 	const struct skep_throughput *throughput; /* microbatches, in_flight, period, delayed of it */
 	uint32_t first_workers;                   /* in the first stage */
+	double outstanding, turn_s;               /* of skep_throughput_parts */
 	double worth;                             /* only a step of less than this is wanted; SKEP_NEVER: any */
 };
 

@@ -213,6 +213,8 @@ static void weigh(struct flow *f, struct skep_throughput_stage *part, uint32_t w
 	part->travel_s += share * (s->delay + s->out[1] * forward + s->in[1] * backward);
 	double update = f->t.update_s ? f->t.update_s[(size_t)worker * f->stages + stage] : 0;
 	part->update_s = update > part->update_s ? update : part->update_s;
+	double directory = f->t.directory_s ? f->t.directory_s[worker] : 0;
+	part->directory_s = directory > part->directory_s ? directory : part->directory_s;
 }
 
 double skep_throughput_ring_s(
@@ -280,22 +282,34 @@ static double possible(const struct flow *f)
 	return can && all_fit(f) ? 0 : SKEP_NEVER;
 }
 
+double skep_throughput_outstanding(const struct skep_throughput *t, const uint32_t *workers)
+{
+	return t->outstanding ? t->outstanding(t->room, workers) : 0;
+}
+
+/* Where updates are delayed, the next round waits for the word of the first stage alone. */
+double skep_throughput_turn_s(const struct skep_throughput *t, double first_stage_s, double longest_s)
+{
+	return first_stage_s + (t->delayed ? 0 : longest_s);
+}
+
 void skep_throughput_sum(const struct skep_throughput *t, uint32_t first_workers, struct skep_throughput_parts *p)
 {
 	double in_flight = t->in_flight * first_workers, reduction = p->reduction_s / t->period;
+	in_flight = p->outstanding > 0 && p->outstanding < in_flight ? p->outstanding : in_flight;
 	double flushes = t->flushes > 1 ? t->flushes : 1, microbatches = t->microbatches / flushes;
 	double starved_s = in_flight < SKEP_NEVER && in_flight > 0 ? microbatches * p->trip_s / in_flight : 0;
 	p->flow_s = p->trip_s + (microbatches - 1) * p->pace_s;
 	p->starved = starved_s > p->flow_s;
 	p->flow_s = flushes * (p->starved ? starved_s : p->flow_s);
 	p->step_s = t->delayed ? (p->flow_s > reduction ? p->flow_s : reduction) : p->flow_s + reduction;
-	p->step_s += p->update_s;
+	p->step_s += p->update_s + p->turn_s / t->period;
 }
 
 static double add_up(struct flow *f)
 {
 	struct skep_throughput_parts p = {0};
-	double rent = 0;
+	double rent = 0, directory_s = 0;
 	for (uint32_t s = 0; s < f->stages; s++) {
 		const struct skep_throughput_stage *part = &f->part[s];
 		if (part->pace_s > p.pace_s || s == 0) {
@@ -305,8 +319,11 @@ static double add_up(struct flow *f)
 		p.trip_s += part->compute_s + part->travel_s;
 		p.reduction_s = part->reduction_s > p.reduction_s ? part->reduction_s : p.reduction_s;
 		p.update_s = part->update_s > p.update_s ? part->update_s : p.update_s;
+		directory_s = part->directory_s > directory_s ? part->directory_s : directory_s;
 		rent += part->rent;
 	}
+	p.outstanding = skep_throughput_outstanding(&f->t, f->count);
+	p.turn_s = skep_throughput_turn_s(&f->t, f->part[0].directory_s, directory_s);
 	skep_throughput_sum(&f->t, f->count[0], &p);
 	p.step_s += possible(f);
 	f->parts = p;

@@ -13,10 +13,12 @@
  *   pace      of the pipeline: max over workers of x busy, seconds per microbatch of the whole swarm
  *   trip      of one microbatch, there and back: means over the stages of compute, plus delay + bytes / rate on the way
  *   flow      seconds from the first microbatch to the last: trip + (M - 1) pace; and if no more than K are in flight,
- *             all first stages together, at least M trip / K. In A flushes A times that of M / A
+ *             all first stages together or by what the directory has outstanding, at least M trip / K. In A flushes A times
+ *             that of M / A
  *   reduction max over stages with n > 1 members of (2 n - 3) max(T, a + T / k) + a + T, T = V / (n b), a and b the mean delay
  *             and the slowest link of the ring in the order of the workers' numbers, k segments (Patarasuk, Yuan 2009; ring.h)
- *   step      flow + reduction / period, or their maximum where updates are delayed; plus update, the longest of all
+ *   step      flow + reduction / period, or their maximum where updates are delayed; plus update, the longest of all; plus the
+ *             ways to the directory and back between rounds: the longest of the first stage's, and the longest of all
  *
  * Fixed pipelines: pipeline p is the p-th worker of every stage (core/schedule/fixed.c); sums over whom it may go to have one
  * member, and all stages must have equally many, or the cost is SKEP_NEVER.
@@ -25,7 +27,7 @@
  * asked, and what it refuses costs SKEP_NEVER. With `rent` the cost is what a step costs: its time, times what those
  * who take part cost a second; so leaving a worker out may pay though a step takes longer.
  *
- * Not in it: contention of sites' uplinks, churn, in-flight limits of single workers, the ledger's small messages.
+ * Not in it: contention of sites' uplinks, churn, in-flight limits of single workers, queues.
  *
  * Incremental: a worker keeps its sums over the stage before and after its own; a change touches those of four stages.
  */
@@ -51,7 +53,10 @@ struct skep_throughput {
 	double microbatches; /* M of a step, >= 1 */
 	double flushes;      /* in which they are done, one after the other; 0 is 1 */
 	double in_flight;    /* K in all of the swarm for each worker of the first stage; INFINITY: not limited */
-	double period;       /* steps from reduction to reduction, >= 1 */
+	/* The most in all of the swarm, where stages have so many workers ([stages]); NULL: K is all that counts. */
+	double (*outstanding)(const void *room, const uint32_t *workers);
+	const double *directory_s; /* [workers] to the directory and back; NULL: 0 */
+	double period;             /* steps from reduction to reduction, >= 1 */
 	bool delayed;
 	const double *rent; /* [workers] per second; NULL: time is what counts */
 	/* Can a worker of the type hold the stage if stages have so many workers ([stages])? NULL: as compute_s says. */
@@ -71,12 +76,15 @@ struct skep_throughput_stage {
 	double compute_s;                /* mean of a microbatch, weighted by shares */
 	double travel_s;                 /* mean there and back to the next stage */
 	double reduction_s;
-	double update_s; /* the longest */
-	double rent;     /* of all its workers */
+	double update_s;    /* the longest */
+	double directory_s; /* the longest way there and back */
+	double rent;        /* of all its workers */
 };
 
 struct skep_throughput_parts {
 	double step_s, pace_s, trip_s, flow_s, reduction_s, update_s;
+	double outstanding;     /* in all of the swarm at most; 0: not limited */
+	double turn_s;          /* ways to the directory and back between a round and the next one */
 	uint32_t slowest_stage; /* that sets the pace */
 	bool starved;           /* too few in flight: trip / K is above the pace */
 };
@@ -87,6 +95,10 @@ const struct skep_objective *skep_throughput_init(void *mem, const struct skep_t
 /* ret_stage [stages] */
 struct skep_throughput_parts skep_throughput_explain(
 	const struct skep_objective *cost, const uint32_t *stage_of, struct skep_throughput_stage *ret_stage);
+
+/* The bound of `outstanding`, and the ways between rounds, of an allocation. `workers` [stages] of each stage. */
+double skep_throughput_outstanding(const struct skep_throughput *throughput, const uint32_t *workers);
+double skep_throughput_turn_s(const struct skep_throughput *throughput, double first_stage_s, double longest_s);
 
 /* Fills flow_s, starved and step_s from the other times, with so many workers in the first stage. */
 void skep_throughput_sum(

@@ -342,6 +342,17 @@ static void print_checkpointing(const struct skep_scenario *s, FILE *out)
 			: ", but in the last stage, where it follows the forward pass at once");
 }
 
+static void print_losses(const struct skep_plan *plan, FILE *out)
+{
+	static const char *const text[SKEP_ON_LOSSES] = {
+		[SKEP_ON_LOSS_RERUN] = "what a lost worker had computed is computed again: every microbatch counts",
+		[SKEP_ON_LOSS_VOID] = "a lost worker voids the step: all throw its gradients away, and begin it again",
+		[SKEP_ON_LOSS_WAIT] = "while a stage has fewer workers than at the start all wait for another",
+	};
+	if (text[plan->on_loss])
+		fprintf(out, "  losses    %s\n", text[plan->on_loss]);
+}
+
 static void print_schedule(const struct skep_scenario *s, FILE *out)
 {
 	const struct skep_plan *plan = &s->plan;
@@ -365,9 +376,7 @@ static void print_schedule(const struct skep_scenario *s, FILE *out)
 			skep_time_text(seconds(plan->reissue_timeout_ns), a));
 	if (plan->ban == SKEP_BAN_AT_ONCE)
 		fprintf(out, "            and no other microbatch goes to that one for a heartbeat\n");
-	if (plan->on_loss == SKEP_ON_LOSS_RERUN)
-		fprintf(out,
-			"  losses    what a lost worker had computed is computed again: every microbatch counts\n");
+	print_losses(plan, out);
 }
 
 static void print_updates(const struct skep_plan *plan, FILE *out)
@@ -453,7 +462,7 @@ static void print_text(const struct skep_scenario *s, FILE *out)
 	if (skep_plan_periodic(plan))
 		fprintf(out, "per step: %s between stages, %s in reductions\n",
 			pipeline > 0 ? skep_bytes_text((double)pipeline / plan->inner_steps, a) : "nothing",
-			sync > 0 ? skep_bytes_text((double)sync / plan->inner_steps, b) : "nothing");
+			sync > 0 ? skep_bytes_text((double)sync / skep_plan_mean_steps(plan), b) : "nothing");
 	skep_compute_print(s, out);
 }
 
@@ -495,7 +504,7 @@ static void print_json(const struct skep_scenario *s, const struct skep_describe
 	cJSON_AddBoolToObject(root, "delayed", s->plan.delayed && !s->plan.async_waits);
 	cJSON_AddNumberToObject(root, "tied_parameters", (double)s->plan.tied);
 	cJSON_AddStringToObject(root, "collective", skep_collective_name((uint8_t)s->plan.collective));
-	cJSON_AddStringToObject(root, "on_loss", s->plan.on_loss == SKEP_ON_LOSS_RERUN ? "rerun" : "report");
+	cJSON_AddStringToObject(root, "on_loss", skep_on_loss_name((uint8_t)s->plan.on_loss));
 	skep_describe_choices_json(s, root);
 	skep_network_describe_json(&s->topology, root);
 	for (uint32_t i = 0; i < s->plan.stages; i++) {

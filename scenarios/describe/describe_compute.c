@@ -135,6 +135,39 @@ static bool all_usually_fp32(const struct skep_scenario *s)
 	return true;
 }
 
+static bool all_alike(const struct skep_scenario *s)
+{
+	for (uint32_t i = 1; i < s->topology.gpus; i++)
+		if (s->topology.gpu[i].type != s->topology.gpu[0].type)
+			return false;
+	return true;
+}
+
+/* Of a model whose times are given no type makes them; what its numbers take is the rest. */
+void skep_compute_format_text(const struct skep_scenario *s, char *ret, size_t size)
+{
+	char types[180] = "fp32";
+	if (s->model.kind == SKEP_MODEL_GIVEN)
+		snprintf(types, sizeof types, "given times, %s", s->model.halves ? "numbers of 2 bytes" : "fp32");
+	else if (s->topology.gpus > 0 && all_alike(s))
+		snprintf(types, sizeof types, "%s", skep_type_names[s->topology.gpu[0].type]);
+	else if (s->topology.gpus > 0)
+		types_text(s, false, types, sizeof types);
+	bool given = s->model.kind == SKEP_MODEL_GIVEN, wide = true;
+	for (uint32_t i = 0; i < s->topology.gpus; i++)
+		wide = wide && s->topology.gpu[i].type == SKEP_TYPE_FP32;
+	snprintf(ret, size, "%s%s", types,
+		given || wide     ? ""
+		: s->model.halves ? ", mixed precision"
+				  : ", fp32 tensors");
+}
+
+bool skep_compute_format_is_chosen(const struct skep_scenario *s)
+{
+	return s->model.kind != SKEP_MODEL_GIVEN && s->arithmetic != SKEP_ARITHMETIC_REAL && !s->compute.type_said &&
+	       !all_usually_fp32(s);
+}
+
 static const char *tensors_text(const struct skep_scenario *s)
 {
 	return s->model.halves

@@ -258,7 +258,7 @@ void skep_compute_prepare(struct skep_scenario *s, struct skep_reader *r, const 
 		return;
 	}
 	for (uint32_t i = 0; i < t->gpus && !r->diag->set; i++) {
-		struct skep_diag diag = {0};
+		struct skep_diag diag = skep_diag_beside(r->diag);
 		if (!skep_predictor_make(&t->gpu[i], s->compute.predictor, t->gpu[i].type, &s->predictor[i], &diag))
 			fail_predictor(r, map, &t->gpu[i], &diag);
 	}

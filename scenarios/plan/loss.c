@@ -12,7 +12,7 @@
 
 void skep_loss_read(struct skep_reader *r, const struct skep_yaml_node *train, struct skep_scenario *s)
 {
-	struct skep_diag why = {0};
+	struct skep_diag why = skep_diag_beside(r->diag);
 	char path[sizeof s->law->path];
 	const struct skep_yaml_node *map = skep_read_map(r, train, "law", false);
 	if (!r->diag->set && !map && s->arithmetic == SKEP_ARITHMETIC_SCALING_LAW)
@@ -27,7 +27,7 @@ void skep_loss_read(struct skep_reader *r, const struct skep_yaml_node *train, s
 		return;
 	if (s->arithmetic != SKEP_ARITHMETIC_SCALING_LAW)
 		skep_reader_fail(r, map, "file", "train.law: is for `arithmetic: law`; take that, or leave this out");
-	else if (!skep_file_find(s->path, name, path, sizeof path))
+	else if (!skep_file_find(r->diag->files, s->path, name, path, sizeof path))
 		skep_reader_fail_value(
 			r, map, "file", "train.law.file: no file `%.200s`; `skep fit -o FILE` makes one", name);
 	if (r->diag->set)
@@ -63,12 +63,12 @@ static double staleness(const struct skep_scenario *s, uint32_t round)
 
 void skep_loss_at(const struct skep_scenario *s, uint32_t round, uint32_t microbatch, double *ret)
 {
-	uint32_t every = skep_periodic_steps(&s->plan);
-	double round_tokens = tokens_of_a_microbatch(s) * s->plan.microbatches, step_tokens = round_tokens / every;
-	ret[SKEP_LAW_TOKENS] = round * round_tokens;
-	if (every > 1)
-		ret[SKEP_LAW_TOKENS] += step_tokens * skep_plan_inner_step(&s->plan, microbatch);
-	ret[SKEP_LAW_EVERY] = every;
+	double batch = (double)skep_plan_quota(&s->plan, round) / skep_plan_steps(&s->plan, round);
+	double step_tokens = tokens_of_a_microbatch(s) * batch;
+	ret[SKEP_LAW_TOKENS] = (double)skep_plan_steps_before(&s->plan, round) * step_tokens;
+	if (skep_plan_steps(&s->plan, round) > 1)
+		ret[SKEP_LAW_TOKENS] += step_tokens * skep_plan_inner_step(&s->plan, round, microbatch);
+	ret[SKEP_LAW_EVERY] = skep_plan_mean_steps(&s->plan);
 	ret[SKEP_LAW_MEMBERS] = replicas(s);
 	ret[SKEP_LAW_STALE] = staleness(s, round);
 	ret[SKEP_LAW_BATCH] = step_tokens;

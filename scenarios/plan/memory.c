@@ -110,7 +110,8 @@ static struct terms terms_of(
  * backward pass is next; only what is run again may have to wait for a reduction first. */
 static uint32_t stashes(const struct terms *t, uint32_t stage, uint32_t microbatches)
 {
-	bool at_once = t->plan.pipeline == SKEP_PIPELINE_SWARM && t->plan.on_loss == SKEP_ON_LOSS_REPORT;
+	bool again = t->plan.on_loss == SKEP_ON_LOSS_RERUN || t->plan.on_loss == SKEP_ON_LOSS_VOID;
+	bool at_once = t->plan.pipeline == SKEP_PIPELINE_SWARM && !again;
 	return at_once && stage + 1 == t->plan.stages ? 1 : microbatches;
 }
 

@@ -281,6 +281,13 @@ static uint64_t kept_ns(const struct skep_scenario *s, uint32_t stage)
 		1e9 * ((double)of->state_bytes + more * sizeof(float) * (double)of->parameters) / s->checkpoint_Bps);
 }
 
+/* The inner step and the pseudo-gradient of the elements of a part. */
+static uint64_t inner_part_ns(const struct skep_scenario *s, const struct skep_op *op, const struct skep_op_time *time)
+{
+	double share = (double)op->count / (double)s->stage[op->stage].parameters;
+	return clamp_ns(share * (double)(time->inner_ns + time->pseudo_ns));
+}
+
 uint64_t skep_scenario_op_ns(const struct skep_scenario *s, uint32_t worker, const struct skep_op *op)
 {
 	assert(worker < s->plan.workers);
@@ -294,7 +301,8 @@ uint64_t skep_scenario_op_ns(const struct skep_scenario *s, uint32_t worker, con
 	case SKEP_OP_BACKWARD:
 		ns = skep_compute_noisy_ns(s->compute.noise, s->seed, worker, op,
 			op->recomputed ? time->recomputed_ns : time->backward_ns);
-		return s->plan.eager && op->chunks > 1 ? skep_overlap_part_ns(s, gpu, op, ns) : ns;
+		ns = s->plan.eager && op->chunks > 1 ? skep_overlap_part_ns(s, gpu, op, ns) : ns;
+		return op->inner == 0 ? ns : ns + inner_part_ns(s, op, time);
 	case SKEP_OP_RECOMPUTE:
 		return skep_compute_noisy_ns(s->compute.noise, s->seed, worker, op, time->recompute_ns);
 	case SKEP_OP_STEP:
@@ -303,6 +311,9 @@ uint64_t skep_scenario_op_ns(const struct skep_scenario *s, uint32_t worker, con
 		return skep_compute_noisy_ns(s->compute.noise, s->seed, worker, op, time->inner_ns);
 	case SKEP_OP_PSEUDO_GRAD:
 		return part_of(s, op, skep_compute_noisy_ns(s->compute.noise, s->seed, worker, op, time->pseudo_ns));
+	case SKEP_OP_DISCARD:
+		return skep_split_migrate_ns(
+			s, gpu, SKEP_PART_GRADIENT, reduced_bytes(s, s->stage[op->stage].parameters));
 	case SKEP_OP_ENTER:
 		return time->state_ns;
 	case SKEP_OP_CHECKPOINT:

@@ -11,13 +11,6 @@
 enum { CANDIDATES_MOST = 64, STEPS_MOST = 10000 };
 static_assert(CANDIDATES_MOST <= UINT8_MAX, "a note names its candidate in 8 bits");
 
-/* Whole ones. */
-static uint32_t rounds_of(uint32_t steps, const struct skep_plan *plan)
-{
-	uint32_t each = skep_periodic_steps(plan);
-	return steps / each + (steps % each > 0);
-}
-
 bool skep_candidates_read(struct skep_reader *r, const struct skep_yaml_node *map, struct skep_scenario *s)
 {
 	if (!skep_read_has(r, map, "candidates")) {
@@ -28,7 +21,7 @@ bool skep_candidates_read(struct skep_reader *r, const struct skep_yaml_node *ma
 	}
 	s->plan.candidates = (uint32_t)skep_read_integer(r, map, "candidates", 2, CANDIDATES_MOST, INT64_MIN);
 	uint32_t steps = (uint32_t)skep_read_integer(r, map, "steps", 2, STEPS_MOST, INT64_MIN);
-	s->plan.candidate_rounds = rounds_of(steps, &s->plan);
+	s->plan.candidate_rounds = skep_plan_rounds_of(&s->plan, steps);
 	int64_t keep = skep_read_integer(r, map, "select", 1, CANDIDATES_MOST, 1);
 	if (!r->diag->set && keep != 1)
 		skep_reader_fail(r, map, "select",
@@ -59,6 +52,9 @@ static const char *hindrance(const struct skep_scenario *s)
 	if (plan->async)
 		return "with `sync.method: async` workers do not wait for each other, and candidates have to be compared when "
 		       "all have gone as far; take another one";
+	if (plan->on_loss == SKEP_ON_LOSS_VOID)
+		return "with `schedule.on_loss: void` a lost worker voids the round for all, and in a trial it ends its "
+		       "candidate alone; take `on_loss: report`";
 	if (plan->gossip)
 		return "with `sync.method: gossip` the workers of a candidate hold different parameters, and one of them "
 		       "would be kept; take another one";
@@ -90,12 +86,12 @@ void skep_candidates_check(struct skep_reader *r, const struct skep_yaml_node *t
 	else if (plan->candidate_rounds < 2)
 		skep_reader_fail(r, map, "steps",
 			"train.init.steps: a slope takes two rounds, and a round has %u steps (sync.every): expected at least %u",
-			skep_periodic_steps(plan), skep_periodic_steps(plan) + 1);
+			skep_plan_steps(plan, 0), skep_plan_steps(plan, 0) + 1);
 	else if (plan->candidate_rounds >= plan->rounds)
 		skep_reader_fail(r, map, "steps",
 			"train.init.steps: the run has %u steps, and none would be left for the one that is kept: expected "
 			"fewer",
-			plan->rounds * skep_periodic_steps(plan));
+			(uint32_t)skep_plan_steps_before(plan, plan->rounds));
 }
 
 void skep_candidates_print(const struct skep_scenario *s, FILE *out)
@@ -105,7 +101,7 @@ void skep_candidates_print(const struct skep_scenario *s, FILE *out)
 		fprintf(out,
 			"  tries     %u candidates for the first parameters, each with a part of every stage's workers and all "
 			"microbatches of %u steps; the one whose last %u losses promise most is kept\n",
-			plan->candidates, plan->candidate_rounds * skep_periodic_steps(plan),
+			plan->candidates, (uint32_t)skep_plan_steps_before(plan, plan->candidate_rounds),
 			skep_candidate_window(plan->candidate_rounds));
 }
 
@@ -117,6 +113,6 @@ void skep_candidates_add_json(const struct skep_scenario *s, cJSON *root)
 	}
 	cJSON *trial = cJSON_AddObjectToObject(root, "candidates");
 	cJSON_AddNumberToObject(trial, "number", s->plan.candidates);
-	cJSON_AddNumberToObject(trial, "steps", s->plan.candidate_rounds * skep_periodic_steps(&s->plan));
+	cJSON_AddNumberToObject(trial, "steps", (double)skep_plan_steps_before(&s->plan, s->plan.candidate_rounds));
 	cJSON_AddNumberToObject(trial, "compared_by", skep_candidate_window(s->plan.candidate_rounds));
 }

@@ -124,8 +124,15 @@ void skep_candidates_add_json(const struct skep_scenario *s, cJSON *root);
 /* When the topology and the number of stages are read. Without the group all are there. */
 void skep_traced_read(struct skep_reader *r, const struct skep_yaml_node *cluster, struct skep_scenario *s);
 
+/* Joins of the trace that no machine plays, and why: a line without its end. False: there are none. */
+/* Once all files are known: the joins of the trace take their time. */
+void skep_traced_admit(struct skep_reader *r, struct skep_scenario *s);
+bool skep_traced_left_out(const struct skep_scenario *s, char *ret, size_t size);
 /* For `skep check`; nothing without the group. */
 void skep_traced_print(const struct skep_scenario *s, FILE *out);
 void skep_traced_add_json(const struct skep_scenario *s, cJSON *root);
+
+/* When all is read: what `schedule.on_loss` does not go together with is refused. */
+void skep_losses_check(struct skep_reader *r, const struct skep_yaml_node *schedule, const struct skep_plan *plan);
 
 #endif

@@ -16,6 +16,7 @@
 
 #include "base/layout.h"
 #include "core/collective/collective.h"
+#include "core/names.h"
 #include "scenarios/plan/plan.h"
 
 enum {
@@ -114,22 +115,20 @@ static void check_batch(struct skep_reader *r, const struct skep_yaml_node *sync
 	s->batch = (uint32_t)samples;
 }
 
-/* The steps between two sums of a fragment are shared out among as many rounds as there are fragments. */
+/* The steps between two sums of a fragment are shared out among as many rounds as there are fragments, as evenly as can be
+ * (skep_plan_steps()). With fewer steps than fragments each step has a round, and there are as many fragments as steps. */
 static void read_fragments(struct skep_reader *r, const struct skep_yaml_node *sync, struct skep_plan *plan)
 {
-	const char *every = plan->inner_by_share ? "mean_inner_steps" : "every";
-	uint32_t steps = plan->inner_steps, below;
+	uint32_t steps = plan->inner_steps;
 	plan->fragments = (uint32_t)skep_read_integer(r, sync, "fragments", 2, FRAGMENTS_MAX, INT64_MIN);
-	below = r->diag->set ? 0 : steps / plan->fragments * plan->fragments;
-	if (!r->diag->set && below != steps)
-		skep_reader_fail(r, sync, every,
-			"sync.%s: %u fragments have their turns one after the other, so this has to be a multiple of "
-			"that: %u is none, the next one is %u",
-			every, plan->fragments, steps, below + plan->fragments);
-	plan->inner_steps = r->diag->set ? 1 : steps / plan->fragments;
+	if (r->diag->set)
+		return;
+	plan->fragments = plan->fragments < steps ? plan->fragments : steps;
+	plan->inner_steps = (steps + plan->fragments - 1) / plan->fragments;
+	plan->inner_cycle = steps % plan->fragments > 0 ? steps : 0;
 	static const char *const patterns[] = {"sequential", "strided", NULL};
 	plan->strided = skep_read_choice(r, sync, "fragment_pattern", patterns, 0) == 1;
-	plan->inner_overlap = (uint32_t)skep_read_integer(r, sync, "overlap_steps", 0, plan->inner_steps, 1);
+	plan->inner_overlap = (uint32_t)skep_read_integer(r, sync, "overlap_steps", 0, steps / plan->fragments, 1);
 	if (!r->diag->set && skep_read_has(r, sync, "delayed"))
 		skep_reader_fail(r, sync, "delayed",
 			"sync.delayed: with `streaming` workers go on while a fragment is summed, and overlap_steps says "
@@ -225,6 +224,31 @@ static void read_gossip(struct skep_reader *r, const struct skep_yaml_node *sync
 	plan->gossip = true;
 }
 
+/* A fixed pipeline runs empty before each step, so an inner step is a flush, or as many as `schedule.accumulate` says. */
+static void read_fixed(struct skep_reader *r, const struct skep_yaml_node *sync, int method, struct skep_plan *plan)
+{
+	const struct {
+		bool asked;
+		const char *key, *why;
+	} never[] = {{plan->pipeline == SKEP_PIPELINE_INTERLEAVED || skep_plan_no_flush(plan), "method",
+			     "no fixed pipeline but `gpipe` and `1f1b`; take one of these, or `pipeline: swarm`"},
+		{method == METHOD_ASYNC || method == METHOD_GOSSIP, "method",
+			"no fixed pipeline; take `pipeline: swarm`"},
+		{plan->inner_by_share, "every", "a number: all pipelines make the same steps, whatever their speed"},
+		{skep_read_has(r, sync, "steps"), "steps", "nothing else: all make the same steps; leave this out"},
+		{plan->inner_overlap > 0, skep_read_has(r, sync, "overlap_steps") ? "overlap_steps" : "method",
+			"`overlap_steps: 0`: a fixed pipeline has run empty before each step, and waits for the sum"},
+		{plan->inner_cycle > 0, "every", "a multiple of sync.fragments: all rounds have as many microbatches"},
+		{plan->barrier && plan->inner_steps > 1, "every",
+			"1: `schedule.barrier` is about one flush in a round"}};
+	for (size_t i = 0; i < sizeof never / sizeof never[0] && !r->diag->set; i++)
+		if (never[i].asked)
+			skep_reader_fail(r, sync, never[i].key, "sync.%s: with `schedule.pipeline: %s` it has to be %s",
+				never[i].key, skep_pipeline_name((uint8_t)plan->pipeline), never[i].why);
+	if (!r->diag->set)
+		plan->accumulate = skep_plan_flushes(plan) * plan->inner_steps;
+}
+
 void skep_periodic_read(struct skep_reader *r, const struct skep_yaml_node *sync, struct skep_scenario *s)
 {
 	static const char *const periodic[] = {"every", "mean_inner_steps", "steps", "outer", "mixing", NULL};
@@ -256,11 +280,8 @@ void skep_periodic_read(struct skep_reader *r, const struct skep_yaml_node *sync
 			"sync.mixing: a worker waits for the outer step and has nothing of its own to mix with it; add "
 			"`%s`, or leave this out",
 			method == METHOD_STREAMING ? "overlap_steps: 1" : "delayed: true");
-	if (!r->diag->set && skep_plan_fixed(plan))
-		skep_reader_fail(r, sync, "method",
-			"sync.method: with `%s` workers step while others of their pipeline still have microbatches "
-			"under way, and a fixed pipeline runs empty before each step: take `pipeline: swarm`",
-			methods[method]);
+	if (skep_plan_fixed(plan))
+		read_fixed(r, sync, method, plan);
 	if (!r->diag->set)
 		check_batch(r, sync, s);
 }
@@ -296,7 +317,8 @@ static const char *method_of(const struct skep_plan *plan)
 {
 	if (plan->gossip)
 		return methods[METHOD_GOSSIP];
-	return methods[plan->async ? METHOD_ASYNC : skep_plan_fragments(plan) > 1 ? METHOD_STREAMING : METHOD_DILOCO];
+	bool streams = skep_plan_fragments(plan) > 1 || plan->inner_overlap > 0;
+	return methods[plan->async ? METHOD_ASYNC : streams ? METHOD_STREAMING : METHOD_DILOCO];
 }
 
 void skep_periodic_refuse(struct skep_reader *r, const struct skep_yaml_node *map, const char *group, const char *key,
@@ -352,10 +374,56 @@ static uint64_t under_way(const struct skep_scenario *s)
 }
 
 /* How many inner steps the first stage makes while a microbatch is away, by Little's law: as many microbatches come back as are
- * under way. Its gradient is of parameters that are newer than its activations by so many. */
+ * under way. Its gradient is of parameters that are newer than its activations by so many. None in a fixed pipeline, which runs
+ * empty before each step. */
 static double steps_away(const struct skep_scenario *s)
 {
-	return (double)under_way(s) / skep_plan_inner_batch(&s->plan);
+	return skep_plan_fixed(&s->plan) ? 0 : (double)under_way(s) / skep_plan_inner_batch(&s->plan);
+}
+
+static void print_fragments(const struct skep_plan *plan, FILE *out)
+{
+	uint32_t fragments = skep_plan_fragments(plan);
+	if (fragments == 1 && plan->inner_overlap == 0)
+		return;
+	if (fragments > 1)
+		fprintf(out,
+			"            and sums one of %u %sfragments of each stage; each has its turn every %u steps and is",
+			fragments, plan->strided ? "strided " : "", (uint32_t)skep_plan_steps_before(plan, fragments));
+	else
+		fprintf(out, "            and sums all of each stage, which is");
+	fprintf(out, " applied %u step%s later%s\n", plan->inner_overlap, skep_plural(plan->inner_overlap),
+		plan->inner_deadline ? ", for which a worker waits"
+		: plan->delayed      ? ", or when it is there"
+				     : "");
+}
+
+static uint32_t steps_between_sums(const struct skep_plan *plan)
+{
+	return (uint32_t)skep_plan_steps_before(plan, skep_plan_fragments(plan));
+}
+
+/* Workers that do not meet before the end train apart from each other, which is not what local steps are asked for. */
+static bool is_longer_than_run(const struct skep_scenario *s)
+{
+	return steps_between_sums(&s->plan) > s->until_steps;
+}
+
+static void print_length(const struct skep_scenario *s, FILE *out)
+{
+	const struct skep_plan *plan = &s->plan;
+	uint64_t steps = skep_plan_steps_before(plan, plan->rounds);
+	if (steps != s->until_steps)
+		fprintf(out,
+			"            rounds are whole: %" PRIu64 " steps, not the %" PRIu32 " of train.until.steps\n",
+			steps, s->until_steps);
+	if (is_longer_than_run(s))
+		fprintf(out,
+			"            warning: sync.%s, %" PRIu32 " steps, is longer than the run, %" PRIu32
+			" in train.until.steps: %s\n",
+			plan->inner_by_share ? "mean_inner_steps" : "every", steps_between_sums(plan), s->until_steps,
+			plan->fragments > 1 ? "some fragments are never summed"
+					    : "the only outer step is the one that ends it");
 }
 
 void skep_periodic_print(const struct skep_scenario *s, FILE *out)
@@ -364,51 +432,43 @@ void skep_periodic_print(const struct skep_scenario *s, FILE *out)
 	if (!skep_plan_periodic(plan))
 		return;
 	uint32_t samples = s->batch / plan->inner_steps;
-	fprintf(out, "  periodic  %s: a round is %u inner step%s of %u sample%s; %s\n", method_of(plan),
-		plan->inner_steps, skep_plural(plan->inner_steps), samples, skep_plural(samples),
+	fprintf(out, "  periodic  %s: a round is ", method_of(plan));
+	if (plan->inner_cycle > 0)
+		fprintf(out, "%u or ", plan->inner_steps - 1);
+	fprintf(out, "%u inner step%s of %u sample%s; %s\n", plan->inner_steps, skep_plural(plan->inner_steps), samples,
+		skep_plural(samples),
 		plan->async_waits      ? "a worker waits for its own merge, and for no other worker"
 		: plan->async          ? "no worker waits for another"
 		: plan->inner_by_share ? "a worker makes as many as it counts its part of, a fast one more"
-		: plan->inner_fixed    ? "each worker makes so many, on equal parts"
-				       : "each worker makes so many, on what it is sent");
-	uint64_t steps = (uint64_t)plan->rounds * skep_periodic_steps(plan);
-	if (steps != s->until_steps)
-		fprintf(out,
-			"            rounds are whole: %" PRIu64 " steps, not the %" PRIu32 " of train.until.steps\n",
-			steps, s->until_steps);
+		: plan->inner_fixed || skep_plan_fixed(plan) ? "each worker makes so many, on equal parts"
+							     : "each worker makes so many, on what it is sent");
+	print_length(s, out);
 	if (plan->async)
 		print_async(s, out);
 	if (plan->gossip)
 		fprintf(out,
 			"            when a round ends each worker meets one other of its stage, drawn anew; an odd one is "
 			"alone\n");
-	if (plan->fragments > 1)
-		fprintf(out,
-			"            and sums one of %u %sfragments of each stage; each has its turn every %u steps and is "
-			"applied %u step%s later%s\n",
-			plan->fragments, plan->strided ? "strided " : "", plan->fragments * plan->inner_steps,
-			plan->inner_overlap, skep_plural(plan->inner_overlap),
-			plan->inner_deadline ? ", for which a worker waits"
-			: plan->delayed      ? ", or when it is there"
-					     : "");
+	print_fragments(plan, out);
 	fprintf(out, "            outer optimizer %s, lr %g, momentum %g",
 		s->outer.kind == SKEP_OPTIMIZER_SGD ? "sgd" : "nesterov", (double)s->outer.learning_rate,
 		(double)s->outer.momentum);
 	if (plan->delayed && !plan->async)
 		fprintf(out, "; %g of what a worker did meanwhile is kept", (double)s->mixing);
 	uint32_t batch = skep_plan_inner_batch(plan);
-	fprintf(out,
-		"\n            %" PRIu32 " microbatch%s a step, up to %" PRIu64
-		" under way: %.2g steps between the passes of one in the first stage%s\n",
-		batch, batch == 1 ? "" : "es", under_way(s), steps_away(s),
-		steps_away(s) >= 1 ? "; fewer under way learn better" : "");
+	fprintf(out, "\n            %" PRIu32 " microbatch%s a step, up to %" PRIu64 " under way", batch,
+		batch == 1 ? "" : "es", under_way(s));
+	if (!skep_plan_fixed(plan))
+		fprintf(out, ": %.2g steps between the passes of one in the first stage%s", steps_away(s),
+			steps_away(s) >= 1 ? "; fewer under way learn better" : "");
+	fprintf(out, "\n");
 }
 
 void skep_periodic_add_json(const struct skep_scenario *s, cJSON *root)
 {
 	const struct skep_plan *plan = &s->plan;
-	cJSON_AddNumberToObject(root, "steps", (double)plan->rounds * skep_periodic_steps(plan));
-	cJSON_AddNumberToObject(root, "samples_per_step", s->batch / skep_periodic_steps(plan));
+	cJSON_AddNumberToObject(root, "steps", (double)skep_plan_steps_before(plan, plan->rounds));
+	cJSON_AddNumberToObject(root, "samples_per_step", s->batch / skep_plan_most_steps(plan));
 	if (!skep_plan_periodic(plan)) {
 		cJSON_AddNullToObject(root, "periodic");
 		return;
@@ -419,11 +479,12 @@ void skep_periodic_add_json(const struct skep_scenario *s, cJSON *root)
 	cJSON_AddStringToObject(periodic, "fragment_pattern", plan->strided ? "strided" : "sequential");
 	cJSON_AddNumberToObject(periodic, "overlap_steps", plan->inner_overlap);
 	cJSON_AddBoolToObject(periodic, "overlap_deadline", plan->inner_deadline);
-	cJSON_AddNumberToObject(periodic, "inner_steps", plan->inner_steps);
+	cJSON_AddNumberToObject(periodic, "inner_steps", skep_plan_mean_steps(plan));
+	cJSON_AddBoolToObject(periodic, "longer_than_run", is_longer_than_run(s));
 	cJSON_AddStringToObject(periodic, "steps_by",
-		plan->inner_by_share ? "share"
-		: plan->inner_fixed  ? "fixed"
-				     : "progress");
+		plan->inner_by_share                         ? "share"
+		: plan->inner_fixed || skep_plan_fixed(plan) ? "fixed"
+							     : "progress");
 	cJSON_AddNumberToObject(periodic, "microbatches_per_step", skep_plan_inner_batch(plan));
 	cJSON_AddNumberToObject(periodic, "under_way", (double)under_way(s));
 	cJSON_AddNumberToObject(periodic, "steps_between_passes", steps_away(s));

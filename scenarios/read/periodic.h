@@ -28,12 +28,6 @@ void skep_periodic_refuse_gossip(struct skep_reader *r, const struct skep_yaml_n
 /* When the plan is made. */
 void skep_periodic_check(struct skep_reader *r, const struct skep_yaml_node *sync, const struct skep_scenario *s);
 
-/* Optimizer steps that a round stands for. */
-static inline uint32_t skep_periodic_steps(const struct skep_plan *plan)
-{
-	return skep_plan_periodic(plan) ? plan->inner_steps : 1;
-}
-
 /* The one whose state a newcomer downloads: that of STEP. */
 static inline const struct skep_optimizer *skep_periodic_stepper(const struct skep_scenario *s)
 {

@@ -157,7 +157,8 @@ static void check_stream(struct skep_reader *r, const struct skep_yaml_node *sch
 	if (plan->on_loss != SKEP_ON_LOSS_REPORT)
 		skep_reader_fail(r, schedule, "on_loss",
 			"schedule.on_loss: with `pipeline: pipedream` later steps are under way when a loss is known, "
-			"so nothing can be run again; leave this out or take `report`, or `pipeline: 1f1b`");
+			"so nothing can be run again, made void or held back; leave this out or take `report`, or "
+			"`pipeline: 1f1b`");
 	else if (plan->collective != SKEP_COLLECTIVE_RING)
 		skep_reader_fail(r, sync, "collective",
 			"sync.collective: with `pipeline: pipedream` several rounds are about to be summed at once, and "

@@ -5,6 +5,7 @@
  */
 #include "scenarios/read/resume.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/reader.h"
@@ -12,17 +13,58 @@
 
 #define fail(file, ...) (skep_diag_set(reterr, file, 0, 0, NULL, __VA_ARGS__), false)
 
-static bool choose(const struct skep_scenario *s, const struct skep_checkpoints *list, struct skep_resume *ret,
-	struct skep_diag *reterr)
+/* ---- what it is learnt from ------------------------------------------------------------------------------------- */
+
+enum { LEARNT_FROM = 3 };
+
+static void list_files(const struct skep_scenario *s, struct skep_learnt_from ret[LEARNT_FROM])
+{
+	ret[0] = (struct skep_learnt_from){"model", s->model.path};
+	ret[1] = (struct skep_learnt_from){"data", s->data_path};
+	ret[2] = (struct skep_learnt_from){"validation", s->validation_path};
+}
+
+bool skep_resume_note_files(const struct skep_scenario *scenario, struct skep_diag *reterr)
+{
+	struct skep_learnt_from from[LEARNT_FROM];
+	list_files(scenario, from);
+	return skep_checkpoints_note_files(scenario->checkpoint_to, from, LEARNT_FROM, reterr);
+}
+
+static bool same_files(const struct skep_scenario *s, struct skep_diag *reterr)
+{
+	struct skep_learnt_from from[LEARNT_FROM];
+	list_files(s, from);
+	const struct skep_learnt_from *other = skep_checkpoints_other_file(s->checkpoint_to, from, LEARNT_FROM);
+	return other == NULL ||
+	       fail(other->path,
+		       "is not the %s that the states in %.400s were learnt from, though it has its name: put "
+		       "that one back, or begin anew with another checkpoint.to",
+		       other->what, s->checkpoint_to);
+}
+
+/* ---- which version --------------------------------------------------------------------------------------------------- */
+
+static bool choose(
+	const struct skep_scenario *s, struct skep_checkpoints *list, struct skep_resume *ret, struct skep_diag *reterr)
 {
 	char why[512];
-	if (list->damaged[0] != '\0')
-		return fail(list->damaged, "no checkpoint: it is damaged; remove it, and the one before it is taken");
-	if (list->versions == 0) {
+	if (!skep_checkpoints_pass_over(s->checkpoint_to, s->job, s->plan.stages, list))
+		return fail(s->checkpoint_to, "not enough memory");
+	if (list->damaged[0] != '\0' && list->versions == 0)
+		return fail(list->damaged,
+			"is no checkpoint, or damaged, and of no version before it the states of all %u stages are whole: "
+			"remove it to begin anew",
+			s->plan.stages);
+	ret->nothing = list->versions == 0;
+	if (ret->nothing) {
 		skep_checkpoints_say_none(list, s->plan.stages, why, sizeof why);
 		return fail(s->checkpoint_to, "%s", why);
 	}
-	*ret = (struct skep_resume){list->run, list->version[list->versions - 1]};
+	ret->run = list->run;
+	ret->version = list->version[list->versions - 1];
+	if (list->damaged_version >= ret->version)
+		snprintf(ret->damaged, sizeof ret->damaged, "%s", list->damaged);
 	if (ret->version < s->plan.candidate_rounds)
 		return fail(s->checkpoint_to,
 			"has states of step %u, which is within the trial of train.init.candidates, of which nothing is kept: "
@@ -34,14 +76,14 @@ static bool choose(const struct skep_scenario *s, const struct skep_checkpoints 
 bool skep_resume_find(const struct skep_scenario *scenario, struct skep_resume *ret, struct skep_diag *reterr)
 {
 	struct skep_checkpoints list;
-	*ret = (struct skep_resume){0};
-	if (scenario->plan.checkpoint_every == 0)
+	*ret = (struct skep_resume){.nothing = scenario->plan.checkpoint_every == 0};
+	if (ret->nothing)
 		return fail(scenario->path,
 			"keeps no states to go on with: add `checkpoint: {every: 100, to: FOLDER}`, and run it once "
 			"without --resume");
 	if (!skep_checkpoints_find(scenario->checkpoint_to, scenario->job, scenario->plan.stages, &list))
 		return fail(scenario->checkpoint_to, "not enough memory");
-	bool good = choose(scenario, &list, ret, reterr);
+	bool good = choose(scenario, &list, ret, reterr) && same_files(scenario, reterr);
 	skep_checkpoints_finish(&list);
 	return good;
 }
@@ -66,4 +108,6 @@ void skep_resume_from(struct skep_scenario *scenario, const struct skep_resume *
 	scenario->plan.first_round = from->version;
 	scenario->plan.candidates = from->version > 0 ? 0 : scenario->plan.candidates;
 	scenario->kept_from = from->run;
+	if (scenario->kept_as > 0 && scenario->kept_as <= from->run) /* a clock has been set back */
+		scenario->kept_as = from->run + 1;
 }

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/files/data.h"
 #include "core/names.h"
 #include "models/corpus/tokens.h"
 #include "models/read/given.h"
@@ -75,7 +76,7 @@ static void find_file(
 {
 	struct stat st;
 	const char *name = skep_read_string(&d->r, map, key, NULL);
-	if (!d->r.diag->set && !skep_file_find(d->s->path, name, ret, size))
+	if (!d->r.diag->set && !skep_file_find(d->r.diag->files, d->s->path, name, ret, size))
 		skep_reader_fail_value(&d->r, map, key,
 			"%s.%s: no file `%.200s` (looked in the working directory, beside %.100s and in the folders "
 			"above it)",
@@ -217,7 +218,9 @@ static void read_schedule(struct draft *d)
 		pipelines[i] = skep_pipeline_name(i);
 	plan->pipeline = (enum skep_pipeline)skep_read_choice(&d->r, map, "pipeline", pipelines, SKEP_PIPELINE_SWARM);
 	skep_pipelines_read_keys(&d->r, map, d->s);
-	static const char *const answers[] = {"report", "rerun", NULL};
+	const char *answers[SKEP_ON_LOSSES + 1] = {NULL};
+	for (uint8_t i = 0; i < SKEP_ON_LOSSES; i++)
+		answers[i] = skep_on_loss_name(i);
 	plan->on_loss = (enum skep_on_loss)skep_read_choice(&d->r, map, "on_loss", answers, SKEP_ON_LOSS_REPORT);
 	plan->wiring = (enum skep_wiring)skep_read_choice(&d->r, map, "wiring", wirings, SKEP_WIRING_UNIFORM);
 	plan->routing = (enum skep_routing)skep_read_choice(&d->r, map, "routing", routings, SKEP_ROUTING_PEER);
@@ -382,8 +385,7 @@ static void read_head(struct draft *d)
 	const char *name = skep_read_string(&d->r, d->root, "name", NULL);
 	if (snprintf(s->name, sizeof s->name, "%s", name) >= (int)sizeof s->name)
 		skep_reader_fail(&d->r, d->root, "name", "name: expected at most %zu bytes", sizeof s->name - 1);
-	s->seed = (uint64_t)skep_read_integer(&d->r, d->root, "seed", 0, INT64_MAX, 1);
-	s->plan.seed = s->seed;
+	s->plan.seed = s->seed = (uint64_t)skep_read_integer(&d->r, d->root, "seed", 0, INT64_MAX, 1);
 }
 
 /* Samples are numbered through the whole run (core/skep.h); the numbers times the inputs must not wrap. */
@@ -440,6 +442,7 @@ static void read_root(struct draft *d)
 	check_reissue_timeout(d);
 	read_checkpoint(d);
 	read_train(d);
+	skep_losses_check(&d->r, group(d, "schedule"), &d->s->plan);
 	read_simulate(d);
 	skep_compute_choose_types(d->s, &d->r, group(d, "cluster"));
 	skep_compute_prepare(d->s, &d->r, group(d, "cluster"));
@@ -485,12 +488,19 @@ static bool path_fits(const struct skep_scenario *scenario, const char *path, st
 	return !reterr->set;
 }
 
-bool skep_scenario_read_text(const char *path, const char *text, size_t size,
-	const struct skep_scenario_options *options, struct skep_scenario *ret, struct skep_diag *reterr)
+static void clear(struct skep_scenario *ret, const struct skep_scenario_options *options)
 {
 	*ret = (struct skep_scenario){.target_loss = NAN};
+	if (options != NULL && options->root != NULL)
+		ret->files = (struct skep_files){.root = options->root, .folder = options->folder};
+}
+
+static void read_text(const char *path, const char *text, size_t size, const struct skep_scenario_options *options,
+	struct skep_scenario *ret, struct skep_diag *reterr)
+{
 	if (!path_fits(ret, path, reterr))
-		return false;
+		return;
+	skep_files_note(&ret->files, path, true);
 	snprintf(ret->path, sizeof ret->path, "%s", path);
 	struct draft d = {.r = {skep_yaml_parse(path, text, size, reterr), reterr},
 		.s = ret,
@@ -499,19 +509,29 @@ bool skep_scenario_read_text(const char *path, const char *text, size_t size,
 		.real = options && options->real,
 		.pace = options && options->pace};
 	if (!d.r.yaml)
-		return false;
+		return;
 	apply_options(d.r.yaml, options, reterr);
 	d.root = skep_yaml_root(d.r.yaml);
 	read_root(&d);
-	if (!reterr->set)
-		ret->job = skep_job_digest(&d.r, d.root, ret->seed);
 	if (!reterr->set) {
+		skep_traced_admit(&d.r, ret);
+		ret->job = skep_job_digest(&d.r, d.root, ret->seed);
 		ret->text = skep_yaml_print(d.r.yaml);
 		ret->source = strndup(text, size);
 	}
 	if (!reterr->set && (!ret->text || !ret->source))
 		skep_reader_fail(&d.r, NULL, NULL, "not enough memory for this scenario");
 	skep_yaml_destroy(d.r.yaml);
+}
+
+bool skep_scenario_read_text(const char *path, const char *text, size_t size,
+	const struct skep_scenario_options *options, struct skep_scenario *ret, struct skep_diag *reterr)
+{
+	struct skep_files *outer = reterr->files;
+	clear(ret, options);
+	reterr->files = &ret->files;
+	read_text(path, text, size, options, ret, reterr);
+	reterr->files = outer;
 	if (reterr->set)
 		skep_scenario_finish(ret);
 	return !reterr->set;
@@ -520,12 +540,12 @@ bool skep_scenario_read_text(const char *path, const char *text, size_t size,
 bool skep_scenario_read(const char *path, const struct skep_scenario_options *options, struct skep_scenario *ret,
 	struct skep_diag *reterr)
 {
-	char *text;
+	char *text = NULL, shipped[sizeof ret->path];
 	size_t size;
 	*ret = (struct skep_scenario){.target_loss = NAN};
-	if (!path_fits(ret, path, reterr) || !skep_file_read(path, SKEP_FILE_BYTES_MAX, &text, &size, reterr))
-		return false;
-	bool ok = skep_scenario_read_text(path, text, size, options, ret, reterr);
+	path = skep_data_or(path, shipped, sizeof shipped);
+	bool ok = path_fits(ret, path, reterr) && skep_file_read(path, SKEP_FILE_BYTES_MAX, &text, &size, reterr) &&
+	          skep_scenario_read_text(path, text, size, options, ret, reterr);
 	free(text);
 	return ok;
 }
@@ -536,6 +556,7 @@ void skep_scenario_finish(struct skep_scenario *scenario)
 	skep_safetensors_close(scenario->weights);
 	free(scenario->law);
 	skep_planned_destroy(scenario->planned);
+	skep_files_finish(&scenario->files);
 	skep_model_finish(&scenario->model);
 	skep_topology_finish(&scenario->topology);
 	skep_churn_finish(&scenario->churn);

@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 #include "base/diag.h"
+#include "base/files/files.h"
 #include "core/skep.h"
 #include "models/device/device.h"
 #include "models/read/model.h"
@@ -58,8 +59,9 @@ struct skep_memory { /* bytes on each GPU of such a machine that holds such a st
 struct skep_scenario {
 	char name[64];
 	char path[512];
-	char *text;   /* as read, with overrides; goes into the database */
-	char *source; /* as read, without overrides */
+	char *text;              /* as read, with overrides; goes into the database */
+	char *source;            /* as read, without overrides */
+	struct skep_files files; /* that it was read from, its own the first */
 	uint64_t seed;
 	uint64_t job; /* a digest of what determines the parameters: who keeps states writes it into them (job.h) */
 
@@ -71,6 +73,9 @@ struct skep_scenario {
 	char trace_path[512];         /* where it was read; "": there is none */
 	struct skep_churn churn;      /* has_trace: who is there when; else empty, all are there */
 	skep_time detection_delay_ns; /* so long after a loss the directory hears of it; 0: by silence only */
+	skep_time boot_ns;            /* from a join in the trace until its process asks to be let in ... */
+	bool admitted;                /* ... and is, by `serve`: connections and files take their time */
+	skep_time admission_ns;       /* the longest of these; boot_ns is in it */
 	skep_time notice_ns;          /* so long before the trace takes a worker away it is told; 0: it is not */
 	enum skep_allocation allocation;
 	bool unresolved; /* it is searched for, and not yet found: until then workers are dealt out to the stages in turn */
@@ -154,6 +159,8 @@ struct skep_scenario_options {
 	FILE *details;   /* for lists that a diagnosis has no room for; NULL: nowhere */
 	bool real, pace; /* it is to run for real, with --pace: what cannot is an error */
 	bool any_memory; /* what does not fit is no error: for who looks for what does */
+	const char *root,
+		*folder; /* where its files are looked for: skep_files; they outlive the scenario. NULL: everywhere */
 };
 
 /* On failure *ret is empty, and finishing it does nothing. */

@@ -11,10 +11,11 @@
 
 /* ---- cluster ---------------------------------------------------------------------------------------------------- */
 
+/* The first one; as many as there are: all with that GPU are left out. */
 static uint32_t worker_with(const struct skep_scenario *s, uint32_t gpu)
 {
 	uint32_t i = 0;
-	while (s->topology.machine[i].gpu != gpu)
+	while (i < s->topology.machines && s->topology.machine[i].gpu != gpu)
 		i++;
 	return i;
 }
@@ -26,6 +27,8 @@ static void check_split(struct skep_reader *r, const struct skep_yaml_node *clus
 	uint32_t has = type->board.gpus, worker = worker_with(s, gpu);
 	struct skep_split split = skep_split_of(s, gpu);
 	const char *why = skep_model_refuses(&s->model, &split);
+	if (worker == s->topology.machines)
+		return;
 	if (s->tensor_parallel > has)
 		skep_reader_fail(r, cluster, "tensor_parallel",
 			"cluster.tensor_parallel: %u GPUs for each worker, the machine of worker %u has %u: give it "

@@ -1,15 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * traced.c - see groups.h. Keeps true: with `like` each seed has a trace of its own, the same on every machine that reads the
- * scenario with this seed; what only a recording can have (types, copies of its names) is refused beside it.
+ * scenario with this seed; what only a recording can have (types, copies of its names) is refused beside it. And what
+ * `schedule.on_loss` goes together with, when workers are lost.
  */
 #include "scenarios/read/groups.h"
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/layout.h"
+#include "core/names.h"
+#include "topologies/read/path.h"
 
 #define DAY_S 86400.0
 #define TRACE_S_MAX (10 * 365.25 * DAY_S)
@@ -23,7 +28,7 @@ static skep_time read_time(
 static void find_file(struct skep_reader *r, const struct skep_yaml_node *map, const char *key, struct skep_scenario *s)
 {
 	const char *name = skep_read_string(r, map, key, NULL);
-	if (!r->diag->set && !skep_file_find(s->path, name, s->trace_path, sizeof s->trace_path))
+	if (!r->diag->set && !skep_file_find(r->diag->files, s->path, name, s->trace_path, sizeof s->trace_path))
 		skep_reader_fail_value(r, map, key,
 			"cluster.trace.%s: no file `%.200s` (looked in the working directory, beside %.100s and in the "
 			"folders above it)",
@@ -62,6 +67,7 @@ static void read_churn(struct skep_reader *r, const struct skep_churn_options *o
 
 void skep_traced_read(struct skep_reader *r, const struct skep_yaml_node *cluster, struct skep_scenario *s)
 {
+	static const char *const admissions[] = {"free", "served", NULL};
 	struct skep_churn_options o = SKEP_CHURN_DEFAULTS;
 	skep_time duration_ns = 0;
 	const struct skep_yaml_node *map = skep_read_map(r, cluster, "trace", false);
@@ -81,6 +87,8 @@ void skep_traced_read(struct skep_reader *r, const struct skep_yaml_node *cluste
 	}
 	read_options(r, map, drawn, &o);
 	s->notice_ns = read_time(r, map, "preempt_notice", DAY_S, 0);
+	s->boot_ns = read_time(r, map, "boot", DAY_S, 0);
+	s->admitted = skep_read_choice(r, map, "admission", admissions, 0) == 1;
 	s->detection_delay_ns = read_time(r, map, "detection_delay", DAY_S, 0);
 	o.seed = o.trace.seed = s->seed;
 	skep_reader_close_map(r, map);
@@ -93,6 +101,61 @@ void skep_traced_read(struct skep_reader *r, const struct skep_yaml_node *cluste
 			s->churn.presents, s->plan.stages);
 	if (!s->has_trace)
 		s->trace_path[0] = '\0';
+}
+
+/* ---- how long a join takes ------------------------------------------------------------------------------------------- */
+
+/* From a socket to a place, each a round trip between a machine and the directory's (exec/tcp/words.h): TCP, TLS, HELLO, the list
+ * of files, READY, PREPARED. A file takes another one and its bytes. */
+#define ROUND_TRIPS 6u
+
+struct files {
+	uint64_t bytes;
+	uint32_t count;
+};
+
+static struct files that_travel(const struct skep_scenario *s)
+{
+	struct files files = {0};
+	for (uint32_t i = 0; i < s->files.count; i++) {
+		struct stat st;
+		if (!s->files.asked[i].read || stat(s->files.asked[i].path, &st) != 0)
+			continue;
+		files.bytes += (uint64_t)st.st_size;
+		files.count++;
+	}
+	return files;
+}
+
+static skep_time admission_ns(const struct skep_scenario *s, uint32_t machine, struct files files)
+{
+	const struct skep_topology *t = &s->topology;
+	uint32_t directory = t->machines;
+	if (!s->admitted)
+		return s->boot_ns;
+	uint32_t here = t->machine[machine].place, there = t->machine[directory].place;
+	double trip_s = skep_path_mean_s(t, here, there) + skep_path_mean_s(t, there, here);
+	double seconds = (ROUND_TRIPS + files.count) * trip_s;
+	seconds += (double)files.bytes / skep_path_lone_Bps(t, directory, machine);
+	return s->boot_ns + (skep_time)(1e9 * seconds);
+}
+
+void skep_traced_admit(struct skep_reader *r, struct skep_scenario *s)
+{
+	uint32_t machines = s->topology.machines;
+	if (!s->has_trace || (s->boot_ns == 0 && !s->admitted))
+		return;
+	skep_time *first = calloc(machines, sizeof *first), *again = calloc(machines, sizeof *again);
+	struct files files = that_travel(s);
+	for (uint32_t i = 0; first != NULL && again != NULL && i < machines; i++) {
+		first[i] = admission_ns(s, i, files);
+		again[i] = admission_ns(s, i, (struct files){0});
+		s->admission_ns = first[i] > s->admission_ns ? first[i] : s->admission_ns;
+	}
+	if (first == NULL || again == NULL || !skep_churn_admit(&s->churn, machines, first, again))
+		skep_reader_fail(r, NULL, NULL, "not enough memory for the joins of the trace");
+	free(first);
+	free(again);
 }
 
 /* ---- for `skep check` ------------------------------------------------------------------------------------------- */
@@ -108,17 +171,47 @@ static void print_law(const struct skep_lifetime_fit *law, FILE *out)
 		fprintf(out, ", shape %.3g", law->shape);
 }
 
+bool skep_traced_left_out(const struct skep_scenario *s, char *ret, size_t size)
+{
+	const struct skep_churn *c = &s->churn;
+	const uint64_t joins = c->joins + c->presents + c->unplaced, late = c->unplaced - c->unsuited;
+	size_t used = 0;
+	if (!s->has_trace || c->unplaced == 0)
+		return false;
+	used += (size_t)snprintf(ret, size,
+		"left out: %" PRIu64 " of %" PRIu64 " join%s in the trace, with %s: ", c->unplaced, joins,
+		skep_plural(joins), c->unplaced == 1 ? "its leave" : "their leaves");
+	if (c->unsuited > 0 && used < size)
+		used += (size_t)snprintf(ret + used, size - used,
+			"%" PRIu64 " for a GPU that no machine of the topology has, such as %s "
+			"(cluster.trace.any_gpu: true takes any)%s",
+			c->unsuited, c->unsuited_type, late > 0 ? "; " : "");
+	if (late > 0 && used < size)
+		snprintf(ret + used, size - used, "%" PRIu64 " found no free machine of %s type", late,
+			late == 1 ? "its" : "their");
+	return true;
+}
+
 void skep_traced_print(const struct skep_scenario *s, FILE *out)
 {
+	char left_out[320];
 	if (!s->has_trace)
 		return;
 	fprintf(out, "  churn     %s%s", s->churn.drawn_from.scale_s > 0 ? "like " : "", s->trace_path);
 	print_law(&s->churn.drawn_from, out);
 	fprintf(out, ": %" PRIu64 " loss%s, %" PRIu64 " join%s\n", s->churn.leaves, s->churn.leaves == 1 ? "" : "es",
 		s->churn.joins, skep_plural(s->churn.joins));
-	if (s->churn.unplaced > 0)
-		fprintf(out, "            left out: %" PRIu64 " join%s of the trace found no free machine of %s type\n",
-			s->churn.unplaced, skep_plural(s->churn.unplaced), s->churn.unplaced == 1 ? "its" : "their");
+	if (skep_traced_left_out(s, left_out, sizeof left_out))
+		fprintf(out, "            %s\n", left_out);
+	if (s->admission_ns > 0) {
+		char time[SKEP_TEXT_BYTES];
+		fprintf(out, "            a process begins up to %s after its machine has joined",
+			skep_time_text((double)s->admission_ns * 1e-9, time));
+		if (s->churn.unadmitted > 0)
+			fprintf(out, "; %" PRIu64 " machine%s taken away before", s->churn.unadmitted,
+				s->churn.unadmitted == 1 ? " is" : "s are");
+		fputs("\n", out);
+	}
 }
 
 static void add_or_null(cJSON *root, const char *key, const char *text)
@@ -136,8 +229,68 @@ void skep_traced_add_json(const struct skep_scenario *s, cJSON *root)
 	add_or_null(root, "trace", s->has_trace ? s->trace_path : NULL);
 	add_or_null(root, "trace_law", drawn ? skep_lifetime_distribution_names[law->law] : NULL);
 	cJSON_AddNumberToObject(root, "trace_left_out", (double)s->churn.unplaced);
+	cJSON_AddNumberToObject(root, "trace_admission_s", (double)s->admission_ns * 1e-9);
+	cJSON_AddNumberToObject(root, "trace_unadmitted", (double)s->churn.unadmitted);
 	if (drawn)
 		cJSON_AddNumberToObject(root, "trace_mean_life_s", skep_lifetime_mean_s(law));
 	else
 		cJSON_AddNullToObject(root, "trace_mean_life_s");
+}
+
+/* ---- losses ------------------------------------------------------------------------------------------------------- */
+
+struct hindrance {
+	bool is;
+	const char *why;
+};
+
+static void refuse_first(struct skep_reader *r, const struct skep_yaml_node *schedule, enum skep_on_loss on_loss,
+	const struct hindrance *hindrance, size_t count)
+{
+	for (size_t i = 0; i < count && !r->diag->set; i++)
+		if (hindrance[i].is)
+			skep_reader_fail(r, schedule, "on_loss", "schedule.on_loss: `%s` %s",
+				skep_on_loss_name((uint8_t)on_loss), hindrance[i].why);
+}
+
+static void check_void(struct skep_reader *r, const struct skep_yaml_node *schedule, const struct skep_plan *plan)
+{
+	const struct hindrance hindrances[] = {
+		{skep_plan_periodic(plan),
+			"throws the gradients of a step away, and with periodic sync workers have made steps of their own "
+			"on them, which cannot be taken back: take `sync.method: step`, or `report`"},
+		{plan->delayed,
+			"throws the gradients of a step away, and with `sync.delayed` the next step is under way by "
+			"then: leave out either"}};
+	refuse_first(r, schedule, plan->on_loss, hindrances, sizeof hindrances / sizeof hindrances[0]);
+}
+
+static void check_wait(struct skep_reader *r, const struct skep_yaml_node *schedule, const struct skep_plan *plan)
+{
+	const struct hindrance hindrances[] = {
+		{plan->async,
+			"holds all back until the place is taken, and with `sync.method: async` no worker waits for "
+			"others: leave out either"},
+		{plan->gossip,
+			"holds all back until the place is taken, and with `sync.method: gossip` a worker needs one "
+			"other and not all: leave out either"},
+		{plan->delayed,
+			"lets a newcomer take the place in the middle of a round, and with `sync.delayed` or "
+			"`sync.overlap_steps` that works on parameters which a newcomer does not have: leave out either"},
+		{plan->rebalance_ns > 0, "needs each stage to have as many workers as at the start, and with "
+					 "`schedule.rebalance` they move: leave out either"},
+		{skep_plan_has_candidates(plan),
+			"needs each stage to have as many workers as at the start, and candidates for the first parameters "
+			"share them: leave out either"},
+		{plan->wait_for_join_ns == 0,
+			"waits for as long as `cluster.wait_for_join` says, which is 0 s: make that longer, or take `report`"}};
+	refuse_first(r, schedule, plan->on_loss, hindrances, sizeof hindrances / sizeof hindrances[0]);
+}
+
+void skep_losses_check(struct skep_reader *r, const struct skep_yaml_node *schedule, const struct skep_plan *plan)
+{
+	if (!r->diag->set && plan->on_loss == SKEP_ON_LOSS_VOID)
+		check_void(r, schedule, plan);
+	else if (!r->diag->set && plan->on_loss == SKEP_ON_LOSS_WAIT)
+		check_wait(r, schedule, plan);
 }

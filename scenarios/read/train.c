@@ -27,19 +27,51 @@ enum { VALIDATED_MOST = 1 << 20 }; /* microbatches of a validation */
 
 /* ---- the end -------------------------------------------------------------------------------------------------------- */
 
+/* Of a number of samples or tokens, as many steps as it takes; a step has an equal part of a round's samples. */
+static uint32_t steps_for(struct skep_reader *r, const struct skep_yaml_node *map, const char *key, double samples,
+	const struct skep_scenario *s)
+{
+	double round = (double)s->plan.microbatches * s->samples;
+	double steps = ceil(samples * skep_plan_most_steps(&s->plan) / round);
+	if (!r->diag->set && steps > SKEP_STEPS_MAX)
+		skep_reader_fail(r, map, key, "train.until.%s: comes to %.3g steps, at most %u are taken", key, steps,
+			(unsigned)SKEP_STEPS_MAX);
+	return r->diag->set ? 1 : (uint32_t)steps;
+}
+
+/* `steps`, or what comes to steps: `samples`, or `tokens` of a model that has a sequence. */
+static uint32_t read_steps(struct skep_reader *r, const struct skep_yaml_node *map, const struct skep_scenario *s)
+{
+	bool samples = skep_read_has(r, map, "samples"), tokens = skep_read_has(r, map, "tokens");
+	double count = skep_read_number(r, map, samples ? "samples" : "tokens", 1, 1e18, 1);
+	if (!samples && !tokens)
+		return (uint32_t)skep_read_integer(r, map, "steps", 1, SKEP_STEPS_MAX, INT64_MIN);
+	if (skep_read_has(r, map, "steps") || (samples && tokens))
+		skep_reader_fail(r, map, tokens ? "tokens" : "samples",
+			"train.until: steps, samples and tokens all say how long: take one of them, and remove "
+			"another with --set train.until.steps=null");
+	else if (tokens && s->model.sequence == 0)
+		skep_reader_fail(r, map, "tokens",
+			"train.until.tokens: a sample of model %s has no tokens: take `samples` or `steps`",
+			s->model.name);
+	else if (tokens)
+		return steps_for(r, map, "tokens", count / s->model.sequence, s);
+	return samples ? steps_for(r, map, "samples", count, s) : 1;
+}
+
 static void read_end(struct skep_reader *r, const struct skep_yaml_node *train, struct skep_scenario *s)
 {
 	const struct skep_yaml_node *map = skep_read_map(r, train, "until", true);
-	uint32_t each = skep_periodic_steps(&s->plan);
-	uint32_t steps = (uint32_t)skep_read_integer(r, map, "steps", 1, SKEP_STEPS_MAX, INT64_MIN);
+	uint32_t steps = read_steps(r, map, s);
 	s->until_steps = steps;
-	s->plan.rounds = steps / each + (steps % each > 0); /* whole ones */
+	s->plan.rounds = skep_plan_rounds_of(&s->plan, steps);
 	bool has_loss = skep_read_has(r, map, "loss");
 	double loss = skep_read_number(r, map, "loss", 0, 1e9, 0);
 	skep_reader_close_map(r, map);
 	if (has_loss && s->arithmetic == SKEP_ARITHMETIC_NONE)
 		skep_reader_fail(r, map, "loss",
-			"train.until.loss: there is no loss to reach without `arithmetic: real` or `law`");
+			"train.until.loss: there is no loss to reach without `arithmetic: real` or `law`: take one of "
+			"them, or leave this out (--set train.until.loss=null)");
 	s->target_loss = has_loss ? loss : NAN;
 	s->plan.target_loss_nano = has_loss ? (int64_t)(loss * 1e9 + 0.5) : INT64_MIN;
 }
@@ -53,7 +85,8 @@ static void read_target(struct skep_reader *r, const struct skep_yaml_node *trai
 		return;
 	if (s->arithmetic == SKEP_ARITHMETIC_NONE)
 		skep_reader_fail(r, train, "target_loss",
-			"train.target_loss: there is no loss to reach without `arithmetic: real`");
+			"train.target_loss: there is no loss to reach without `arithmetic: real` or `law`: take one of "
+			"them, or leave this out (--set train.target_loss=null)");
 	else if (!isnan(s->target_loss))
 		skep_reader_fail(r, train, "target_loss",
 			"train.target_loss: train.until.loss is the target already, and ends the run; take one of them");
@@ -78,16 +111,16 @@ static const char *read_held_out(
 	const char *word = skep_read_string(r, map, "validation", "");
 	bool number = word[0] == '\0' || strchr("+-.0123456789", word[0]) != NULL;
 	*ret_part = 0;
-	if (r->diag->set || !number || skep_file_find(s->path, word, path, sizeof path))
+	if (r->diag->set || !number || skep_file_find(r->diag->files, s->path, word, path, sizeof path))
 		return word;
 	*ret_part = skep_read_quantity(r, map, "validation", SKEP_PART, 0, 0.99, SKEP_TOKENS_VALIDATION);
 	return NULL;
 }
 
 /* Its path, if it is one file. */
-static void find_file(const struct skep_scenario *s, const char *name, char *ret, size_t size)
+static void find_file(struct skep_reader *r, const struct skep_scenario *s, const char *name, char *ret, size_t size)
 {
-	if (name == NULL || !skep_file_find(s->path, name, ret, size))
+	if (name == NULL || !skep_file_find(r->diag->files, s->path, name, ret, size))
 		ret[0] = '\0'; /* a pattern of several */
 }
 
@@ -107,10 +140,10 @@ static void open_tokens(struct skep_reader *r, const struct skep_yaml_node *map,
 		.format = corpus == TEXT ? SKEP_TOKENS_BYTES : SKEP_TOKENS_DETECT,
 		.vocabulary = s->model.vocabulary,
 		.length = s->model.sequence};
-	struct skep_diag why = {0};
+	struct skep_diag why = skep_diag_beside(r->diag);
 	s->tokens = skep_tokens_open(&options, &why);
-	find_file(s, name, s->data_path, sizeof s->data_path);
-	find_file(s, held_out, s->validation_path, sizeof s->validation_path);
+	find_file(r, s, name, s->data_path, sizeof s->data_path);
+	find_file(r, s, held_out, s->validation_path, sizeof s->validation_path);
 	bool other = held_out != NULL && (strcmp(why.file, held_out) == 0 || strcmp(why.file, s->validation_path) == 0);
 	const char *key = other ? "validation" : "file";
 	if (!s->tokens)
@@ -133,10 +166,10 @@ void skep_train_read_validation(struct skep_reader *r, const struct skep_yaml_no
 	const struct skep_yaml_node *map = skep_read_map(r, train, "validate", false);
 	if (!map || r->diag->set)
 		return;
-	uint32_t steps = skep_periodic_steps(&s->plan), batch = s->plan.microbatches / steps;
+	uint32_t batch = s->plan.microbatches / skep_plan_most_steps(&s->plan);
 	uint64_t most = held_out_microbatches(s), usual = batch < most ? batch : most;
 	uint32_t every = (uint32_t)skep_read_integer(r, map, "every", 1, INT32_MAX, INT64_MIN);
-	s->plan.validate_every = every / steps + (every % steps > 0); /* rounds */
+	s->plan.validate_every = skep_plan_rounds_of(&s->plan, every);
 	s->plan.validate_microbatches =
 		(uint32_t)skep_read_integer(r, map, "microbatches", 1, VALIDATED_MOST, (int64_t)usual);
 	skep_reader_close_map(r, map);
@@ -200,7 +233,7 @@ void skep_train_set_sequence(
 static void open_weights(struct skep_reader *r, const struct skep_yaml_node *map, const char *path,
 	struct skep_scenario *s, FILE *details)
 {
-	struct skep_diag why = {0};
+	struct skep_diag why = skep_diag_beside(r->diag);
 	char *list = NULL;
 	s->weights = skep_model_weights_open(&s->model, path, &list, &why);
 	if (s->weights == NULL)
@@ -241,7 +274,7 @@ void skep_train_read_init(
 		skep_reader_fail(r, map, "weights",
 			"train.init.weights: blocks of %.60s share their parameters, those of a file do not",
 			s->model.name);
-	else if (!skep_file_find(s->path, name, path, sizeof path))
+	else if (!skep_file_find(r->diag->files, s->path, name, path, sizeof path))
 		skep_reader_fail_value(r, map, "weights", "train.init.weights: no file or folder `%.200s`", name);
 	else if (s->arithmetic == SKEP_ARITHMETIC_REAL)
 		open_weights(r, map, path, s, details);
@@ -274,6 +307,10 @@ void skep_train_read_optimizer(struct skep_reader *r, const struct skep_yaml_nod
 	o.clip_norm = read_float(r, map, "clip_norm", 0, 1e9, 0);
 	s->optimizer = o;
 	s->plan.clip = o.clip_norm > 0 && !skep_plan_periodic(&s->plan);
+	if (!r->diag->set && o.clip_norm > 0 && skep_plan_periodic(&s->plan) && s->plan.eager)
+		skep_reader_fail(r, map, "clip_norm",
+			"train.optimizer.clip_norm: not with `sync.method: diloco` and `sync.overlap`: layers make their inner "
+			"step before the norm of all gradients is known; leave out either");
 	skep_split_read_optimizer(r, map, s);
 	if (s->offload != SKEP_OFFLOAD_NONE)
 		skep_periodic_refuse(r, map, "train.optimizer", "offload",
@@ -288,7 +325,7 @@ void skep_train_read_schedule(struct skep_reader *r, const struct skep_yaml_node
 	struct skep_rates *rates = &s->optimizer.rates;
 	rates->decay = (enum skep_rate_decay)skep_read_choice(r, map, "decay", decays, SKEP_RATE_CONSTANT);
 	rates->warmup = (uint32_t)skep_read_integer(r, map, "warmup", 0, INT32_MAX, 0);
-	const uint64_t all = (uint64_t)s->plan.rounds * skep_periodic_steps(&s->plan);
+	const uint64_t all = skep_plan_steps_before(&s->plan, s->plan.rounds);
 	const uint32_t steps = all < INT32_MAX ? (uint32_t)all : INT32_MAX;
 	rates->steps = steps;
 	if (rates->decay != SKEP_RATE_CONSTANT) {
@@ -355,7 +392,8 @@ const char *skep_train_head_from(const struct skep_scenario *s)
 /* How often the run sees each sample, on the mean. */
 static double epochs(const struct skep_scenario *s, const struct skep_tokens_facts *facts)
 {
-	return (double)s->plan.rounds * s->batch / (double)facts->windows[SKEP_TOKENS_TRAINING];
+	return (double)skep_plan_steps_before(&s->plan, s->plan.rounds) * s->batch / skep_plan_most_steps(&s->plan) /
+	       (double)facts->windows[SKEP_TOKENS_TRAINING];
 }
 
 static void print_weights(const struct skep_scenario *s, FILE *out)

@@ -233,7 +233,7 @@ static void find_scenario(struct draft *d, const struct skep_yaml_node *root)
 {
 	struct skep_published_experiment *e = d->e;
 	e->written = skep_read_string(&d->r, root, "scenario", NULL);
-	if (!d->r.diag->set && !skep_file_find(e->path, e->written, e->scenario, sizeof e->scenario))
+	if (!d->r.diag->set && !skep_file_find(NULL, e->path, e->written, e->scenario, sizeof e->scenario))
 		skep_reader_fail_value(&d->r, root, "scenario",
 			"there is no file `%.200s` here, beside this table, or in a folder above it", e->written);
 }

@@ -12,7 +12,6 @@
 #include <glob.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "analysis/summary/progress.h"
 #include "base/options.h"
@@ -248,7 +247,7 @@ static bool run_all(struct course *c)
 	struct skep_quit_before before;
 	uint32_t cores = c->request->jobs > 0 ? c->request->jobs : skep_thread_pool_cores();
 	uint32_t processes = cores < c->jobs ? cores : c->jobs;
-	bool bar = !c->request->quiet && !c->request->json && isatty(STDERR_FILENO);
+	bool bar = !c->request->quiet && !c->request->json && skep_say_draws();
 	struct skep_progress progress = skep_progress_begin("published", bar);
 	skep_quit_block(&before);
 	struct skep_sweep_pool *pool = skep_sweep_pool_create(processes, work_on, c, &error);
@@ -279,7 +278,7 @@ static bool write_page(struct course *c)
 		fprintf(stderr, "skep: %s: %s\n", c->request->output, strerror(errno));
 		c->status = STATUS_BAD_INPUT;
 	} else if (!c->request->quiet) {
-		fprintf(stderr, "wrote %s\n", c->request->output);
+		skep_say("wrote %s\n", c->request->output);
 	}
 	return good;
 }

@@ -35,7 +35,7 @@ cat >"$scratch/figures.py" <<'END'
 import json, math, statistics
 seen = json.load(open("plan.json"))["confirmed"]
 assert seen["seeds"] == 4 and seen["first_seed"] == 2 and seen["traces"] == "none", seen
-assert [side["name"] for side in seen["sides"]] == ["random", "as written", "plan"], seen
+assert [side["name"] for side in seen["sides"]] == ["random start", "as written", "plan"], seen
 key, t = "throughput_samples_per_s", 3.182446
 near = lambda a, b: math.isclose(a, b, rel_tol=1e-6)
 def holds(r, values):
@@ -43,12 +43,12 @@ def holds(r, values):
     mean = statistics.mean(values)
     assert r["count"] == 4 and near(r["mean"], mean) and near(r["low95"], mean - half) and near(r["high95"], mean + half), (r, values)
 side = {side["name"]: side[key] for side in seen["sides"]}
-for name in ("random", "plan"):
-    sims = [json.loads(line)[key] for line in open(name + ".sims")]
+for name in ("random start", "plan"):
+    sims = [json.loads(line)[key] for line in open(name.split()[0] + ".sims")]
     assert side[name]["values"] == sims, (side[name], sims)
 for name, r in side.items():
     holds(r, r["values"])
-assert [a["name"] for a in seen["plan_against"]] == ["random", "as written"], seen
+assert [a["name"] for a in seen["plan_against"]] == ["random start", "as written"], seen
 for against in seen["plan_against"]:
     pairs = list(zip(side["plan"]["values"], side[against["name"]]["values"]))
     holds(against[key]["difference"], [a - b for a, b in pairs])
@@ -70,7 +70,7 @@ kept() { # once each, as a simulation of theirs
 }
 check 'the database has them' kept
 accepts 'as text' plan "${two[@]}" "${none[@]}" --confirm 2
-check 'with how often it is better' grep -qE '^times better than random +1\.[0-9]{3} \([01]\.[0-9]{3} to [0-9]\.[0-9]{3}\) +- +-' "$out"
+check 'with how often it is better' grep -qE '^times better than random start +[1-9]\.[0-9]{3} \([01]\.[0-9]{3} to [0-9]\.[0-9]{3}\) +- +-' "$out"
 check 'without a trace' grep -q '^confirmed with 2 seeds that the plan has not seen, 2 to 3, without a trace:$' "$out"
 check 'no blanks at the ends of lines' bash -c '! grep -qE "[[:blank:]]$" "$1"' - "$out"
 
@@ -85,11 +85,11 @@ check 'whole runs with other seeds' python3 -c '
 import json
 seen = json.load(open("plan.json"))["stated"]
 assert seen["seeds"] == 4 and seen["first_seed"] == 1002 and seen["whole"] and seen["rounds_not_counted"] == 0, seen
-assert [side["name"] for side in seen["sides"]] == ["random", "plan"] and seen["rounds"] == 6, seen
+assert [side["name"] for side in seen["sides"]] == ["random start", "plan"] and seen["rounds"] == 6, seen
 key = "throughput_samples_per_s"
 assert seen["sides"][1][key]["values"] == [json.loads(line)[key] for line in open("expected.sims")], seen
 assert seen["plan_against"][0][key]["times"]["low95"] > 1.1, seen'
-check 'the file says it' grep -qE '^#   expected with 4 other seeds, in whole runs: [0-9.]+( ± [0-9.]+)? samples/s, [12]\.[0-9]+ times random' plan.yaml
+check 'the file says it' grep -qE '^#   expected with 4 other seeds, in whole runs: [0-9.]+( ± [0-9.]+)? samples/s, [12]\.[0-9]+ times random starts of the scenario as written \(' plan.yaml
 accepts 'the last seed there is' plan "${two[@]}" "${none[@]}" --json --seed 9223372036854775807
 check 'has seeds before it' python3 -c 'import json, sys
 seen = json.load(open(sys.argv[1]))["stated"]
@@ -129,7 +129,7 @@ accepts 'traces' plan "${world[@]}" --json --confirm 3 -o world.yaml --db w.db
 check 'each seed has its own, which the pair shares' python3 - "$out" <<'END'
 import json, sqlite3, sys
 seen = json.load(open(sys.argv[1]))["confirmed"]
-assert seen["traces"] == "drawn" and [side["name"] for side in seen["sides"]] == ["random", "plan"], seen
+assert seen["traces"] == "drawn" and [side["name"] for side in seen["sides"]] == ["random start", "plan"], seen
 assert all(side["ended"] == side["reached"] == 3 and side["impossible"] == 0 for side in seen["sides"]), seen
 plan, random = seen["sides"][1]["time_to_target_s"]["values"], seen["sides"][0]["time_to_target_s"]["values"]
 assert len(set(plan)) == 3 and all(a < b for a, b in zip(plan, random)), (plan, random)
@@ -141,7 +141,7 @@ END
 
 accepts 'random starts that do not fit' plan "$root/scenarios/t4-a100-both.yaml" --set train.arithmetic=none --set train.until.steps=2 \
 	--set schedule.microbatch=16 --set schedule.global_batch=1024 --set schedule.in_flight=36 --confirm 2 --budget '1 s'
-check 'are counted, with the reason' grep -qE '^random: 2 of 2 runs cannot be, and their pairs are left out; the first: stage . needs .* GB on worker .*; any of these would do: ' "$out"
-check 'the plan is there' grep -qE '^plan +[0-9.]+ ± [0-9.]+ .* 2 of 2 ' "$out"
+check 'are counted, with the reason' grep -qE '^random start: 2 of 2 runs cannot be, and their pairs are left out; the first: stage . needs .* GB on worker .*; any of these would do: ' "$out"
+check 'the plan is there' grep -qE '^plan +[0-9.]+( ± [0-9.]+)? .* 2 of 2 ' "$out"
 
 plan

@@ -45,6 +45,19 @@ python3 -c 'import sqlite3; d = sqlite3.connect("newer.db"); d.execute("PRAGMA u
 refuses 'a database of a newer skep' 'newer.db.*newer' sim "${quick[@]}" --db newer.db
 head -c 5000 good.db >torn.db
 refuses 'a torn database' '^skep: torn.db: the database is damaged' sim "${quick[@]}" --db torn.db
+# A page of the table of rounds, whose number the file itself tells: SQLite can write on without ever meeting it.
+cp good.db worn.db
+python3 -c 'import sqlite3
+d = sqlite3.connect("worn.db")
+page, = d.execute("SELECT rootpage FROM sqlite_master WHERE name = ?", ("rounds",)).fetchone()
+size, = d.execute("PRAGMA page_size").fetchone()
+d.close()
+with open("worn.db", "r+b") as f:
+	f.seek((page - 1) * size)
+	f.write(bytes(16))'
+cp worn.db before.db
+refuses 'a database with a damaged page' '^skep: worn.db: the database is damaged .*nothing was written' sim "${quick[@]}" --db worn.db
+check 'a database with a damaged page is not written to' cmp worn.db before.db
 for command in compare 'plot accuracy -o a.png'; do
 	# shellcheck disable=SC2086
 	refuses "$command without a database" '^skep: nothing.db: no such database' $command --db nothing.db
@@ -133,7 +146,7 @@ if with_mounts sh -c 'mount -t tmpfs -o size=64k tmpfs small' 2>/dev/null; then
 	fi
 	# Room for the schema, not for the run: the run fails and says why; the database stays readable.
 	with_mounts bash -c '
-		mount -t tmpfs -o size=320k tmpfs small
+		mount -t tmpfs -o size=384k tmpfs small
 		"$@" --db small/a.db >"$0.out" 2>"$0.err" </dev/null
 		status=$?
 		python3 -c "import sqlite3

@@ -7,29 +7,9 @@ set -u
 . tests/cli/lib.sh
 needs python3 sqlite3
 
-# One block, so many milliseconds for both passes.
-mkdir gpus
-kind() { # kind NAME MS
-	cat >"gpus/$1.yaml" <<-END
-	name: $1
-	source: Assumed for this test.
-	flops: 10 TFLOP/s
-	efficiency: 1
-	memory_bandwidth: 100000 GB/s
-	memory: 1000 GB
-	overhead: 0 s
-	tables: [{file: $1.csv, of: layers, model: one-block, type: fp32, source: derived by hand}]
-	END
-	cat >"gpus/$1.csv" <<-END
-	layer,tensor_parallel,microbatch,forward_us,backward_us,update_us,forward_flop,forward_bytes
-	embedding,1,1,0.000001,0.000001,0.000001,1,1
-	block,1,1,$(($2 * 1000 / 3)),$(($2 * 2000 / 3)),0.000001,1000000,1000000
-	head,1,1,0.000001,0.000001,0.000001,1,1
-	END
-}
-kind fast 300
-kind middle 720
-kind slow 1800
+paced_gpu fast one-block 300
+paced_gpu middle one-block 720
+paced_gpu slow one-block 1800
 cat >model.yaml <<'END'
 name: one-block
 kind: transformer

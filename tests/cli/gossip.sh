@@ -81,7 +81,7 @@ refuses 'again, elsewhere' 'sync.method: with `method: gossip`' check swarm.yaml
 refuses 'another descent' 'sync.outer.optimizer: with `method: gossip`' check swarm.yaml "${pairs[@]}" --set sync.outer.optimizer=nesterov
 refuses 'a buffer' 'sync.outer.buffer: comes with `method: async` alone' check swarm.yaml "${pairs[@]}" --set sync.outer.buffer=2
 refuses 'fragments' 'sync.fragments: comes with `method: streaming` alone' check swarm.yaml "${pairs[@]}" --set sync.fragments=2
-refuses 'with a fixed pipeline' 'sync.method: with `gossip` workers step while' check swarm.yaml "${pairs[@]}" --set schedule.pipeline=1f1b
+refuses 'with a fixed pipeline' 'sync.method: with `schedule.pipeline: 1f1b`' check swarm.yaml "${pairs[@]}" --set schedule.pipeline=1f1b
 refuses 'candidates' 'train.init.candidates: with `sync.method: gossip`' check swarm.yaml "${pairs[@]}" --set 'train.init={candidates: 2, steps: 8}'
 refuses 'a law' 'train.arithmetic: not with `sync.method: gossip`' check "$root/scenarios/gossip.yaml" --set train.arithmetic=law \
 	--set "train.law={file: $root/scenarios/laws/tiny-gpt2.yaml}"

@@ -15,10 +15,16 @@ accepts 'fit' fit 1..2 -o law.yaml
 check 'what cannot be told is said' grep -q 'gamma *0, not fitted: all runs have H = 1' "$out"
 check 'the law has a file' grep -q '^law: chinchilla-diloco' law.yaml
 accepts 'fit over its own file' fit 1..2 -o law.yaml
+verdict=$(sed -n 's/^  verdict: \([a-z]*\).*/\1/p' "$out")
 accepts 'fit in JSON' fit --json -q
-check 'JSON of fit' python3 - "$out" <<'END'
+check 'JSON of fit' python3 - "$out" "$verdict" <<'END'
 import json, sys
 fit = json.load(open(sys.argv[1]))
+part = fit["parameters"]
+loose = [n for n in ("A", "alpha") if part[n]["fixed"] is None and part[n]["error"] > abs(part[n]["value"]) / 2]
+loose += [n for n in ("gamma", "mu", "delta") if part[n]["fixed"] is None and part[n]["error"] > 0.2]
+assert fit["open"] == ", ".join(loose), (fit["open"], loose)
+assert fit["verdict"] == sys.argv[2] == ("weak" if loose or fit["misfit"] > 0.1 else "usable"), fit["verdict"]
 assert fit["misfit"] < 0.1 and [run["run"] for run in fit["runs"]] == [2, 1], fit
 assert fit["parameters"]["gamma"]["fixed"] and fit["parameters"]["alpha"]["error"] > 0, fit
 END
@@ -40,7 +46,7 @@ assert [row[:3] for row in rows] == [(n, 4 * n, 32 * n) for n in (2, 4, 6, 8, 10
 assert abs(rows[-1][3] - total) < 1 and abs(rows[0][3] - total / 5) < 1, (rows, total)
 END
 if command -v gnuplot >/dev/null; then
-	for axis in time steps tokens bytes sync-bytes; do
+	for axis in time steps tokens bytes sync-bytes cost; do
 		accepts "validations against $axis" plot accuracy --db periodic.db --validation --y perplexity --x "$axis" -o "$axis.svg"
 	done
 fi
@@ -86,7 +92,7 @@ refuses 'a fit to no arithmetic' 'run 4 has no loss' fit 4
 refuses 'a run that is not there' 'run 99 is not in the database' fit 99
 refuses 'a run that is no number' 'not the number of a run' fit 3..x
 refuses 'a range backwards' 'not the number of a run' fit 3..1
-refuses 'too many runs' 'at most 256' fit 1..1000
+refuses 'too many runs' 'more than 256 runs: name fewer' fit 1..1000
 refuses 'one point' 'one point is no curve' fit 1 --from 115
 refuses 'too few points' 'too few' fit 1 --from 100
 mkfifo pipe

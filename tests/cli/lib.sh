@@ -58,22 +58,53 @@ descent() { # descent NAME WORKERS BATCH STEPS
 	END
 }
 
-# A GPU whose layers take what rows of a table say, for a model of that name: gpus/steady.yaml.
-steady() { # steady MODEL ROW...
-	local model=$1
-	shift
+# A GPU whose layers take what rows of a table say, for a model of that name: gpus/NAME.yaml.
+measured() { # measured NAME MODEL ROW...
+	local name=$1 model=$2
+	shift 2
 	mkdir -p gpus
-	cat >gpus/steady.yaml <<-END
-	name: steady
+	cat >"gpus/$name.yaml" <<-END
+	name: $name
 	source: Assumed for this test.
 	flops: 10 TFLOP/s
 	efficiency: 1
 	memory_bandwidth: 100000 GB/s
 	memory: 1000 GB
 	overhead: 0 s
-	tables: [{file: steady.csv, of: layers, model: $model, type: fp32, source: derived by hand}]
+	tables: [{file: $name.csv, of: layers, model: $model, type: fp32, source: derived by hand}]
 	END
-	printf '%s\n' layer,tensor_parallel,microbatch,forward_us,backward_us,update_us,forward_flop,forward_bytes "$@" >gpus/steady.csv
+	printf '%s\n' layer,tensor_parallel,microbatch,forward_us,backward_us,update_us,forward_flop,forward_bytes "$@" >"gpus/$name.csv"
+}
+
+steady() { # steady MODEL ROW...: gpus/steady.yaml
+	measured steady "$@"
+}
+
+# One on which a block takes so many milliseconds for both passes, and nothing else takes time.
+paced_gpu() { # paced_gpu NAME MODEL MS
+	measured "$1" "$2" embedding,1,1,0.000001,0.000001,0.000001,1,1 \
+		"block,1,1,$(($3 * 1000 / 3)),$(($3 * 2000 / 3)),0.000001,1000000,1000000" head,1,1,0.000001,0.000001,0.000001,1,1
+}
+
+# One that computes in no time, gpus/fast.yaml, and model.yaml of 64 MiB and 24 KiB: twice 4096 x 2048 weights, and biases.
+only_links() {
+	mkdir -p gpus
+	cat >gpus/fast.yaml <<-END
+	name: fast
+	source: Assumed for this test.
+	flops: 1000000 TFLOP/s
+	efficiency: 1
+	memory_bandwidth: 1000000 GB/s
+	memory: 1000 GB
+	overhead: 0 s
+	END
+	cat >model.yaml <<-END
+	name: of-64-mib
+	kind: mlp
+	activation: gelu
+	layers: {inputs: 4096, hidden: 2048, hidden_layers: 1, outputs: 4096}
+	END
+	bytes=67133440
 }
 
 # For runs over MPI. Those of two builds may go side by side (quickstart); a test that measures how fast something is waits until it is

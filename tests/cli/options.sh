@@ -17,7 +17,7 @@ while IFS=$'\t' read -r command option value example; do
 	words=($command "$option")
 	[ "$value" = - ] || words+=("$example")
 	accepts "skep $command $option" "${words[@]}" --help
-	check "skep $command $option is in the help" grep -qE -- "(^  |, )    *$option( |\$)|^  -[a-z], $option( |\$)" "$out"
+	check "skep $command $option is in the help" grep -qE -- "(^  |, )    *$option([[ ]|\$)|^  -[a-z], $option([[ ]|\$)" "$out"
 done <"$scratch/options"
 
 # ---- help ------------------------------------------------------------------------------------------------------------
@@ -83,7 +83,7 @@ completes() { # completes NAME EXPECTED WORD...: what is proposed for the last w
 }
 
 completes 'a command' 'sim' si
-completes 'commands that begin alike' 'run replay' r
+completes 'commands that begin alike' 'run runs report replay' r
 completes 'a sub-command' 'generate' trace g
 completes 'an option' '--time-scale' sim --ti
 completes 'an option of a sub-command' '--provider' topology import --pr

@@ -78,7 +78,54 @@ compared() {
 }
 check 'they are what they should be' compared
 
-refuses 'with a fixed pipeline' 'sync.method: with `diloco` workers step while' check swarm.yaml --set sync.method=diloco --set sync.every=4 --set schedule.pipeline=1f1b
+# ---- fixed pipelines ------------------------------------------------------------------------------------------------------------
+
+# Of the same two stages, three pipelines. One inner step of plain descent is what a step of all is, and sums beside the last backward
+# pass, which makes the inner step layer by layer, are what sums behind it are.
+rm -f fixed.db
+pipes=(--db fixed.db --set schedule.pipeline=1f1b --set sync.outer.optimizer=sgd)
+accepts 'pipelines, a step at a time' sim swarm.yaml --json -q --db fixed.db --set schedule.pipeline=1f1b
+beside=(--set sync.overlap=true --set 'sync.bucket=1 KiB')
+for h in 1 4; do
+	accepts "pipelines, H = $h" sim swarm.yaml --json -q "${pipes[@]}" --set sync.method=diloco --set sync.every=$h
+	accepts "beside the pass, H = $h" sim swarm.yaml --json -q "${pipes[@]}" --set sync.method=diloco --set sync.every=$h "${beside[@]}"
+done
+accepts 'in flushes, and beside the pass' sim swarm.yaml --json -q "${pipes[@]}" --set sync.method=diloco --set sync.every=4 \
+	--set schedule.pipeline=gpipe --set schedule.accumulate=2 "${beside[@]}"
+accepts 'in fragments' sim swarm.yaml --json -q "${pipes[@]}" --set sync.method=streaming --set sync.every=4 --set sync.fragments=2 \
+	--set sync.overlap_steps=0 --set sync.overlap=true
+piped() {
+	python3 - <<-'END'
+	import sqlite3
+	db = sqlite3.connect("fixed.db")
+	losses = lambda run: [r[0] for r in db.execute("SELECT loss FROM losses WHERE run = ? ORDER BY round", (run,))]
+	def same(a, b):
+	    assert len(a) == len(b) > 0 and all(abs(x / y - 1) < 1e-4 for x, y in zip(a, b)), (a, b)
+	same(losses(1), losses(2)), same(losses(2), losses(3)), same(losses(4), losses(5)), same(losses(4), losses(6))
+	assert [len(losses(run)) for run in range(1, 8)] == [24, 24, 24, 6, 6, 6, 12] and losses(7)[-1] < losses(7)[0]
+	count = lambda run, kind: db.execute("SELECT count(*) FROM ops WHERE run = ? AND kind = ?", (run, kind)).fetchone()[0]
+	# six workers; beside the pass the last step of a round and its pseudo-gradient are made with it
+	assert [count(run, "inner_step") for run in (2, 3, 4, 5, 6, 7)] == [144, 0, 144, 108, 108, 144]
+	assert [count(run, "pseudo_grad") for run in (2, 3, 4, 5, 7)] == [144, 0, 36, 0, 72]
+	assert all(n == "kept" for n, in db.execute("SELECT DISTINCT verdict FROM v_counted_once"))
+	END
+}
+check 'they learn what a swarm learns' piped
+fixed=(--set schedule.pipeline=1f1b --set sync.method=diloco --set sync.every=4)
+refuses 'interleaved' 'sync.method: with `schedule.pipeline: interleaved`' check swarm.yaml "${fixed[@]}" --set schedule.pipeline=interleaved \
+	--set schedule.model_chunks=2 --set schedule.global_batch=768
+refuses 'delayed pipelines' 'sync.delayed: not with `pipeline: 1f1b`' check swarm.yaml "${fixed[@]}" --set sync.delayed=true
+refuses 'as many steps as each can' 'sync.every: with `schedule.pipeline: 1f1b`' check swarm.yaml "${fixed[@]}" --set sync.every=auto \
+	--set sync.mean_inner_steps=4
+refuses 'steps by choice' 'sync.steps: with `schedule.pipeline: 1f1b`' check swarm.yaml "${fixed[@]}" --set sync.steps=fixed
+refuses 'uneven rounds' 'sync.every: with `schedule.pipeline: 1f1b`' check swarm.yaml "${fixed[@]}" --set sync.method=streaming \
+	--set sync.fragments=3 --set sync.overlap_steps=0
+refuses 'an overlap with the next step' 'sync.method: with `schedule.pipeline: 1f1b`' check swarm.yaml "${fixed[@]}" \
+	--set sync.method=streaming --set sync.fragments=2
+refuses 'a norm of what is not there yet' 'train.optimizer.clip_norm: not with' check swarm.yaml "${fixed[@]}" --set sync.overlap=true \
+	--set train.optimizer.clip_norm=1
+refuses 'in a swarm' 'sync.overlap: a worker of a swarm' check swarm.yaml --set sync.method=diloco --set sync.every=4 --set sync.overlap=true
+
 refuses 'keys of another method' 'sync.every: comes with `method: diloco`, `streaming`, `async` or `gossip` alone' check swarm.yaml --set sync.every=4
 refuses 'auto without a mean' 'sync.every: .auto. needs sync.mean_inner_steps' check swarm.yaml --set sync.method=diloco --set sync.every=auto
 refuses 'a mean and a number' 'sync.mean_inner_steps: comes with `every: auto` alone' check swarm.yaml --set sync.method=diloco --set sync.every=4 --set sync.mean_inner_steps=4
@@ -87,8 +134,9 @@ refuses 'too many' 'sync.every: 50000 inner steps of 24 microbatches' check swar
 refuses 'no period' 'key `sync.every` is missing' check swarm.yaml --set sync.method=diloco
 streaming=(--set sync.method=streaming --set sync.every=4 --set sync.fragments=2)
 refuses 'fragments of another method' 'sync.fragments: comes with `method: streaming` alone' check swarm.yaml --set sync.fragments=2
-refuses 'no multiple' 'sync.every: 3 fragments have their turns' check swarm.yaml "${streaming[@]}" --set sync.fragments=3
 refuses 'an overlap of more than a round' 'sync.overlap_steps: expected' check swarm.yaml "${streaming[@]}" --set sync.overlap_steps=3
+refuses 'an overlap of more than the shortest round' 'sync.overlap_steps: expected' check swarm.yaml "${streaming[@]}" --set sync.every=5 \
+	--set sync.overlap_steps=3
 refuses 'a pattern of nothing' 'sync.fragment_pattern: comes with `method: streaming` alone' check swarm.yaml --set sync.fragment_pattern=strided
 refuses 'a deadline for nothing' 'sync.overlap_deadline: with `overlap_steps: 0`' check swarm.yaml "${streaming[@]}" --set sync.overlap_steps=0 --set sync.overlap_deadline=true
 refuses 'delayed twice' 'sync.delayed: with `streaming`' check swarm.yaml "${streaming[@]}" --set sync.delayed=true

@@ -52,6 +52,11 @@ for experiment, row in rows.values():
 assert (seen["within"], seen["outside"]) == (within, outside), seen
 assert rows["gpipe-tpu", "K = 2, M = 1"][1]["ours"] == 1
 E2
+accepts 'pools of the size of a paper' published swarm-large --tables "$tables" --json
+check 'fast and slow ones together come to three quarters of their sum, and to more by delayed updates' python3 -c 'import json, sys
+ours = {r["row"]: r["ours"] for r in json.load(open(sys.argv[1]))["experiments"][0]["rows"]}
+assert 0.75 <= ours["both"] < 1 and 0.6 < ours["both, updates not delayed"] < ours["both"], ours' "$out"
+
 accepts 'by one process' published "${quick[@]}" --json --jobs 1
 check 'the same comes of it' cmp "$out" "$scratch/json"
 accepts 'for a person' published "${quick[@]}"

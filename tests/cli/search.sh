@@ -65,6 +65,12 @@ mine 'schedule.microbatch: [3, 4]'
 accepts 'what does not divide the batch' check my.yaml
 accepts 'plan leaves it out' plan my.yaml --set train.arithmetic=none
 check 'and counts it' grep -q '^1 cannot be, such as schedule.microbatch=3: schedule.global_batch: 2048 is not a multiple' "$out"
+mine 'schedule.microbatch: [3]'
+refuses_at 'no combination that can be' "my.yaml:$first:5" 'plan.search: no combination of these settings can be; the first: schedule.global_batch' \
+	plan my.yaml --set train.arithmetic=none
+search='plan.search={schedule.microbatch: [5]}'
+refuses_at 'the same by --set' "--set $search" 'plan.search: no combination of these settings can be; the first: schedule.global_batch' \
+	plan my.yaml --set train.arithmetic=none --set "$search"
 mine 'model.stages: [4, 100]'
 accepts 'more stages than layers' check my.yaml
 mine 'sync: [{method: step}, {method: diloco, every: 8}]' 'sync.collective: [ring, butterfly]'

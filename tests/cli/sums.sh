@@ -7,24 +7,7 @@ set -u
 . tests/cli/lib.sh
 needs python3 sqlite3
 
-mkdir gpus
-cat >gpus/fast.yaml <<'END'
-name: fast
-source: Assumed for this test.
-flops: 1000000 TFLOP/s
-efficiency: 1
-memory_bandwidth: 1000000 GB/s
-memory: 1000 GB
-overhead: 0 s
-END
-# Twice 4096 x 2048 weights, and biases: 64 MiB and 24 KiB.
-cat >model.yaml <<'END'
-name: of-64-mib
-kind: mlp
-activation: gelu
-layers: {inputs: 4096, hidden: 2048, hidden_layers: 1, outputs: 4096}
-END
-bytes=67133440
+only_links
 
 scenario() { # scenario KIND MEMBERS CHUNKS|- RATE_BIT LATENCY: makes star.yaml and scenario.yaml
 	local chunks=

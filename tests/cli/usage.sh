@@ -6,8 +6,8 @@ set -u
 . tests/cli/lib.sh
 needs python3
 
-keys=(run_id scenario world seed digest steps samples tokens time_s throughput_samples_per_s utilisation passes_s reduction_s bytes_pipeline
-	bytes_sync issued counted lost preemptions joins migrations checkpoints restarts final_loss final_validation_loss time_to_target_s
+keys=(run_id scenario world seed digest number_format steps samples tokens time_s throughput_samples_per_s utilisation passes_s reduction_s bytes_pipeline
+	bytes_sync issued counted lost preemptions joins migrations checkpoints restarts damaged final_loss final_validation_loss time_to_target_s
 	cost_to_target_usd cost_usd events wall_s extrapolated failure candidate)
 
 one_object() { # stdout is one JSON object, on one line, with these keys in this order
@@ -51,7 +51,9 @@ for file in "$root"/topologies/*.yaml "$root"/scenarios/papers/topologies/*.yaml
 done
 
 refuses 'no command' '^usage: skep COMMAND'
-refuses 'unknown command' "^skep: there is no command 'simm', did you mean sim\?$" simm "${quick[@]}"
+refuses 'unknown command' "^skep: there is no command 'simm', did you mean sim\?; see skep --help$" simm "${quick[@]}"
+check 'in one line' test "$(wc -l <"$err")" = 1
+refuses 'a command like none' "^skep: there is no command 'frobnicate'; see skep --help$" frobnicate
 refuses 'probe without a file' '^skep: expected -o NAME.yaml, the topology that is written$' probe
 refuses 'unknown option' "^skep: unrecognized option '--frobnicate'" sim "${quick[@]}" --frobnicate
 refuses 'unknown short option' "^skep: invalid option -- 'Z'" sim "${quick[@]}" -Z
@@ -103,6 +105,7 @@ for word in import stats generate; do
 done
 accepts 'skep trace --help' trace --help
 refuses 'trace without a word' '^skep: expected skep trace import, stats or generate$' trace
+check 'behind its usage' sh -c 'grep -q "^usage: skep trace" "$1" && tail -n 1 "$1" | grep -q "^skep: expected"' - "$err"
 refuses 'trace with another word' '^skep: expected skep trace import, stats or generate, not grow' trace grow
 refuses 'an unknown option of trace' "^skep: unrecognized option '--frobnicate'" trace stats a.csv --frobnicate
 refuses 'a seed of 64 bits for trace' '^skep: --seed 9223372036854775808: expected' trace stats a.csv --seed 9223372036854775808

@@ -76,15 +76,15 @@ cluster: {topology: line.yaml, allocation: {method: strided}, compute_scale: 480
 schedule: {global_batch: 12288, microbatch: 1024}
 train: {optimizer: {name: sgd, lr: 1.0e-4}, until: {steps: 4}}
 END
-printf '%s slots=%d\n' a1 2 a2 1 a3 1 b1 1 b2 1 b3 1 >seats # rank 0, the directory, is on a1 beside worker 0
+printf '%s slots=%d\n' a1 2 a2 1 a3 1 b1 1 b2 1 b3 1 >slots # rank 0, the directory, is on a1 beside worker 0
 
 # ---- a prediction and a run ----------------------------------------------------------------------------------------
 
 on_hosts() { # on_hosts SEATS RANKS ARGUMENT...: skep, as a user on a1 starts it
-	local seats=$1 ranks=$2
+	local slots=$1 ranks=$2
 	shift 2
 	status=0
-	"$hosts/on.sh" a1 timeout -k 5 200 mpirun --hostfile "$seats" -n "$ranks" "$skep" "$@" >"$out" 2>"$err" </dev/null || status=$?
+	"$hosts/on.sh" a1 timeout -k 5 200 mpirun --hostfile "$slots" -n "$ranks" "$skep" "$@" >"$out" 2>"$err" </dev/null || status=$?
 }
 
 # Says by how much throughput differs from the prediction; fails if that is more than 5 %, or bytes differ at all.
@@ -110,7 +110,7 @@ predicts() { # predicts CASE OPTION...: in two tries, since other work on this m
 	accepts "$name: sim" sim job.yaml --json -q "$@"
 	cp "$out" predicted.json
 	for try in 1 2; do
-		on_hosts seats 7 run job.yaml --pace --json -q "$@"
+		on_hosts slots 7 run job.yaml --pace --json -q "$@"
 		cp "$out" real.json
 		if [ "$status" != 0 ]; then
 			fail "$name: run" "$(seen)"

@@ -90,7 +90,7 @@ void weather_merges(struct skep_plan *plan, uint64_t random)
 	plan->group_size = plan->gather ? 2 + (uint32_t)(random >> 8) % 5 : 0;
 	plan->collective = plan->gather ? gathers[random >> 40 & 3] : SKEP_COLLECTIVE_BROADCAST;
 	plan->on_loss = SKEP_ON_LOSS_REPORT;
-	plan->fragments = plan->inner_overlap = plan->inner_deadline = 0;
+	plan->fragments = plan->inner_cycle = plan->inner_overlap = plan->inner_deadline = 0;
 	plan->clip = false;
 }
 

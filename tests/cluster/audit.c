@@ -28,6 +28,7 @@ static void close_stage(struct ledger *ledger, uint32_t r, uint32_t s)
 {
 	struct round *round = &ledger->round[r];
 	struct cell *cell = &round->cell[s];
+	uint32_t quota = inner_quota(ledger->plan, r);
 	if (!cell->committed)
 		verdict_break(ledger->verdict, "I1", r, s, ANY, "the round closes before stage %u is committed", s);
 	for (uint32_t m = 0; m < ledger->capacity; m++)
@@ -43,10 +44,9 @@ static void close_stage(struct ledger *ledger, uint32_t r, uint32_t s)
 			"stage %u: %u counted + %u lost are noted, %u issued, %u counted, %u lost are seen", s,
 			cell->counted, cell->lost_count, round->issued_count, books_counted(ledger, cell),
 			books_bits(ledger, cell->lost));
-	if (ledger->plan->on_loss == SKEP_ON_LOSS_RERUN &&
-		(cell->lost_count > 0 || round->issued_count != ledger->plan->microbatches))
+	if (ledger->plan->on_loss == SKEP_ON_LOSS_RERUN && (cell->lost_count > 0 || round->issued_count != quota))
 		verdict_break(ledger->verdict, "I12", r, s, ANY, "%u of %u microbatches were lost, %u were asked for",
-			cell->lost_count, round->issued_count, ledger->plan->microbatches);
+			cell->lost_count, round->issued_count, quota);
 	for (uint32_t h = cell->first_holder; h != 0; h = ledger->holder[h].next) {
 		const struct holder *holder = &ledger->holder[h];
 		if (holder->member && memcmp(holder->added, holder->noted, ledger->words * sizeof(uint64_t)) != 0)
@@ -111,7 +111,7 @@ static void end_steps(struct ledger *ledger, const uint32_t *epoch)
 void ledger_end(struct ledger *ledger, enum skep_outcome outcome, const uint32_t *epoch)
 {
 	bool emptied = false, empty = books_any_empty(ledger);
-	bool failed = outcome == SKEP_FAILED, hopeless = empty || pipes_all_broken(ledger);
+	bool failed = outcome == SKEP_FAILED, hopeless = empty || pipes_all_broken(ledger) || losses_any_short(ledger);
 	for (uint32_t s = 0; s < ledger->plan->stages; s++)
 		emptied |= !books_stage_has_worker(ledger, s) && !ledger->empty[s];
 	if (!ledger->stopped || (failed ? !hopeless && !ledger->diverged : empty))

@@ -10,7 +10,9 @@
  *                                           seeds (default 1)
  *     --calm: no faults    --fixed: fixed pipelines in every seed    --periodic: periodic sync in every seed,
  *       --async: without waiting    --gossip: in pairs    --trial: candidates in every seed
+ *       --void: rounds that lose a worker are void    --wait: all wait for another, wherever these go with the rest
  *       --resumed: every run begins with some round, from what another one has kept; with any of these
+ *       --wire: messages travel as the bytes that processes send each other; repetitions do not, with the same digest
  *       --again N: repeat every Nth seed and compare digests (default 8, 0: never)
  *
  * Seeds are independent; --jobs shares them out among processes. Every seed that fails is run once more with a
@@ -18,6 +20,7 @@
  */
 #include "tests/cluster/fault_mix.h"
 #include "tests/cluster/transcript.h"
+#include "tests/cluster/wired.h"
 
 #include <assert.h>
 #include <setjmp.h>
@@ -112,12 +115,15 @@ static const struct sabotage_kind sabotage_kind[SABOTAGES] = {[SABOTAGE_ADD_FLIP
 	[SABOTAGE_CANDIDATE_STAYS] = {"candidate-stays", "I19"},
 	[SABOTAGE_SPARE_HASTY] = {"spare-hasty", "I20"},
 	[SABOTAGE_TIE_EATEN] = {"tied-eaten", "I21"},
-	[SABOTAGE_TIE_PARTED] = {"tied-parted", "I21"}};
+	[SABOTAGE_TIE_PARTED] = {"tied-parted", "I21"},
+	[SABOTAGE_DISCARD_EATEN] = {"discard-eaten", "I1b"},
+	[SABOTAGE_VOID_HIDDEN] = {"round-voided-hidden", "I22"},
+	[SABOTAGE_PARAMETER_FLIPPED] = {"parameter-flipped", "I23"}};
 
 struct options {
 	uint64_t first, last, again, least;
 	uint32_t jobs, reject;
-	bool calm, verbose, fixed, periodic, async, gossip, trial, resumed;
+	bool calm, verbose, fixed, periodic, async, gossip, trial, resumed, voids, waits, wire;
 	const struct machine *machine;
 	enum sabotage sabotage;
 	const char *pinned;
@@ -125,8 +131,8 @@ struct options {
 
 struct totals {
 	uint64_t seeds, done, failed, broken, named, quiet, events, digest;
-	uint64_t issued, counted, lost, rounds, kills, restarts, fences, joins, moves, leaves, kept, founded, copies,
-		returns, given_back;
+	uint64_t issued, counted, lost, rounds, kills, restarts, fences, joins, moves, leaves, kept, founded, voids,
+		voiding, waiting, copies, returns, given_back;
 	uint64_t hits[WEATHER_FAULTS];
 };
 
@@ -194,7 +200,7 @@ static void remember(void *context, const struct trace *trace)
 
 struct variant { /* what may differ between two runs of a seed without changing its digest */
 	uint8_t padding;
-	bool move_nodes, traced;
+	bool move_nodes, traced, wire;
 	int64_t loss_bias_nano;
 };
 
@@ -205,6 +211,8 @@ static enum weather_kind kind_of(const struct options *options)
 	       : options->fixed    ? WEATHER_FIXED
 	       : options->periodic ? WEATHER_PERIODIC
 	       : options->trial    ? WEATHER_TRIAL
+	       : options->voids    ? WEATHER_VOID
+	       : options->waits    ? WEATHER_WAIT
 	                           : WEATHER_ANY;
 }
 
@@ -225,7 +233,8 @@ static struct result run_once(struct job *job, struct variant variant)
 		job->weather.plan.vstage_bytes = NULL;
 		job->weather.plan.wiring = SKEP_WIRING_UNIFORM;
 		job->weather.plan.eager = job->weather.plan.clip = false;
-		job->weather.plan.inner_steps = job->weather.plan.candidates = job->weather.plan.candidate_rounds = 0;
+		job->weather.plan.inner_steps = job->weather.plan.inner_cycle = job->weather.plan.candidates =
+			job->weather.plan.candidate_rounds = 0;
 		job->weather.plan.gather = job->weather.plan.async = job->weather.plan.gossip = false;
 		job->weather.plan.validate_every = 0;
 		job->weather.plan.tied = 0;
@@ -241,6 +250,7 @@ static struct result run_once(struct job *job, struct variant variant)
 	setup.padding = variant.padding;
 	setup.move_nodes = variant.move_nodes;
 	setup.loss_bias_nano = variant.loss_bias_nano;
+	setup.carry = variant.wire ? wired_message : NULL;
 	setup.trace = variant.traced ? remember : NULL;
 	setup.trace_context = job;
 #ifdef SKEP_VIEW_MAX /* this build tries small views */
@@ -275,12 +285,13 @@ static void check_quiet(struct job *job, const struct result *result)
 {
 	const struct skep_plan *plan = &job->weather.plan;
 	const struct ledger_totals *t = &result->totals;
-	uint64_t rounds = t->rounds;
-	if (plan->candidates > 1)
-		rounds += (uint64_t)(plan->candidates - 1) * plan->candidate_rounds;
+	uint64_t quota = 0;
+	for (uint32_t round = 0; round < t->rounds; round++)
+		quota += (uint64_t)inner_quota(plan, plan->first_round + round) *
+		         (plan->candidates > 1 && round < plan->candidate_rounds ? plan->candidates : 1);
 	job->totals->quiet++;
-	if (result->outcome != SKEP_DONE || t->lost > 0 || result->fences > 0 ||
-		t->issued != rounds * plan->microbatches || t->counted != t->issued * skep_plan_vstages(plan))
+	if (result->outcome != SKEP_DONE || t->lost > 0 || result->fences > 0 || t->issued != quota ||
+		t->counted != t->issued * skep_plan_vstages(plan))
 		verdict_break(&job->verdict, "I7", SKEP_NO_INDEX, SKEP_NO_INDEX, SKEP_NO_INDEX,
 			"without any fault: outcome %d, %llu issued, %llu counted, %llu lost, %llu fenced",
 			(int)result->outcome, (unsigned long long)t->issued, (unsigned long long)t->counted,
@@ -307,6 +318,9 @@ static void add_up(struct job *job, const struct result *result)
 	t->leaves += result->leaves;
 	t->kept += result->kept;
 	t->founded += result->founded;
+	t->voids += result->voids;
+	t->voiding += job->weather.plan.on_loss == SKEP_ON_LOSS_VOID;
+	t->waiting += job->weather.plan.on_loss == SKEP_ON_LOSS_WAIT;
 	t->copies += result->copies;
 	t->returns += result->failed;
 	for (uint32_t f = 0; f < WEATHER_FAULTS; f++)
@@ -322,22 +336,24 @@ static void report(struct job *job)
 	if (strcmp(verdict.invariant, "I8") != 0) {
 		job->wanted = verdict;
 		draw(job, seed);
-		run_once(job, (struct variant){0xa5, true, true, 0});
+		run_once(job, (struct variant){0xa5, true, true, job->options->wire, 0});
 	}
 	flockfile(stdout);
 	printf("seed %llu breaks %s: %s\n", (unsigned long long)seed, verdict.invariant, verdict.text);
 	weather_print(&job->weather, stdout);
 	for (uint32_t i = job->lines > HISTORY ? job->lines - HISTORY : 0; i < job->lines; i++)
 		printf("  | %s\n", job->line[i % HISTORY]);
-	printf("  again: chaos --seed %llu -v%s%s%s%s%s%s%s%s\n\n", (unsigned long long)seed,
+	printf("  again: chaos --seed %llu -v%s%s%s%s%s%s%s%s%s\n\n", (unsigned long long)seed,
 		job->options->machine == &machine_naive ? " --machine naive" : "", job->options->calm ? " --calm" : "",
 		job->options->fixed ? " --fixed" : "",
 		job->options->async      ? " --async"
 		: job->options->gossip   ? " --gossip"
 		: job->options->periodic ? " --periodic"
+		: job->options->voids    ? " --void"
+		: job->options->waits    ? " --wait"
 					 : "",
 		job->options->trial ? " --trial" : "", job->options->resumed ? " --resumed" : "",
-		sabotage ? " --sabotage " : "", sabotage ? sabotage : "");
+		job->options->wire ? " --wire" : "", sabotage ? " --sabotage " : "", sabotage ? sabotage : "");
 	fflush(stdout);
 	funlockfile(stdout);
 }
@@ -351,7 +367,7 @@ static void run_seed(struct job *job, uint64_t seed)
 {
 	const struct options *options = job->options;
 	draw(job, seed);
-	struct result result = run_once(job, (struct variant){0xa5, true, false, 0});
+	struct result result = run_once(job, (struct variant){0xa5, true, false, options->wire, 0});
 	if (!job->verdict.broken && faultless(&job->weather))
 		check_quiet(job, &result);
 	if (!job->verdict.broken)
@@ -360,7 +376,7 @@ static void run_seed(struct job *job, uint64_t seed)
 		/* losses decide nothing, unless there is a target, or a choice */
 		bool idle = job->weather.plan.target_loss_nano == INT64_MIN && job->weather.plan.candidates == 0;
 		int64_t bias = idle ? 1000000007 : 0;
-		struct result second = run_once(job, (struct variant){0x5a, false, false, bias});
+		struct result second = run_once(job, (struct variant){0x5a, false, false, false, bias});
 		if (second.digest != result.digest)
 			verdict_break(&job->verdict, "I8", SKEP_NO_INDEX, SKEP_NO_INDEX, SKEP_NO_INDEX,
 				"a second run of the seed has digest %016llx, not %016llx",
@@ -453,11 +469,13 @@ static void print_totals(const struct totals *t)
 		if (f != WEATHER_KILL && f != WEATHER_RESTART && f != WEATHER_NOTICE)
 			printf(" %s %llu,", weather_fault_name(f), (unsigned long long)t->hits[f]);
 	printf(" copies %llu, deaths %llu, restarts %llu; fenced %llu, joined %llu, moved %llu, "
-	       "left %llu, given back %llu; states kept %llu, stages founded anew %llu\n",
+	       "left %llu, given back %llu; states kept %llu, stages founded anew %llu\n"
+	       "losses: %llu seeds in which rounds are void, %llu times; %llu in which all wait\n",
 		(unsigned long long)t->copies, (unsigned long long)t->kills, (unsigned long long)t->restarts,
 		(unsigned long long)t->fences, (unsigned long long)t->joins, (unsigned long long)t->moves,
 		(unsigned long long)t->leaves, (unsigned long long)t->given_back, (unsigned long long)t->kept,
-		(unsigned long long)t->founded);
+		(unsigned long long)t->founded, (unsigned long long)t->voiding, (unsigned long long)t->voids,
+		(unsigned long long)t->waiting);
 	printf("%llu seeds: %llu done, %llu failed, for an empty stage or bad numbers, %llu broken; "
 	       "%llu without faults; %llu rounds, "
 	       "%llu microbatches issued, %llu counted and %llu lost in stages; %llu events; digest %016llx\n",
@@ -528,8 +546,14 @@ static bool parse(struct options *o, int argc, char **argv)
 			o->gossip = true;
 		else if (strcmp(argv[i], "--trial") == 0)
 			o->trial = true;
+		else if (strcmp(argv[i], "--void") == 0)
+			o->voids = true;
+		else if (strcmp(argv[i], "--wait") == 0)
+			o->waits = true;
 		else if (strcmp(argv[i], "--resumed") == 0)
 			o->resumed = true;
+		else if (strcmp(argv[i], "--wire") == 0)
+			o->wire = true;
 		else if (i + 1 < argc && parse_value(o, argv[i], argv[i + 1]))
 			i++;
 		else

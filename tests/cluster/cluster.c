@@ -91,6 +91,7 @@ static void perform_release(struct cluster *c, uint32_t index, struct skep_buf b
 static bool hidden(struct cluster *c, const struct skep_note *note)
 {
 	return (note->kind == SKEP_NOTE_LOST && sabotaged(c, SABOTAGE_LOST_HIDDEN)) ||
+	       (note->kind == SKEP_NOTE_ROUND_VOIDED && sabotaged(c, SABOTAGE_VOID_HIDDEN)) ||
 	       (note->kind == SKEP_NOTE_MEMBER && sabotaged(c, SABOTAGE_MEMBER_HIDDEN)) ||
 	       (note->kind == SKEP_NOTE_COUNTED && sabotaged(c, SABOTAGE_COUNTED_HIDDEN)) ||
 	       (note->kind == SKEP_NOTE_OUTER_UPDATED && sabotaged(c, SABOTAGE_MERGED_HIDDEN)) ||
@@ -168,6 +169,9 @@ static void follow_membership(struct cluster *c, const struct skep_note *note)
 		check_left_out(c);
 	c->result.kept += note->kind == SKEP_NOTE_CHECKPOINTED;
 	c->result.founded += note->kind == SKEP_NOTE_STAGE_RESTARTED;
+	c->result.voids += note->kind == SKEP_NOTE_ROUND_VOIDED;
+	if (note->kind == SKEP_NOTE_UNEQUAL)
+		process_unequal(c, note);
 	bool ends = note->kind == SKEP_NOTE_FENCED || note->kind == SKEP_NOTE_LEFT || note->kind == SKEP_NOTE_MIGRATED;
 	if (!ends && note->kind != SKEP_NOTE_JOINED)
 		return;
@@ -459,6 +463,11 @@ void cluster_restart(struct cluster *c, uint32_t worker, skep_time at)
 	agenda_add(c, at, EVENT_RESTART, worker);
 }
 
+void cluster_flip(struct cluster *c, uint32_t worker, skep_time at)
+{
+	agenda_add(c, at, EVENT_FLIP, worker);
+}
+
 void cluster_suspect(struct cluster *c, uint32_t to, uint32_t about, skep_time at, bool gentle)
 {
 	struct event *event = agenda_add(c, at, EVENT_SUSPECT, to);
@@ -509,7 +518,8 @@ static void happen(struct cluster *c, const struct event *event)
 		[EVENT_NOTICE] = notice,
 		[EVENT_PAUSE] = pause,
 		[EVENT_KILL] = die,
-		[EVENT_RESTART] = restart};
+		[EVENT_RESTART] = restart,
+		[EVENT_FLIP] = process_flips};
 	skep_time until;
 	if (for_the_dead(c, event))
 		return;

@@ -120,6 +120,9 @@ enum sabotage {
 	SABOTAGE_SPARE_HASTY,       /* the directory takes those who stand by for spares that come in at once */
 	SABOTAGE_TIE_EATEN,         /* one device forgets what the other stage has summed of a tied table */
 	SABOTAGE_TIE_PARTED, /* one device steps its copy of a tied table otherwise, alone in its stage or as the first */
+	SABOTAGE_DISCARD_EATEN,     /* one DISCARD leaves the accumulator as it is */
+	SABOTAGE_VOID_HIDDEN,       /* one ROUND_VOIDED note is hidden */
+	SABOTAGE_PARAMETER_FLIPPED, /* one STEP is said to have made other parameters than it has */
 	SABOTAGES
 };
 
@@ -142,7 +145,8 @@ struct setup {
 	skep_time (*lateness)(void *context, skep_time now, uint32_t machine); /* of a timer; NULL: never late */
 	/* enum skep_fault that the end of an operation brings; NULL: never one */
 	uint8_t (*ails)(void *context, skep_time now, const struct skep_op *op);
-	void (*trace)(void *trace_context, const struct trace *trace); /* NULL: silent */
+	struct skep_message (*carry)(const struct skep_message *message); /* what arrives of it; NULL: all of it */
+	void (*trace)(void *trace_context, const struct trace *trace);    /* NULL: silent */
 	void *trace_context;
 	uint64_t seed;          /* of the cluster's own draws: ties, moves, padding */
 	bool shuffle_ties;      /* simultaneous events in random order */
@@ -163,7 +167,7 @@ struct result {
 	struct ledger_totals totals;
 	uint32_t capacity;
 	skep_time ended_ns;
-	uint64_t kills, restarts, fences, joins, moves, leaves, kept, founded, failed, copies, tensors;
+	uint64_t kills, restarts, fences, joins, moves, leaves, kept, founded, voids, failed, copies, tensors;
 };
 
 struct cluster;
@@ -175,6 +179,7 @@ void cluster_begin(struct cluster *cluster, const struct setup *setup, struct ve
 void cluster_start_at(struct cluster *cluster, uint32_t machine, skep_time at); /* default 0 */
 /* `gentle`: not if no other process holds the worker's stage at that moment */
 void cluster_kill(struct cluster *cluster, uint32_t worker, skep_time at, bool gentle);
+void cluster_flip(struct cluster *cluster, uint32_t worker, skep_time at);    /* a bit of its parameters */
 void cluster_restart(struct cluster *cluster, uint32_t worker, skep_time at); /* nothing if it is alive then */
 void cluster_suspect(struct cluster *cluster, uint32_t to, uint32_t about, skep_time at, bool gentle);
 void cluster_pause(struct cluster *cluster, uint32_t machine, skep_time at, skep_time until);

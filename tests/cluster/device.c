@@ -243,6 +243,9 @@ static void backward(const struct job *job)
 		if (vstage >> e & 1)
 			job->device->accumulator[op->round][e] +=
 				symbol_gradient(op->round, version, op->stage, op->microbatch, (uint32_t)e);
+	const char *what = device_inner_part(job->device, op);
+	if (what)
+		wrong(job, "I15", what);
 	if (op->part + 1 < op->parts)
 		output(job, TENSOR_GRADIENT, op->stage, &job->effect->out)->answer = between_parts(job, op->part + 1);
 	else if (op->stage > 0)
@@ -305,6 +308,13 @@ static void step(const struct job *job)
 	device->known[to] = device->known[place(job, op->round)];
 	memcpy(job->effect->parameter, device->parameter[to], sizeof(device->parameter[to]));
 	job->effect->known = device->known[to];
+}
+
+static void discard(const struct job *job)
+{
+	if (job->device->stage != job->op->stage)
+		wrong(job, "I4", "its device holds another stage");
+	memset(job->device->accumulator[row(job->op)], 0, sizeof(job->device->accumulator[0]));
 }
 
 static void norm(const struct job *job)
@@ -541,6 +551,7 @@ void device_run(struct device *device, struct tensors *tensors, const struct ske
 		[SKEP_OP_INNER_STEP] = inner,
 		[SKEP_OP_PSEUDO_GRAD] = inner,
 		[SKEP_OP_NORM] = norm,
+		[SKEP_OP_DISCARD] = discard,
 		[SKEP_OP_ENTER] = enter,
 		[SKEP_OP_CHECKPOINT] = checkpoint,
 		[SKEP_OP_RESTORE] = restore,

@@ -128,6 +128,7 @@ struct device {                             /* what one process holds */
 	uint64_t inner[CLUSTER_ROUNDS][CLUSTER_ELEMENTS];
 	uint32_t inner_total[CLUSTER_ROUNDS], inner_counted[CLUSTER_ROUNDS];
 	bool pseudo[CLUSTER_ROUNDS];
+	uint32_t pseudo_from[CLUSTER_ROUNDS]; /* of the elements from there on, where not of all; 0: of none */
 	struct drift drift;
 	struct gathered gathered;
 	/* of the parts that the result of the round was made of in this attempt: microbatches, as they say */
@@ -169,6 +170,8 @@ double tied_norm(const struct device *device, const struct skep_plan *plan, cons
 /* inner.c: INNER_STEP and PSEUDO_GRAD, and what others must not do between them; what is wrong about it, or NULL. A
  * gradient that an inner step was made on stays a gradient, so the pseudo-gradient is the sum of all that were counted. */
 const char *device_inner(struct device *device, const struct skep_op *op);
+/* Both, of the elements of a part of BACKWARD. */
+const char *device_inner_part(struct device *device, const struct skep_op *op);
 
 /* gossip.c: what else PSEUDO_GRAD does with `gossip`. */
 void device_pair(struct device *device, const struct skep_op *op);

@@ -289,6 +289,16 @@ static void interleave(struct weather *w)
 	w->bound_ns += (w->bound_ns - w->abuse_ns) * plan->model_chunks * (plan->microbatches / before + 1);
 }
 
+/* Steps that are no multiple of the fragments, so that some rounds have one less. */
+static void draw_cycle(struct weather *w, uint64_t random)
+{
+	struct skep_plan *plan = &w->plan;
+	bool whole = plan->fragments < 2 || plan->inner_steps < 2 || plan->inner_overlap == plan->inner_steps;
+	if (!whole && random & 1)
+		plan->inner_cycle = plan->fragments * plan->inner_steps - 1 -
+		                    (uint32_t)(random >> 1 & 0xff) % (plan->fragments - 1);
+}
+
 /* Rounds of a few steps, in which a worker counts from nothing to all of a step and more. */
 static void draw_inner(struct weather *w, uint64_t random)
 {
@@ -303,6 +313,7 @@ static void draw_inner(struct weather *w, uint64_t random)
 	if (w->plan.delayed && random >> 18 & 1)
 		w->plan.inner_overlap = 1 + (uint32_t)(random >> 32 & 0xff) % w->plan.inner_steps;
 	w->plan.inner_deadline = w->plan.inner_overlap > 0 && random >> 40 & 1;
+	draw_cycle(w, random >> 42);
 }
 
 /* In a third of those with periodic sync. */
@@ -376,7 +387,9 @@ void weather_draw(struct weather *w, uint64_t seed, bool calm, enum weather_kind
 	if (moving)
 		draw_rebalancing(w);
 	draw_rates(w);
-	w->plan.delayed = mix64(seed ^ DELAYED_SALT) % 3 == 0; /* a draw of its own leaves the others as they are */
+	bool flushed = kind == WEATHER_VOID || kind == WEATHER_WAIT, any = kind == WEATHER_ANY || flushed;
+	w->plan.delayed =
+		mix64(seed ^ DELAYED_SALT) % 3 == 0 && !flushed; /* a draw of its own leaves the others as they are */
 	bool rerun = !w->plan.delayed && mix64(seed ^ RERUN_SALT) % 3 == 0;
 	w->plan.on_loss = rerun ? SKEP_ON_LOSS_RERUN : SKEP_ON_LOSS_REPORT;
 	draw_collective(w, seed);
@@ -391,12 +404,14 @@ void weather_draw(struct weather *w, uint64_t seed, bool calm, enum weather_kind
 			w->plan.heartbeat_ns / 64 + w->op_ns / 2 + any_size(w, w->plan.fence_after_ns);
 	w->plan.gather = skep_collective_gathers(w->plan.collective) && mix64(seed ^ GATHER_SALT) % 2;
 	uint64_t random = mix64(seed ^ FIXED_SALT), inner = mix64(seed ^ INNER_SALT);
-	if (kind == WEATHER_FIXED ||
-		(kind == WEATHER_ANY && random % 8 == 5)) { /* of 8, the one that is none of the pinned seeds */
+	if (kind == WEATHER_FIXED || (any && random % 8 == 5)) { /* of 8, the one that is none of the pinned seeds */
 		fix_pipelines(w, &random);
 		if (!stream_pipelines(w))
 			interleave(w);
 		weather_flushes(w);
+	} else if (kind == WEATHER_PERIODIC && mix64(random) % 4 == 0) {
+		fix_pipelines(w, &random);
+		weather_inner_flushes(w, inner);
 	} else if (kind == WEATHER_PERIODIC || kind == WEATHER_ASYNC || kind == WEATHER_GOSSIP ||
 		   inner % 8 == 7) { /* none of the pinned seeds */
 		draw_inner(w, inner);
@@ -408,11 +423,12 @@ void weather_draw(struct weather *w, uint64_t seed, bool calm, enum weather_kind
 	draw_numbers(w);
 	if (kind == WEATHER_GOSSIP)
 		weather_pairs(&w->plan);
-	else if (w->plan.candidates == 0)
+	else if (w->plan.candidates == 0 && !skep_plan_fixed(&w->plan))
 		draw_async(w, kind);
 	weather_standby(w);
 	weather_limits(w);
 	weather_policies(w);
+	weather_losses(w, kind);
 	weather_tie(w);
 }
 

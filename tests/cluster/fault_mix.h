@@ -58,12 +58,16 @@ enum weather_kind {
 	WEATHER_PERIODIC,
 	WEATHER_ASYNC,
 	WEATHER_GOSSIP,
-	WEATHER_TRIAL
+	WEATHER_TRIAL,
+	WEATHER_VOID,
+	WEATHER_WAIT
 }; /* what every seed has, whatever it says */
 
 const char *weather_fault_name(enum weather_fault fault);
 void weather_flushes(struct weather *w); /* fault_mix_flushes.c: perhaps several in a round; and what is in flight */
-void weather_tie(struct weather *w);     /* fault_mix_tied.c: perhaps a tied table */
+/* fault_mix_flushes.c: inner steps of fixed pipelines, of one to three flushes each. */
+void weather_inner_flushes(struct weather *w, uint64_t random);
+void weather_tie(struct weather *w); /* fault_mix_tied.c: perhaps a tied table */
 /* Fixed pipelines even where the seed says swarm; periodic sync, asynchronous, in pairs or neither, or a trial, and a
  * swarm even where it says fixed. */
 void weather_draw(struct weather *weather, uint64_t seed, bool calm, enum weather_kind kind);
@@ -71,6 +75,8 @@ void weather_standby(struct weather *weather); /* a part of that: which spares s
 void weather_limits(
 	struct weather *weather); /* the same: how fast owners are expected to be, how many may be in flight */
 void weather_policies(struct weather *weather); /* fault_mix_policies.c: moves, bans */
+void weather_losses(
+	struct weather *weather, enum weather_kind kind); /* fault_mix_losses.c: rounds that are void, or wait */
 /* The run's setup: answers of the weather from its beginning. The machine is the caller's choice. */
 struct setup weather_setup(struct weather *weather);
 void weather_schedule(struct weather *weather, struct cluster *cluster); /* after cluster_begin */

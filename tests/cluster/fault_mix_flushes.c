@@ -1,22 +1,43 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * fault_mix_flushes.c - decides in how many flushes the fixed pipelines of a seed do a round: in a third of those that flush,
- * two to four, with as many microbatches as make them equal. Not with a barrier.
+ * two to four, with as many microbatches as make them equal. Not with a barrier. With periodic sync an inner step is one
+ * to three of them.
  */
 #include "tests/cluster/fault_mix.h"
 
 #define FLUSHES_SALT UINT64_C(0x666c757368)
 
+/* So many, each of as many microbatches; more of them than were drawn, if need be. */
+static void set_flushes(struct weather *w, uint32_t flushes)
+{
+	struct skep_plan *plan = &w->plan;
+	plan->accumulate = flushes;
+	uint32_t groups = plan->pipeline == SKEP_PIPELINE_INTERLEAVED ? plan->stages : 1;
+	uint32_t unit = skep_plan_pipelines(plan) * groups * plan->accumulate, before = plan->microbatches;
+	plan->microbatches += (unit - before % unit) % unit;
+	w->bound_ns += (w->bound_ns - w->abuse_ns) * plan->accumulate * (plan->microbatches / before + 1);
+}
+
+void weather_inner_flushes(struct weather *w, uint64_t random)
+{
+	struct skep_plan *plan = &w->plan;
+	uint32_t least = CLUSTER_ELEMENTS;
+	plan->barrier = false;
+	plan->inner_steps = 1 + (uint32_t)(random >> 8) % 4;
+	for (uint32_t s = 0; s < plan->stages; s++)
+		least = w->stage[s].parameters < least ? (uint32_t)w->stage[s].parameters : least;
+	if (random >> 16 & 1)
+		plan->fragments = 1 + (uint32_t)(random >> 24 & 0xff) % least;
+	set_flushes(w, plan->inner_steps * (1 + (uint32_t)(random >> 32 & 3) % 3));
+	plan->in_flight = skep_plan_fixed_in_flight(plan);
+}
+
 void weather_flushes(struct weather *w)
 {
 	struct skep_plan *plan = &w->plan;
 	uint64_t random = mix64(w->seed ^ FLUSHES_SALT);
-	if (random % 3 == 0 && !plan->barrier && !skep_plan_no_flush(plan)) {
-		plan->accumulate = 2 + (uint32_t)(random >> 32) % 3;
-		uint32_t groups = plan->pipeline == SKEP_PIPELINE_INTERLEAVED ? plan->stages : 1;
-		uint32_t unit = skep_plan_pipelines(plan) * groups * plan->accumulate, before = plan->microbatches;
-		plan->microbatches += (unit - before % unit) % unit;
-		w->bound_ns += (w->bound_ns - w->abuse_ns) * plan->accumulate * (plan->microbatches / before + 1);
-	}
+	if (random % 3 == 0 && !plan->barrier && !skep_plan_no_flush(plan))
+		set_flushes(w, 2 + (uint32_t)(random >> 32) % 3);
 	plan->in_flight = skep_plan_fixed_in_flight(plan);
 }

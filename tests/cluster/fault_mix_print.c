@@ -65,6 +65,8 @@ void weather_print(const struct weather *w, FILE *to)
 		: plan->on_loss == SKEP_ON_LOSS_RERUN ? "; lost work is run again"
 						      : "");
 	print_policies(plan, to);
+	if (plan->inner_cycle > 0)
+		fprintf(to, "; %u inner steps in a cycle", plan->inner_cycle);
 	if (plan->inner_steps > 0)
 		fprintf(to, "; %u inner steps, by %s, %u fragments, overlap %u%s", plan->inner_steps, steps_by(plan),
 			plan->fragments, plan->inner_overlap, plan->inner_deadline ? " at most" : "");

@@ -30,7 +30,7 @@ void weather_pairs(struct skep_plan *plan)
 	plan->delayed = plan->inner_by_share = plan->gather = plan->clip = false;
 	plan->on_loss = SKEP_ON_LOSS_REPORT;
 	plan->inner_deadline = false;
-	plan->fragments = plan->inner_overlap = plan->candidates = plan->candidate_rounds = 0;
+	plan->fragments = plan->inner_cycle = plan->inner_overlap = plan->candidates = plan->candidate_rounds = 0;
 }
 
 /* ---- the books --------------------------------------------------------------------------------------------------- */

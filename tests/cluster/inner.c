@@ -23,8 +23,25 @@ static const char *step(struct device *d, const struct skep_op *op)
 		d->accumulator[r][e] = 0;
 	}
 	d->inner_total[r] += d->inner_counted[r];
-	d->inner_counted[r] = 0;
+	d->inner_counted[r] = d->pseudo_from[r] = 0;
 	d->pseudo[r] = false;
+	return NULL;
+}
+
+/* Elements from the last to the first; the last part has stepped on all. */
+static const char *part(struct device *d, const struct skep_op *op)
+{
+	uint32_t r = op->round;
+	if (op->inner != d->inner_counted[r] || op->microbatches != d->inner_counted[r] + d->inner_total[r])
+		return "a part steps on another number of microbatches than the accumulator holds, or weighs another one";
+	for (uint64_t e = op->first; e < op->first + op->count; e++) {
+		d->inner[r][e] += d->accumulator[r][e];
+		d->accumulator[r][e] = d->inner[r][e];
+	}
+	d->pseudo_from[r] = (uint32_t)op->first;
+	d->pseudo[r] = op->part + 1 == op->parts;
+	d->inner_total[r] += d->pseudo[r] ? d->inner_counted[r] : 0;
+	d->inner_counted[r] = d->pseudo[r] ? 0 : d->inner_counted[r];
 	return NULL;
 }
 
@@ -40,6 +57,11 @@ static const char *pseudo(struct device *d, const struct skep_op *op)
 	return NULL;
 }
 
+const char *device_inner_part(struct device *d, const struct skep_op *op)
+{
+	return op->inner > 0 ? part(d, op) : NULL;
+}
+
 const char *device_inner(struct device *d, const struct skep_op *op)
 {
 	uint32_t r = op->round;
@@ -48,10 +70,12 @@ const char *device_inner(struct device *d, const struct skep_op *op)
 	if (op->kind == SKEP_OP_PSEUDO_GRAD)
 		return pseudo(d, op);
 	if (op->kind == SKEP_OP_BACKWARD) {
-		d->inner_counted[r] += !op->uncounted;
+		d->inner_counted[r] += !op->uncounted && op->part == 0;
 		return d->pseudo[r] && !op->uncounted ? "it adds to a pseudo-gradient" : NULL;
 	}
 	bool has = d->inner_counted[r] + d->inner_total[r] > 0; /* STEP, and what reads the accumulator for a sum */
+	if (op->kind != SKEP_OP_STEP && op->first >= d->pseudo_from[r] && d->pseudo_from[r] > 0)
+		return NULL; /* whose part of BACKWARD is done */
 	return has && !d->pseudo[r] ? "what it has counted is no pseudo-gradient yet" : NULL;
 }
 
@@ -63,8 +87,8 @@ static void check_step(struct ledger *ledger, struct holder *holder, const struc
 {
 	const struct skep_plan *plan = ledger->plan;
 	bool late = plan->on_loss == SKEP_ON_LOSS_REPORT && holder->inner_short;
-	bool often = plan->on_loss == SKEP_ON_LOSS_REPORT && !plan->inner_by_share &&
-	             holder->inner_steps > plan->inner_steps;
+	bool often = plan->on_loss == SKEP_ON_LOSS_REPORT && !plan->inner_by_share && !skep_plan_fixed(plan) &&
+	             holder->inner_steps > inner_round_steps(plan, op->round);
 	if (holder->inner_share > 0 && op->microbatches != holder->inner_share)
 		holder->inner_short = true; /* nothing may come after it */
 	if (holder->inner_share == 0)
@@ -73,7 +97,26 @@ static void check_step(struct ledger *ledger, struct holder *holder, const struc
 		verdict_break(ledger->verdict, "I15", op->round, op->stage, ANY,
 			"worker %u makes inner step %u of round %u, of %u microbatches after steps of %u; the round has %u",
 			holder->peer.index, holder->inner_steps, op->round, op->microbatches, holder->inner_share,
-			plan->inner_steps);
+			inner_round_steps(plan, op->round));
+}
+
+/* Step s of a cycle of H is of the turn in which its end, as a part of the cycle, lies. */
+uint32_t inner_round_steps(const struct skep_plan *plan, uint32_t round)
+{
+	uint32_t steps = 0;
+	if (plan->inner_cycle == 0)
+		return plan->inner_steps;
+	for (uint32_t s = 0; s < plan->inner_cycle; s++)
+		steps += ((s + 1) * plan->fragments + plan->inner_cycle - 1) / plan->inner_cycle - 1 ==
+		         round % plan->fragments;
+	return steps;
+}
+
+uint32_t inner_quota(const struct skep_plan *plan, uint32_t round)
+{
+	uint32_t batch = plan->inner_steps > 0 ? plan->microbatches / plan->inner_steps : 0;
+	uint32_t missing = plan->inner_steps - inner_round_steps(plan, round);
+	return missing == 0 ? plan->microbatches : batch * (plan->inner_steps - missing);
 }
 
 /* A round sums and steps its fragment, in turn, and nothing else. */
@@ -95,6 +138,12 @@ void inner_of_fragment(struct ledger *ledger, struct skep_peer who, const struct
 void inner_did(struct ledger *ledger, struct skep_peer who, const struct skep_op *op)
 {
 	struct holder *holder = books_holder(ledger, &ledger->round[op->round].cell[op->stage], who);
+	if (op->kind == SKEP_OP_BACKWARD) {
+		holder->inner += op->inner;
+		holder->inner_steps++;
+		holder->pseudo = op->microbatches;
+		return;
+	}
 	if (op->kind == SKEP_OP_PSEUDO_GRAD) {
 		inner_of_fragment(ledger, who, op);
 		holder->pseudo = op->microbatches;

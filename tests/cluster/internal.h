@@ -27,7 +27,8 @@ enum event_kind {
 	EVENT_NOTICE,
 	EVENT_PAUSE,
 	EVENT_KILL,
-	EVENT_RESTART
+	EVENT_RESTART,
+	EVENT_FLIP
 };
 
 struct event {
@@ -69,6 +70,7 @@ struct process {
 	uint64_t op_id;
 	skep_time paused_until, timer_at, spin_at;
 	uint32_t spins;
+	bool flipped; /* a bit of its parameters, until it enters a stage again: its steps make others than those of the rest */
 	bool noticed, left;  /* was told that it will be taken away; has stopped for that */
 	bool seated;         /* as JOINED, FENCED, LEFT and MIGRATED say */
 	bool moving;         /* the newest of these is MIGRATED: it has been given its next stage */
@@ -120,6 +122,8 @@ void process_give_room(struct cluster *c, struct process *p); /* what the machin
 bool process_guards_whole(const struct process *p);
 void process_run(struct cluster *c, uint32_t index, const struct skep_op *op); /* RUN */
 void process_op_ends(struct cluster *c, const struct event *event);
+void process_flips(struct cluster *c, const struct event *event);
+void process_unequal(struct cluster *c, const struct skep_note *note);
 
 /* fused.c: ALLREDUCE */
 void whole_asked(struct cluster *c, uint32_t index);               /* it is first in its lane */

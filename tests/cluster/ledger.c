@@ -61,6 +61,7 @@ static void prepare(struct ledger *ledger, struct round *round)
 	round->owner = (struct skep_peer *)take(ledger, ledger->capacity);
 	round->loss = (int64_t *)take(ledger, ledger->capacity);
 	round->rerun = take(ledger, ledger->capacity);
+	round->voided = take(ledger, ledger->words);
 	for (uint32_t s = 0; s < skep_plan_vstages(ledger->plan); s++) {
 		round->cell[s].forwarded = take(ledger, ledger->words);
 		round->cell[s].backwarded = take(ledger, ledger->words);
@@ -278,13 +279,16 @@ void ledger_op_done(struct ledger *ledger, struct skep_peer who, const struct sk
 		did_checkpoint(ledger, who, op, effect);
 	else if (op->kind == SKEP_OP_RESTORE)
 		did_restore(ledger, who, op, effect);
-	bool inner = op->kind == SKEP_OP_INNER_STEP || op->kind == SKEP_OP_PSEUDO_GRAD;
+	bool fused = op->kind == SKEP_OP_BACKWARD && op->inner > 0 && op->part + 1 == op->parts;
+	bool inner = op->kind == SKEP_OP_INNER_STEP || op->kind == SKEP_OP_PSEUDO_GRAD || fused;
 	if (inner && books_valid(ledger, "an operation", op->round, op->stage, 0))
 		inner_did(ledger, who, op);
 	if ((pipeline || op->kind == SKEP_OP_RECOMPUTE) && validation_names(ledger, op->microbatch)) {
 		validation_op(ledger, who, op, effect);
 		return;
 	}
+	if (op->kind == SKEP_OP_DISCARD && books_valid(ledger, "an operation", op->round, op->stage, 0))
+		losses_discarded(ledger, who, op);
 	if (op->kind == SKEP_OP_SAVE || op->kind >= SKEP_OP_ENTER) /* also as of the end of the last round */
 		return;
 	if (!books_valid(ledger, "an operation", op->round, op->stage, pipeline ? op->microbatch : 0))
@@ -381,6 +385,7 @@ static void noted_member(struct ledger *ledger, const struct skep_note *note)
 		verdict_break(ledger->verdict, "I1", note->round, note->stage, ANY,
 			"member %u is said to have counted %lld, but added %u", note->peer.index,
 			(long long)note->microbatches, books_bits(ledger, holder->added));
+	losses_member(ledger, holder, note->round, note->stage);
 	holder->member = true;
 	cell->members++;
 }
@@ -412,10 +417,10 @@ static void noted_committed(struct ledger *ledger, const struct skep_note *note)
 			"stage %u is committed twice or without a member", note->stage);
 	const struct round *round = &ledger->round[note->round];
 	bool eager = round->eager && !round->reducing && cell->members > 0; /* no worker can be asked */
-	if (eager && books_bits(ledger, round->finished) < ledger->plan->microbatches)
+	if (eager && books_bits(ledger, round->finished) < inner_quota(ledger->plan, note->round))
 		verdict_break(ledger->verdict, "I9", note->round, note->stage, ANY,
 			"stage %u is committed as was promised, after %u of %u microbatches", note->stage,
-			books_bits(ledger, round->finished), ledger->plan->microbatches);
+			books_bits(ledger, round->finished), inner_quota(ledger->plan, note->round));
 	if (pipes_stream(ledger))
 		stream_committed(ledger, note, cell);
 	cell->committed = true;
@@ -459,34 +464,6 @@ static void noted_closed(struct ledger *ledger, const struct skep_note *note)
 	ledger->rounds_closed++;
 }
 
-static void noted_empty(struct ledger *ledger, const struct skep_note *note)
-{
-	if (books_stage_has_worker(ledger, note->stage) || ledger->empty[note->stage])
-		verdict_break(ledger->verdict, "I7", ANY, note->stage, ANY,
-			"stage %u is called empty, but is not, or was before", note->stage);
-	ledger->empty[note->stage] = true;
-	ledger->empty_ns[note->stage] = ledger->now;
-	ledger->restored[note->stage] = 0;
-}
-
-/* From the newest checkpoint, by one that holds it and is the only one that serves. */
-static void noted_restarted(struct ledger *ledger, const struct skep_note *note)
-{
-	uint32_t stage = note->stage;
-	if (!ledger->empty[stage] || ledger->restored[stage] != (uint32_t)note->version + 1 ||
-		!books_seated(ledger, note->peer, stage, note->round))
-		verdict_break(ledger->verdict, "I13", note->round, stage, ANY,
-			"stage %u is restarted from version %lld by worker %u, which did not restore that, or it was "
-			"not empty",
-			stage, (long long)note->version, note->peer.index);
-	ledger->empty[stage] = false;
-	ledger->restarted[stage] = true;
-	merge_restarted(ledger, stage);
-	ledger->membership[note->peer.index].founder = true; /* it can do the open round */
-	for (uint32_t r = note->round > 0 ? note->round - 1 : 0; r < ledger->plan->rounds; r++)
-		ledger->round[r].cell[stage].known = 0; /* from here on all hold what the founder holds */
-}
-
 static void noted_checkpointed(struct ledger *ledger, const struct skep_note *note)
 {
 	if (note->round <= ledger->kept[note->stage] || note->round > ledger->plan->rounds ||
@@ -511,7 +488,8 @@ static bool waited(const struct ledger *ledger, uint32_t stage)
 static void noted_stopped(struct ledger *ledger, const struct skep_note *note)
 {
 	bool target = target_reached(ledger);
-	bool good = !note->ok ? ledger->diverged || waited(ledger, note->stage) || pipes_waited(ledger)
+	bool good = !note->ok ? ledger->diverged || waited(ledger, note->stage) || pipes_waited(ledger) ||
+	                                losses_waited(ledger, note->stage)
 	                      : target || ledger->rounds_closed == ledger->plan->rounds;
 	if (note->ok && validation_missing(ledger))
 		verdict_break(ledger->verdict, "I16", note->round, ANY, ANY,
@@ -560,16 +538,23 @@ static void directory_said(struct ledger *ledger, const struct skep_note *note)
 		[SKEP_NOTE_JOINED] = membership_joined,
 		[SKEP_NOTE_LEFT] = membership_left,
 		[SKEP_NOTE_MIGRATED] = membership_moved,
-		[SKEP_NOTE_STAGE_EMPTY] = noted_empty,
-		[SKEP_NOTE_STAGE_RESTARTED] = noted_restarted,
+		[SKEP_NOTE_STAGE_EMPTY] = losses_emptied,
+		[SKEP_NOTE_STAGE_RESTARTED] = losses_restarted,
 		[SKEP_NOTE_CHECKPOINTED] = noted_checkpointed,
 		[SKEP_NOTE_VALIDATING] = validation_noted,
 		[SKEP_NOTE_VALIDATED] = validation_noted,
 		[SKEP_NOTE_DIVERGED] = sound_diverged,
 		[SKEP_NOTE_CHECKPOINT_FAILED] = sound_unkept,
 		[SKEP_NOTE_OUTER_UPDATED] = merge_noted,
+		[SKEP_NOTE_ROUND_VOIDED] = losses_voided,
 		[SKEP_NOTE_STOPPED] = noted_stopped};
-	act[note->kind](ledger, note);
+	if (note->kind == SKEP_NOTE_FENCED)
+		losses_fenced(ledger, note);
+	else if (about_round)
+		losses_goes_on(ledger, note);
+	if (act[note->kind] != NULL) /* UNEQUAL is the cluster's */
+		act[note->kind](ledger, note);
+	losses_changed(ledger);
 	if (note->kind >= SKEP_NOTE_FENCED && note->kind <= SKEP_NOTE_MIGRATED)
 		pipes_changed(ledger, note);
 }

@@ -49,9 +49,10 @@ struct cell { /* one slice in one round; what all slices of a stage have in comm
 struct round {
 	uint64_t *issued, *finished; /* finished: as their owners told the directory */
 	struct skep_peer *owner;     /* [capacity] */
+	uint64_t *voided;            /* issued before the round was void last, and not granted again since */
 	uint64_t *rerun; /* [capacity], the value of the newest RERUN note: attempt, first and last stage; 0: none */
 	int64_t *loss;   /* [capacity], as the devices of the last stage said */
-	uint32_t issued_count;
+	uint32_t issued_count, attempt, void_attempt; /* of the newest REDUCE; when the round was void last, 0: never */
 	bool open, reducing, closed, has_loss, eager;
 	uint32_t due;   /* without a flush: pipelines that could work when it opened, and are granted one each; */
 	uint64_t given; /* which were */
@@ -144,6 +145,11 @@ struct ledger {
 	bool moved; /* a worker did, last at moved_ns */
 	skep_time moved_ns;
 	uint64_t given_back;
+	/* A worker was, since the last time; its round must be void; it is, and nothing was granted since. */
+	bool fenced, void_due, voiding;
+	uint64_t voids;
+	bool is_short[CLUSTER_STAGES]; /* lacks a worker, since ... */
+	skep_time short_ns[CLUSTER_STAGES];
 	uint32_t mover;
 	struct membership membership[CLUSTER_WORKERS];
 	uint32_t news_epoch[CLUSTER_WORKERS]; /* in which life the worker has heard its news */
@@ -288,6 +294,18 @@ void sound_passed_on(struct ledger *ledger, struct skep_peer who, uint32_t round
 void sound_diverged(struct ledger *ledger, const struct skep_note *note);
 void sound_unkept(struct ledger *ledger, const struct skep_note *note);
 void sound_end(struct ledger *ledger);
+
+/* losses.c */
+void losses_fenced(struct ledger *ledger, const struct skep_note *note);
+void losses_changed(struct ledger *ledger);
+void losses_emptied(struct ledger *ledger, const struct skep_note *note);
+void losses_restarted(struct ledger *ledger, const struct skep_note *note);
+void losses_goes_on(struct ledger *ledger, const struct skep_note *note);
+void losses_voided(struct ledger *ledger, const struct skep_note *note);
+void losses_discarded(struct ledger *ledger, struct skep_peer who, const struct skep_op *op);
+void losses_member(struct ledger *ledger, const struct holder *holder, uint32_t round, uint32_t stage);
+bool losses_any_short(const struct ledger *ledger);
+bool losses_waited(const struct ledger *ledger, uint32_t stage); /* as long as the plan says */
 
 /* messages.c */
 void books_sent(struct ledger *ledger, struct skep_peer who, const struct skep_message *m);

@@ -16,6 +16,33 @@ static void check_order(struct ledger *ledger, const struct skep_message *m)
 			"the reduction of round %u starts after %u closed rounds", m->round, ledger->rounds_closed);
 }
 
+/* Is it no reduction but a word that the round is void, or a REDUCE or FINISHED of before that? These may be sent again. */
+static bool is_void(struct round *round, const struct skep_message *m)
+{
+	if (m->kind != SKEP_MESSAGE_REDUCE)
+		return m->kind == SKEP_MESSAGE_FINISHED && bit(round->voided, m->microbatch);
+	if (m->attempt > round->attempt)
+		round->attempt = m->attempt;
+	return m->u.reduce.discard || m->attempt <= round->void_attempt;
+}
+
+static void ends_or_comes_back(struct ledger *ledger, const struct skep_message *m, bool finished)
+{
+	struct round *round = &ledger->round[m->round];
+	bool begins = !finished && !round->reducing; /* else it begins anew, without a member that was fenced */
+	round->reducing |= !finished;
+	if (finished)
+		set_bit(round->finished, m->microbatch);
+	else if (begins && !pipes_stream(ledger) &&
+		 ledger->plan->on_loss != SKEP_ON_LOSS_RERUN && /* there audit.c demands that nothing is lost */
+		 books_bits(ledger, round->finished) < inner_quota(ledger->plan, m->round) &&
+		 round->issued_count < ledger->capacity &&
+		 !(ledger->plan->delayed && books_round_stuck(ledger, m->round)))
+		verdict_break(ledger->verdict, "I9", m->round, m->stage, ANY,
+			"the reduction starts after %u of %u microbatches, though more could be granted",
+			books_bits(ledger, round->finished), inner_quota(ledger->plan, m->round));
+}
+
 void books_sent(struct ledger *ledger, struct skep_peer who, const struct skep_message *m)
 {
 	if (m->to.index > ledger->plan->workers) {
@@ -69,16 +96,6 @@ void books_sent(struct ledger *ledger, struct skep_peer who, const struct skep_m
 		return;
 	}
 	check_order(ledger, m);
-	bool begins = !finished && !round->reducing; /* else it begins anew, without a member that was fenced */
-	round->reducing |= !finished;
-	if (finished)
-		set_bit(round->finished, m->microbatch);
-	else if (begins && !pipes_stream(ledger) &&
-		 ledger->plan->on_loss != SKEP_ON_LOSS_RERUN && /* there audit.c demands that nothing is lost */
-		 books_bits(ledger, round->finished) < ledger->plan->microbatches &&
-		 round->issued_count < ledger->capacity &&
-		 !(ledger->plan->delayed && books_round_stuck(ledger, m->round)))
-		verdict_break(ledger->verdict, "I9", m->round, m->stage, ANY,
-			"the reduction starts after %u of %u microbatches, though more could be granted",
-			books_bits(ledger, round->finished), ledger->plan->microbatches);
+	if (!is_void(round, m))
+		ends_or_comes_back(ledger, m, finished);
 }

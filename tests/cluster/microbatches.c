@@ -159,7 +159,9 @@ void travel_rerun(struct ledger *ledger, const struct skep_note *note)
 	uint64_t value = (uint64_t)skep_note_value(note);
 	bool good = m < ledger->capacity && bit(round->issued, m) && value >> 32 > round->rerun[m] >> 32 &&
 	            (value >> 16 & 0xffff) <= (value & 0xffff) && (value & 0xffff) < skep_plan_vstages(ledger->plan);
-	if (!good || ledger->plan->on_loss != SKEP_ON_LOSS_RERUN || !books_seated(ledger, note->peer, 0, note->round)) {
+	bool may = ledger->plan->on_loss == SKEP_ON_LOSS_RERUN ||
+	           (ledger->plan->on_loss == SKEP_ON_LOSS_VOID && m < ledger->capacity && bit(round->voided, m));
+	if (!good || !may || !books_seated(ledger, note->peer, 0, note->round)) {
 		verdict_break(ledger->verdict, "I12", note->round, 0, m,
 			"microbatch %u is granted again to worker %u: never issued, no later attempt, no such stages, "
 			"or "
@@ -169,6 +171,7 @@ void travel_rerun(struct ledger *ledger, const struct skep_note *note)
 	}
 	membership_granted(ledger, note);
 	round->rerun[m] = value;
+	clear_bit(round->voided, m);
 	round->owner[m] = note->peer;
 	for (uint32_t s = 0; s < skep_plan_vstages(ledger->plan); s++) {
 		clear_bit(round->cell[s].forwarded, m);

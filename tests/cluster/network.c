@@ -56,7 +56,7 @@ static struct event *schedule_message(
 {
 	struct event *event = agenda_add(c, c->now + delay, fate.failed ? EVENT_FAILED : EVENT_MESSAGE,
 		fate.failed ? m->from.index : m->to.index);
-	event->message = *m;
+	event->message = c->setup.carry ? c->setup.carry(m) : *m;
 	event->dies_with_sender = fate.dies_with_sender;
 	event->dead = (uint8_t)fate.dead;
 	event->sender_life = c->process[m->from.index].life;

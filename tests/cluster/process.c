@@ -231,8 +231,8 @@ static bool clash(bool async, const struct skep_op *a, const struct skep_op *b)
 	if (a->kind == SKEP_OP_BACKWARD && a->size > 0 && reduces &&
 		(a->first >= b->first + b->count || b->first >= a->first + a->count)) /* of other elements */
 		return false;
-	if (a->kind == SKEP_OP_BACKWARD || a->kind == SKEP_OP_INNER_STEP ||
-		a->kind == SKEP_OP_PSEUDO_GRAD) /* these leave the accumulator alone */
+	if (a->kind == SKEP_OP_BACKWARD || a->kind == SKEP_OP_INNER_STEP || a->kind == SKEP_OP_PSEUDO_GRAD ||
+		a->kind == SKEP_OP_DISCARD) /* these leave the accumulator alone */
 		return same_round && reduces && b->kind != SKEP_OP_STORE && b->kind != SKEP_OP_ADD_TO_RESULT &&
 		       b->kind != SKEP_OP_COPY_RESULT && b->kind != SKEP_OP_AGGREGATE &&
 		       b->kind != SKEP_OP_STORE_TIED && (b->kind != SKEP_OP_UNPACK_PART || buf_none(b->in));
@@ -262,11 +262,11 @@ static void run_on_device(struct cluster *c, const struct queued *job, struct ef
 {
 	struct process *p = &c->process[job->who.index];
 	const struct skep_op *op = &job->op;
-	if (op->kind == SKEP_OP_ALLREDUCE) {
-		*effect = (struct effect){.version = p->device.newest};
+	*effect = (struct effect){.version = p->device.newest};
+	if (op->kind == SKEP_OP_ALLREDUCE)
 		whole_ends(c, job);
+	if (op->kind == SKEP_OP_ALLREDUCE || (op->kind == SKEP_OP_DISCARD && sabotaged(c, SABOTAGE_DISCARD_EATEN)))
 		return;
-	}
 	struct skep_op astray = *op;
 	if (op->kind == SKEP_OP_PSEUDO_GRAD && sabotaged(c, SABOTAGE_WEIGHT_WRONG))
 		astray.microbatches++;
@@ -328,6 +328,32 @@ static void run_on_device(struct cluster *c, const struct queued *job, struct ef
 		effect->parameter[0] ^= p->device.parameter[at][0] ^= 1;
 }
 
+void process_flips(struct cluster *c, const struct event *event)
+{
+	struct process *p = &c->process[event->machine];
+	p->flipped = true;
+	trace(c, (struct trace){.what = TRACE_FAULT, .who = {event->machine, p->epoch}, .fault = "has a flipped bit"});
+}
+
+void process_unequal(struct cluster *c, const struct skep_note *note)
+{
+	if (!c->process[note->peer.index].flipped)
+		verdict_break(c->verdict, "I23", note->round, note->stage, ANY,
+			"worker %u is said to have other parameters than the rest, and has not", note->peer.index);
+}
+
+/* What a STEP tells of the parameters that it has made: if they are the same everywhere, the same. */
+static uint64_t made(struct cluster *c, const struct process *p, const struct skep_op *op, const struct effect *effect)
+{
+	const struct skep_plan *plan = c->setup.plan;
+	uint64_t sum = p->flipped;
+	if (op->stage + plan->stages < skep_plan_vstages(plan) || effect->known != ALL_KNOWN)
+		return 0;
+	for (uint32_t e = 0; e < CLUSTER_ELEMENTS; e++)
+		sum = mix64(sum ^ effect->parameter[e]);
+	return sabotaged(c, SABOTAGE_PARAMETER_FLIPPED) ? ~mix64(sum) : sum;
+}
+
 void process_op_ends(struct cluster *c, const struct event *event)
 {
 	struct process *p = &c->process[event->machine];
@@ -359,6 +385,10 @@ void process_op_ends(struct cluster *c, const struct event *event)
 		.u.done = {job.op, effect.out, effect.stash, {effect.loss_nano}, job.elapsed}};
 	if (job.op.kind == SKEP_OP_NORM)
 		out.u.done.square = effect.square;
+	if (job.op.kind == SKEP_OP_ENTER)
+		p->flipped = false;
+	if (job.op.kind == SKEP_OP_STEP)
+		out.u.done.parameters = made(c, p, &job.op, &effect);
 	if (ails && job.op.kind == SKEP_OP_FORWARD && sabotaged(c, SABOTAGE_FAULT_HIDDEN))
 		out.fault = SKEP_FAULT_NONE;
 	deliver(c, event->machine, &out);

@@ -87,6 +87,9 @@ static void strike(struct cluster *cluster, const struct blow *blow)
 	case BLOW_START:
 		cluster_start_at(cluster, blow->who, blow->at);
 		return;
+	case BLOW_FLIP:
+		cluster_flip(cluster, blow->who, blow->at);
+		return;
 	}
 }
 

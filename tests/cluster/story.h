@@ -22,7 +22,7 @@ struct rule { /* about the first message that fits */
 };
 
 struct blow { /* a fault at a given time */
-	enum { BLOW_KILL, BLOW_RESTART, BLOW_SUSPECT, BLOW_PAUSE, BLOW_NOTICE, BLOW_START } what;
+	enum { BLOW_KILL, BLOW_RESTART, BLOW_SUSPECT, BLOW_PAUSE, BLOW_NOTICE, BLOW_START, BLOW_FLIP } what;
 	uint32_t who, by;
 	skep_time at, until;
 };

@@ -72,11 +72,12 @@ static bool read_setting(struct story *story, const struct words *words, bool *r
 		uint32_t *number;
 		skep_time *time;
 	} setting[] = {{"candidates", &plan->candidates, NULL}, {"candidate-rounds", &plan->candidate_rounds, NULL},
-		{"periodic", &plan->inner_steps, NULL}, {"fragments", &plan->fragments, NULL},
-		{"overlap", &plan->inner_overlap, NULL}, {"microbatches", &plan->microbatches, NULL},
-		{"in-flight", &plan->in_flight, NULL}, {"rounds", &plan->rounds, NULL},
-		{"model-chunks", &plan->model_chunks, NULL}, {"accumulate", &plan->accumulate, NULL},
-		{"samples", &plan->samples, NULL}, {"chunks", &story->chunks, NULL}, {"buckets", &story->buckets, NULL},
+		{"periodic", &plan->inner_steps, NULL}, {"cycle", &plan->inner_cycle, NULL},
+		{"fragments", &plan->fragments, NULL}, {"overlap", &plan->inner_overlap, NULL},
+		{"microbatches", &plan->microbatches, NULL}, {"in-flight", &plan->in_flight, NULL},
+		{"rounds", &plan->rounds, NULL}, {"model-chunks", &plan->model_chunks, NULL},
+		{"accumulate", &plan->accumulate, NULL}, {"samples", &plan->samples, NULL},
+		{"chunks", &story->chunks, NULL}, {"buckets", &story->buckets, NULL},
 		{"sync-chunks", &plan->sync_chunks, NULL}, {"group-size", &plan->group_size, NULL},
 		{"tied", &story->tied, NULL}, {"wait-for-join", NULL, &plan->wait_for_join_ns},
 		{"checkpoint-every", &plan->checkpoint_every, NULL}, {"validate-every", &plan->validate_every, NULL},
@@ -252,7 +253,7 @@ static bool read_flag(struct skep_plan *plan, const char *key)
 static bool read_line(struct story *story, const struct words *words)
 {
 	static const char *const rule[] = {"duplicate", "delay", "return"};
-	static const char *const blow[] = {"kill", "restart", "suspect", "pause", "notice", "start"};
+	static const char *const blow[] = {"kill", "restart", "suspect", "pause", "notice", "start", "flip"};
 	static const struct {
 		const char *key;
 		bool (*read)(struct story *story, const struct words *words);
@@ -269,6 +270,10 @@ static bool read_line(struct story *story, const struct words *words)
 		story->plan.collective = SKEP_COLLECTIVE_BROADCAST;
 	else if (strcmp(key, "rerun") == 0)
 		known = true, good = words->count == 1, story->plan.on_loss = SKEP_ON_LOSS_RERUN;
+	else if (strcmp(key, "void") == 0)
+		known = true, good = words->count == 1, story->plan.on_loss = SKEP_ON_LOSS_VOID;
+	else if (strcmp(key, "wait") == 0)
+		known = true, good = words->count == 1, story->plan.on_loss = SKEP_ON_LOSS_WAIT;
 	else if (strcmp(key, "sites") == 0 || strcmp(key, "links") == 0)
 		known = true, good = read_each(story, words, key[0] == 's');
 	for (size_t i = 0; i < sizeof reader / sizeof *reader; i++)
@@ -277,7 +282,7 @@ static bool read_line(struct story *story, const struct words *words)
 	for (uint32_t i = 0; i < 3; i++)
 		if (strcmp(key, rule[i]) == 0)
 			known = true, good = read_rule(story, words, i);
-	for (uint32_t i = 0; i < 6; i++)
+	for (uint32_t i = 0; i < sizeof blow / sizeof *blow; i++)
 		if (strcmp(key, blow[i]) == 0)
 			known = true, good = read_blow(story, words, i);
 	if (!known)

@@ -78,7 +78,8 @@ static void put_reduction(struct text *text, const struct skep_plan *plan, const
 		if (plan->model_chunks > 1)
 			put(text, ", slice %u", m->stage);
 	} else if (m->u.reduce.size == 0)
-		put(text, "no sum: what have you counted");
+		put(text, m->u.reduce.discard ? "no sum: throw away what you have counted"
+					      : "no sum: what have you counted");
 	else
 		put(text, "member %u of %u, next is %s%s%s%s", m->u.reduce.rank + 1, m->u.reduce.size,
 			NAME(m->u.reduce.next), m->u.reduce.eager ? ", when your share is counted" : "",
@@ -249,6 +250,13 @@ static void put_membership(struct text *text, const struct skep_plan *plan, cons
 	switch (note->kind) {
 	case SKEP_NOTE_FENCED:
 		put(text, "%s is fenced", NAME(note->peer));
+		return;
+	case SKEP_NOTE_UNEQUAL:
+		put(text, "%s has other parameters than the rest of stage %u in round %u", NAME(note->peer),
+			note->stage, note->round);
+		return;
+	case SKEP_NOTE_ROUND_VOIDED:
+		put(text, "round %u is void, and begins again: %u were issued", note->round, note->issued);
 		return;
 	case SKEP_NOTE_ADMITTED:
 		put(text, "%s steps along in stage %u from round %u on", NAME(note->peer), note->stage, note->round);

@@ -161,6 +161,12 @@ static bool parse(struct bench *b, int argc, char **argv)
 		fprintf(stderr, "%s: %s\n", argv[1], diag.message);
 		return false;
 	}
+	if (b->model.sequence == 0 || stages > b->model.layers) {
+		fprintf(stderr, "%s: %s\n", argv[1],
+			b->model.sequence == 0 ? "a perceptron, which has no tokens to count"
+					       : "it has fewer layers than --stages");
+		return false;
+	}
 	b->model.tied = b->model.tied && stages == 1; /* a tied head is in the stage of the embedding */
 	b->plan = (struct skep_plan){.workers = stages, .stages = stages, .microbatches = 1, .seed = 1};
 	b->training = (struct skep_training){.model = &b->model,

@@ -35,7 +35,7 @@ static void init(struct job *job, const char *name, uint32_t stages, enum skep_d
 	struct skep_diag diag = {0};
 	job_init(job, 1, SKEP_ACTIVATION_GELU, 1, 0);
 	snprintf(wanted, sizeof wanted, "models/%s.yaml", name);
-	assert_true(skep_file_find(__FILE__, wanted, path, sizeof path));
+	assert_true(skep_file_find(NULL, __FILE__, wanted, path, sizeof path));
 	if (!skep_model_read(path, &job->model, &diag))
 		fail_msg("%s: %s", path, diag.message);
 	skep_model_set_sequence(&job->model, SEQUENCE);

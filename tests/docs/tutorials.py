@@ -4,9 +4,12 @@
 
 A YAML block behind "Write this as `FILE`" is written to that file. Each line `$ COMMAND` of a console block is run and has to
 succeed; each word of four letters and more that the block shows as its output has to be in what the command says, so that a
-column, a metric or a message that has another name now is found. Numbers are not compared: they are of one machine.
+column, a metric or a message that has another name now is found. What check, sim, plan and sweep say is the same on every machine: of
+these each line that is shown has to be a line of theirs, digits included, but for the number of a run and how long it took here; `…`
+in a line stands for what is left out.
 
-A comment before a block, `<!-- test: with ARGUMENTS -->`, makes its commands cheaper; `<!-- test: not run, WHY -->` leaves them out.
+A comment before a block, `<!-- test: with ARGUMENTS -->`, makes its commands cheaper, so that digits are not compared; `<!-- test: words
+only, WHY -->` leaves out the digits alone, `<!-- test: not run, WHY -->` the commands.
 What needs MPI or gnuplot is skipped without. Speaks the Test Anything Protocol."""
 import glob
 import os
@@ -33,20 +36,42 @@ def tell(good, name, why=""):
     count += 1
     failed += not good
     print("%s %d - %s" % ("ok" if good else "not ok", count, name))
-    for line in why.split("\n")[:20] if not good else []:
+    for line in why.split("\n")[:60] if not good else []:
         print("#   " + line)
     sys.stdout.flush()
 
 
 def commands(block):
-    """(command, words that its output has)"""
+    """(command, lines that its output has)"""
     found = []
     for line in block.lines:
         if line.startswith("$ "):
-            found.append((line[2:], set()))
-        elif found:
-            found[-1][1].update(re.findall(r"[A-Za-z]{4,}", line))
+            found.append((line[2:], []))
+        elif found and line.strip():
+            found[-1][1].append(line)
     return found
+
+
+def words(lines):
+    return set(re.findall(r"[A-Za-z]{4,}", "\n".join(lines)))
+
+
+def is_same_everywhere(command):
+    return re.match(r"(build/)?skep (check|sim|plan|sweep|(topology|trace) stats) ", command) and "--budget" not in command
+
+
+def plain(line):
+    """Without what is of this machine and this database, and with one blank between words."""
+    line = re.sub(r"^(run|sweep) \d+:", r"\1:", line.strip())
+    line = re.sub(r"^simulated +in [\d.]+ s:", "simulated:", line)
+    return re.sub(r"\s+", " ", line)
+
+
+def stale(lines, said):
+    """The lines of these that are none of what was said."""
+    there = [plain(line) for line in said.split("\n")]
+    shown = [(line, re.escape(plain(line)).replace("…", ".*")) for line in lines]
+    return [line for line, pattern in shown if not any(re.fullmatch(pattern, other) for other in there)]
 
 
 def lacks(command):
@@ -61,20 +86,23 @@ def lacks(command):
 def run_block(name, block, folder):
     notes = [note[len("test: "):] for note in block.notes if note.startswith("test: ")]
     more = " ".join(note[len("with "):] for note in notes if note.startswith("with "))
+    in_words = any(note.startswith("words only") for note in notes)
     if any(note.startswith("not run") for note in notes):
         return
-    for command, words in commands(block):
+    for command, lines in commands(block):
         lack = lacks(command)
         if lack:
             tell(True, "%s: %s # SKIP %s" % (name, command.replace("#", ""), lack))
             continue
-        if more and re.search(r"skep (sim|run|sweep|probe)", command):
+        cheaper = more and re.search(r"skep (sim|run|sweep|probe)", command)
+        if cheaper:
             command += " " + more
         ran = subprocess.run(["bash", "-c", command], cwd=folder, env=ENVIRONMENT, capture_output=True, text=True,
                              stdin=subprocess.DEVNULL, timeout=200)
         said = ran.stdout + ran.stderr
-        missing = sorted(words - set(re.findall(r"[A-Za-z]{4,}", said)))
-        why = "exit status %d\n%s" % (ran.returncode, said) if ran.returncode else "not in what it says: " + ", ".join(missing) + "\n" + said
+        missing = sorted(words(lines) - words([said]))
+        missing += stale(lines, said) if is_same_everywhere(command) and not cheaper and not in_words else []
+        why = "exit status %d\n%s" % (ran.returncode, said) if ran.returncode else "not in what it says:\n" + "\n".join(missing) + "\n---\n" + said
         tell(ran.returncode == 0 and not missing, "%s: %s" % (name, command), why)
 
 

@@ -49,11 +49,14 @@ END
 accepts 'the run' run job.yaml --pace --shape -q --json
 accepts 'the calibration' calibrate 1 -o measured --topology wrong/place.yaml --json
 cp "$out" figures.json
+check 'says that what it found was imposed' grep -qxF \
+	'skep: warning: run 1 was paced and shaped: its times and links are those that were imposed, not those of this machine, and are written as assumed' "$err"
 
 found() { # what was imposed is found from what was wrong
 	python3 - figures.json <<-'END'
 	import json, sys
 	result = json.load(open(sys.argv[1]))
+	assert result["paced"] and result["shaped"]
 	assert result["run_id"] == 1 and result["rounds"] == 6 and result["folder"] == "measured", result
 	figure = {f["figure"]: f for f in result["figures"]}
 	def near(name, before, after):
@@ -79,9 +82,12 @@ check 'what was imposed is found' found
 written() { # in the words of the reader: checks and simulates, and says where figures come from
 	grep -q '^# Calibrated by skep from run 1 of known, 6 rounds' measured/topology.yaml &&
 		grep -q '^# Calibrated by skep from run 1' measured/gpus/one.yaml &&
+		grep -q '^source: "Assumed: run 1 was shaped, by skep calibrate; the rest: ' measured/topology.yaml &&
+		grep -q '^source: "Stages assumed: run 1 was paced, by skep calibrate; the rest: ' measured/gpus/one.yaml &&
+		! grep -rqi 'measured' measured/*.yaml measured/gpus &&
 		grep -q '^# stage 1: forward .* to .* us of' measured/gpus/one-stages.csv &&
 		grep -q 'messages; latency .* to .* of .*; bandwidth' measured/topology.yaml &&
-		"$skep" check measured/scenario.yaml | grep -q 'stages, measured in run 1 by skep calibrate'
+		"$skep" check measured/scenario.yaml | grep -q 'stages, derived from run 1, which was paced, by skep calibrate'
 }
 check 'the files say where figures come from' written
 [ "$(ls -A | sort | tr '\n' ' ')" = 'figures.json job.yaml measured skep.db true wrong ' ] &&

@@ -7,8 +7,8 @@
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 cache=${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/skep
-packages=(gcc libc6-dev meson ninja-build pkg-config libyaml-dev libcjson-dev libsqlite3-dev libgsl-dev
-	libopenblas-dev libopenmpi-dev openmpi-bin python3)
+packages=(gcc libc6-dev meson ninja-build pkg-config libyaml-dev libcjson-dev libxxhash-dev libsqlite3-dev libgsl-dev
+	libopenblas-dev libssl-dev libopenmpi-dev openmpi-bin python3)
 debian=$cache/trixie-$(cksum <<<"${packages[*]}" | cut -d ' ' -f 1) # made anew for other packages
 
 cannot() {

@@ -23,7 +23,7 @@ begin() { # begin: a run that would take long, until it has finished some rounds
 	running=$!
 	for _ in $(seq 600); do
 		if [ "$(rounds)" -gt 0 ] 2>/dev/null; then
-			mpirun=$(children "$running")
+			mpirun=$(children "$running" | head -n 1) # behind it is the process that would remove the folder
 			processes="$mpirun $(children "$mpirun")"
 			return 0
 		fi
@@ -69,6 +69,24 @@ done
 begin
 kill -INT "$running" "$mpirun"
 ended 130 'to all' '^skep: the run was ended by SIGINT$'
+
+# No process of skep is left to tidy up: what was begun ends, and the folder of the run goes.
+mkdir own
+export TMPDIR=$PWD/own
+begin
+check 'skep killed: its folder is in TMPDIR' compgen -G 'own/skep-*'
+kill -KILL "$running"
+wait "$running" 2>/dev/null
+check 'skep killed: no process is left' gone
+tidy() {
+	for _ in $(seq 100); do
+		[ -n "$(ls own)" ] || return 0
+		sleep 0.1
+	done
+	return 1
+}
+check 'skep killed: no folder is left' tidy
+unset TMPDIR
 
 # Somebody who does not want to wait: rank 0, stopped, could not end.
 begin

@@ -56,5 +56,6 @@ hard() { # hard TEST NAME
 if [ "${hard+set}" ]; then
 	hard recover 'a stage founded anew after a SIGKILL'
 	hard candidates 'SIGKILLs in a trial of candidates'
+	hard silent 'the directory killed, and others at the start'
 fi
 plan

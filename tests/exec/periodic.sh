@@ -33,10 +33,18 @@ accepts 'with a loss' run swarm.yaml --json -q "${four[@]}" --pace --set cluster
 accepts 'without waiting' run swarm.yaml --json -q --set sync.method=async --set sync.every=4 --set train.validate.every=4 \
 	--set 'sync.outer={optimizer: nesterov, lr: 0.7, momentum: 0.5}' --set 'checkpoint={every: 2, to: kept}'
 accepts 'replay of that' replay 8
-check 'which kept what it had learnt' test "$(ls kept)" = "$(printf 'stage-%s.kept\n' 0-version-2 0-version-3 1-version-2 1-version-3)"
+check 'which kept what it had learnt' test "$(ls kept)" = "$(printf '%s\n' files stage-0-version-{2,3}.kept stage-1-version-{2,3}.kept)"
 accepts 'and with a loss' run swarm.yaml --json -q --set sync.method=async --set sync.every=4 --pace --set cluster.compute_scale=5000 \
 	--set train.until.steps=80 --set cluster.trace.file=churn.csv --set 'directory.heartbeat=100 ms' \
 	--set 'directory.timeout=500 ms'
+uneven=(--set sync.method=streaming --set sync.every=5 --set sync.fragments=3)
+accepts 'five steps in three fragments' run swarm.yaml --json -q "${uneven[@]}"
+accepts 'replay of that' replay 10
+accepts 'the same, simulated' sim swarm.yaml --json -q "${uneven[@]}"
+pipes=(--set schedule.pipeline=1f1b --set sync.method=diloco --set sync.every=2 --set sync.overlap=true --set 'sync.bucket=1 KiB')
+accepts 'beside the backward pass' run swarm.yaml --json -q "${pipes[@]}"
+accepts 'replay of that' replay 12
+accepts 'the same, simulated' sim swarm.yaml --json -q "${pipes[@]}"
 
 compared() {
 	python3 - <<-'END'
@@ -76,6 +84,15 @@ compared() {
 	judged = db.execute("SELECT round, step, asked = counted, loss FROM validations WHERE run = 8 ORDER BY round").fetchall()
 	assert [row[:3] for row in judged] == [(1, 4, 1), (2, 8, 1), (3, 12, 1)] and judged[0][3] > judged[2][3] > 0, judged
 	assert db.execute("SELECT count(*) FROM v_ledger WHERE run = 9 AND verdict <> 'kept'").fetchone()[0] == 0
+	# sums behind steps 1, 3 and 5 of each five: 12 steps end behind 13, and the eighth round has two of 16 microbatches
+	for run in (10, 11):
+	    counted = db.execute("SELECT counted FROM stage_rounds WHERE run = ? AND stage = 0 ORDER BY round", (run,)).fetchall()
+	    assert [n for n, in counted] == [16, 32, 32] * 2 + [16, 32], counted
+	    assert db.execute("SELECT steps FROM runs WHERE id = ?", (run,)).fetchone()[0] == 13
+	assert sync(10) == sync(11), (sync(10), sync(11))
+	# pipelines are fixed, so both worlds make the same steps on the same microbatches
+	assert len(losses(12)) == 6 and all(abs(a / b - 1) < 1e-4 for a, b in zip(losses(12), losses(13), strict=True)), losses(12)
+	assert ops(12)["inner_step"] == 4 * 6 and "pseudo_grad" not in ops(12) and sync(12) == sync(13), (ops(12), sync(12))
 	END
 }
 check 'they are what they should be' compared

@@ -181,7 +181,15 @@ refuses 'a size between' '--size 100: expected a multiple of 64' probe -o new.ya
 refuses 'no time' '--time 0 s: expected a time of 10 ms to 60 s' probe -o new.yaml -n 2 --time '0 s'
 refuses 'a payload without a unit' '--payload 5: expected a size' probe -o new.yaml -n 2 --payload 5
 refuses 'a payload as small as a frame' '--payload 1 KiB: expected a size above 2 KiB' probe -o new.yaml -n 2 --payload '1 KiB'
-refuses 'a profile that is not there' "no GPU profile 'gtx'" probe -o new.yaml -n 2 --gpu gtx
+refuses 'a profile that is not there' "^skep: --gpu v10: no GPU profile 'v10' in .*; there are: cluster-cpu" \
+	probe -o new.yaml -n 2 --gpu v10
+here=$PWD
+cd "$root" || exit 1 # where there are more of them
+refuses 'and which is near' "^skep: --gpu v10: no GPU profile 'v10' in .*, did you mean v100\?; there are: .*t4, " \
+	probe -o "$scratch/new.yaml" -n 2 --gpu v10
+cd "$here" || exit 1
+refuses 'one that nothing is near to' "^skep: --gpu nope: no GPU profile 'nope' in [a-z/ ]*; there are: " \
+	probe -o new.yaml -n 2 --gpu nope
 refuses 'no topology to impose' 'nowhere.yaml' probe -o new.yaml --shape nowhere.yaml
 refuses 'other machines than processes' '--shape near.yaml: has 3 machines, so 3 processes are needed, not 2' \
 	probe -o new.yaml -n 2 --shape near.yaml
@@ -242,7 +250,7 @@ ended() { # ended STATUS NAME PATTERN: the reason, and no file
 }
 
 begin
-mpirun=$(children "$running")
+mpirun=$(children "$running" | head -n 1)
 kill -KILL "$(children "$mpirun" | tail -n 1)"
 ended 1 'a rank killed' 'a process of the run died'
 

@@ -46,13 +46,13 @@ cut_short() { # cut_short UNTIL ARGUMENT...: all of it is killed at once as soon
 }
 
 accepts 'a run that nothing happens to' run job.yaml "${keeps[@]}" --set checkpoint.to=undisturbed
-cut_short 40 job.yaml "${keeps[@]}"
+cut_short 40 job.yaml "${keeps[@]}" --resume=auto
 first=$(whole)
-check 'the first one has kept something' [ "$first" -ge 40 ]
+check 'the first one has begun where nothing was kept, and has kept something' [ "$first" -ge 40 ]
 check 'the first one is not at its end' [ "$first" -lt 200 ]
 sleep 0.2
 
-cut_short "$((first + 40))" job.yaml "${keeps[@]}" --resume
+cut_short "$((first + 40))" job.yaml "${keeps[@]}" --resume=auto
 second=$(whole)
 check 'the second one has gone on' [ "$second" -gt "$first" ]
 check 'nothing is moved aside but what no stage could go on with' \

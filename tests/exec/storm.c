@@ -118,6 +118,8 @@ static void take(struct processes *processes, const struct skep_transport_event 
 		free(memory_of(event->frame.u.message.payload));
 		processes->spoilt++;
 		break;
+	case SKEP_TRANSPORT_UNREADABLE: /* what the hostile one sends */
+		break;
 	case SKEP_TRANSPORT_BROKEN:
 		fail(processes, event->reason);
 		break;
@@ -295,6 +297,7 @@ static void bench(struct processes *processes)
 	ping_pong(processes, 65536, 5000);
 	ping_pong(processes, 524288, 1000);
 	ping_pong(processes, 4194304, 200);
+	ping_pong(processes, 67108864, 10);
 }
 
 static void huge(struct processes *processes)

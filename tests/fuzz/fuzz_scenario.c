@@ -2,9 +2,9 @@
  *
  * fuzz_scenario.c - any bytes as a file that a person wrote: refused with a sound diagnosis, or read and read back the same.
  *
- * The first line of the input says as what the rest is read: scenario, model, topology, matrix, or set (an option on
- * a sound scenario); without such a line it is read as each of the files. Runs from the root of the tree, whose
- * models and topologies the scenarios name.
+ * The first line of the input says as what the rest is read: scenario, model, topology, matrix, table, law, prices, or set (an
+ * option on a sound scenario), vary or seeds (options of a sweep); without such a line it is read as each of the files.
+ * Runs from the root of the tree, whose models and topologies the scenarios name.
  *
  *   clang -DSKEP_LIBFUZZER -fsanitize=fuzzer,address,undefined ...    then: fuzz_scenario tests/fuzz/corpus
  *   without SKEP_LIBFUZZER it is a plain program that takes the files of its arguments one after the other
@@ -16,8 +16,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "scenarios/plan/law.h"
 #include "scenarios/read/scenario.h"
+#include "scenarios/read/vary.h"
 #include "tests/fuzz/fuzz.h"
+#include "topologies/read/price.h"
 
 static const char *const base_text = "name: base\n"
 				     "model: {file: models/square-mlp.yaml, stages: 2}\n"
@@ -138,6 +141,81 @@ static void try_stages(const char *path)
 	skep_stage_table_finish(&table);
 }
 
+/* What is read is written and read back. */
+static void try_law(const char *path)
+{
+	struct skep_diag diag = {0};
+	struct skep_law law, again;
+	char *text = NULL, copy[64];
+	size_t size;
+	int fd;
+	bool ok = skep_law_read(path, &law, &diag);
+	must(ok == !diag.set);
+	if (!ok) {
+		check_diag(&diag);
+		return;
+	}
+	double at[SKEP_LAW_AXES], loss;
+	for (int side = 0; side < 2; side++) {
+		char how[256];
+		memcpy(at, side ? law.most : law.least, sizeof at);
+		loss = skep_law_loss(&law, at);
+		must(!isnan(loss) && loss <= law.first);
+		must(!skep_law_leaves(&law, law.model, at, how, sizeof how));
+	}
+	FILE *out = open_memstream(&text, &size);
+	skep_law_write(&law, out);
+	fclose(out);
+	make_file(text, size, &fd, copy, sizeof copy);
+	must(skep_law_read(copy, &again, &diag));
+	must(strcmp(law.model, again.model) == 0);
+	close(fd);
+	free(text);
+}
+
+static void try_prices(const char *path, bool chosen)
+{
+	struct skep_diag diag = {0};
+	struct skep_price_series series;
+	bool ok = skep_price_read(path, chosen ? "p3.2xlarge" : "", chosen ? "us-east-1a" : "", &series, &diag);
+	must(ok == !diag.set && (ok ? series.steps > 0 : series.step == NULL));
+	if (!ok) {
+		check_diag(&diag);
+		return;
+	}
+	for (size_t i = 0; i < series.steps; i++) {
+		must(i == 0 || series.step[i - 1].at_ns <= series.step[i].at_ns);
+		must(series.step[i].usd_per_h >= 0 && isfinite(series.step[i].usd_per_h));
+	}
+	skep_time first = series.step[0].at_ns;
+	must(skep_price_cost_usd(&series, first, first + 3600000000000u) >= 0);
+	skep_price_finish(&series);
+}
+
+static void try_vary(const char *bytes, size_t size, bool seeds)
+{
+	struct skep_vary vary = {0};
+	struct skep_diag diag = {0};
+	char *text = strndup(bytes, size), name[128];
+	must(text);
+	bool ok = (seeds ? skep_vary_add_seeds : skep_vary_add)(&vary, text, &diag);
+	must(ok == !diag.set);
+	ok = ok && skep_vary_check(&vary, &diag);
+	if (!ok)
+		check_diag(&diag);
+	uint32_t combinations = ok ? skep_vary_combinations(&vary) : 0;
+	must(!ok || (combinations > 0 && combinations <= SKEP_VARY_COMBINATIONS_MAX));
+	for (uint32_t i = 0; i < combinations && i < 20; i++)
+		skep_vary_name(&vary, combinations - 1 - i, name, sizeof name);
+	for (uint32_t i = 0; ok && vary.keys > 0 && i < vary.key[0].values && i < 3; i++) {
+		char set[256]; /* a value that can be, by the scenario's reader */
+		if (snprintf(set, sizeof set, "%s=%s", vary.key[0].key, vary.key[0].value[i]) < (int)sizeof set)
+			try_scenario(base_text, strlen(base_text), set);
+	}
+	skep_vary_finish(&vary);
+	free(text);
+}
+
 /* An empty word stands for each kind of file in turn. False: no such kind. */
 static bool try_as(const char *word, const char *bytes, size_t size)
 {
@@ -147,7 +225,15 @@ static bool try_as(const char *word, const char *bytes, size_t size)
 	     model = all || strcmp(word, "model") == 0;
 	bool topology = all || strcmp(word, "topology") == 0, matrix = all || strcmp(word, "matrix") == 0;
 	bool set = strcmp(word, "set") == 0, table = all || strcmp(word, "table") == 0;
+	bool law = all || strcmp(word, "law") == 0, prices = all || strcmp(word, "prices") == 0;
+	bool vary = strcmp(word, "vary") == 0, seeds = strcmp(word, "seeds") == 0;
 	make_file(bytes, size, &fd, path, sizeof path);
+	if (law)
+		try_law(path);
+	if (prices)
+		try_prices(path, size % 2 == 0);
+	if (vary || seeds)
+		try_vary(bytes, size, seeds);
 	if (scenario)
 		try_scenario(bytes, size, NULL);
 	if (model)
@@ -163,7 +249,7 @@ static bool try_as(const char *word, const char *bytes, size_t size)
 	if (set)
 		try_set(bytes, size);
 	close(fd);
-	return scenario || model || topology || matrix || set || table;
+	return scenario || model || topology || matrix || set || table || law || prices || vary || seeds;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

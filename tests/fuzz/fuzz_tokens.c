@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * fuzz_tokens.c - any bytes as a file of tokens, in every format: refused with a sound diagnosis, or a corpus whose samples hold
- * ids of the vocabulary and whose epochs have each window once.
+ * fuzz_tokens.c - any bytes as a file of tokens, in every format: refused with a sound diagnosis, or a corpus whose
+ * samples hold ids of the vocabulary and whose epochs have each window once.
  *
  *   clang -DSKEP_LIBFUZZER -fsanitize=fuzzer,address,undefined ...    then: fuzz_tokens FOLDER
  *   without SKEP_LIBFUZZER it is a plain program: the files of its arguments, each also in damaged versions

@@ -13,8 +13,10 @@ case $version in
 	;;
 1[4-9])
 	echo "# clang-format $version"
-	for file in $(c_files); do
-		check "$file" clang-format --dry-run -Werror "$file"
+	mapfile -t files < <(c_files)
+	found=$(clang-format --dry-run "${files[@]}" 2>&1) || fail "clang-format ends with $?"
+	for file in "${files[@]}"; do
+		[[ $'\n'$found == *$'\n'"$file:"* ]] && fail "$file" "$(grep "^$file:" <<<"$found")" || pass "$file"
 	done
 	;;
 *)

@@ -25,6 +25,10 @@ for compiler in gcc clang; do
 			skip "$header as C17 with $compiler" 'the headers of Open MPI are not installed'
 			continue
 		fi
+		if [[ $header == exec/tcp/* ]] && ! pkg-config --exists openssl; then
+			skip "$header as C17 with $compiler" 'the headers of OpenSSL are not installed'
+			continue
+		fi
 		check "$header as C17 with $compiler" alone "$compiler" c c17 "$header"
 	done
 done

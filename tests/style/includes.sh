@@ -7,43 +7,44 @@
 set -u
 . tests/tap.sh
 
-may_include() { # may_include FILE: the folders, as one extended regular expression
+may_include() { # may_include FILE: sets `may` to the folders, as one extended regular expression
 	case $1 in
-	base/*) echo 'base/|core/plan.h|core/skep.h' ;;
-	core/*) echo 'core/' ;;
-	models/*) echo 'base/|core/|models/' ;;
-	topologies/*) echo 'base/|core/|topologies/' ;;
-	scenarios/*) echo 'base/|core/|models/|topologies/|scenarios/' ;;
-	planning/search/*) echo 'core/|planning/search/' ;;
-	sim/*) echo 'base/|core/|models/|topologies/|scenarios/|sim/' ;;
-	exec/*) echo 'base/|core/|models/|topologies/|scenarios/|exec/' ;;
-	analysis/*) echo 'base/|core/|models/|topologies/|scenarios/|planning/search/complexity.h|analysis/' ;;
-	planning/*) echo 'base/|core/|models/|topologies/|scenarios/|sim/|analysis/|planning/' ;;
-	sweeping/*) echo 'base/|core/|models/|topologies/|scenarios/|sim/|exec/|analysis/|planning/|sweeping/' ;;
-	*) echo '.' ;;
+	base/*) may='base/|core/plan.h|core/skep.h' ;;
+	core/*) may='core/' ;;
+	models/*) may='base/|core/|models/' ;;
+	topologies/*) may='base/|core/|topologies/' ;;
+	scenarios/*) may='base/|core/|models/|topologies/|scenarios/' ;;
+	planning/search/*) may='core/|planning/search/' ;;
+	sim/*) may='base/|core/|models/|topologies/|scenarios/|sim/' ;;
+	exec/*) may='base/|core/|models/|topologies/|scenarios/|exec/' ;;
+	analysis/*) may='base/|core/|models/|topologies/|scenarios/|planning/search/complexity.h|analysis/' ;;
+	planning/*) may='base/|core/|models/|topologies/|scenarios/|sim/|analysis/|planning/' ;;
+	sweeping/*) may='base/|core/|models/|topologies/|scenarios/|sim/|exec/|analysis/|planning/|sweeping/' ;;
+	*) may='.' ;;
 	esac
 }
 
 # The interface; numbers and bits; what collectives send, which worlds and descriptions count on.
 public='skep|plan|note|record|names|prefetch|codec|random|hash|bits|square|collective/collective|collective/ring'
 
-private_includes() { # private_includes FILE: its includes of what is core's own
-	case $1 in
-	core/* | tests/unit/*) ;;
-	*) grep -nE '^[[:space:]]*#[[:space:]]*include[[:space:]]+"core/' "$1" | grep -vE "\"core/($public)\.h\"" ;;
-	esac
+declare -A found
+
+check_include() { # check_include FILE LINE INCLUDED: what is wrong with it is added to found[FILE]
+	# What the build generates stands in no folder: version.h, and the texts that analysis/ embeds.
+	[[ $3 =~ ^(version\.h|[a-z.]+\.inc)$ ]] && return
+	may_include "$1"
+	[[ $3 =~ ^($may) ]] || found[$1]+="$1:$2: $3"$'\n'
+	[[ $1 =~ ^(core/|tests/unit/) || $3 != core/* || $3 =~ ^core/($public)\.h$ ]] || found[$1]+="$1:$2: $3 is core's own"$'\n'
 }
 
-for file in $(c_files); do
-	# What the build generates stands in no folder: version.h, and the texts that analysis/ embeds.
-	found=$(grep -nE '^[[:space:]]*#[[:space:]]*include[[:space:]]+"' "$file" |
-		grep -vE '"(version\.h|[a-z.]+\.inc)"' | grep -vE "\"($(may_include "$file"))")
-	found+=$(private_includes "$file")
-	[[ $(head -n 1 "$file") == *SPDX-License-Identifier:* ]] || found+=$'\n'"$file:1: no licence line"
-	if [ -z "$found" ]; then
-		pass "$file"
-	else
-		fail "$file" "$found"
-	fi
+mapfile -t files < <(c_files)
+while IFS=: read -r file line text; do
+	[[ $text =~ \"([^\"]+)\" ]] && check_include "$file" "$line" "${BASH_REMATCH[1]}"
+done < <(grep -nE '^[[:space:]]*#[[:space:]]*include[[:space:]]+"' "${files[@]}")
+while IFS= read -r file; do
+	found[$file]+="$file:1: no licence line"$'\n'
+done < <(awk 'FNR == 1 && !/SPDX-License-Identifier:/ { print FILENAME }' "${files[@]}")
+for file in "${files[@]}"; do
+	[ -z "${found[$file]-}" ] && pass "$file" || fail "$file" "${found[$file]}"
 done
 plan

@@ -13,7 +13,7 @@ import sys
 import tree
 
 GLOSSARY = "docs/glossary.md"
-PRODUCT = ("base", "core", "sim", "exec", "models", "topologies", "scenarios", "planning", "commands", "analysis", "sweeping")
+PRODUCT = ("base", "core", "sim", "exec", "models", "topologies", "scenarios", "planning", "commands", "analysis", "sweeping", "asking")
 TOKEN = re.compile(r'(?P<comment>/\*.*?\*/|//[^\n]*)|(?P<string>"(?:\\.|[^"\\\n])*")|(?P<char>\'(?:\\.|[^\'\\\n])+\')|'
                    r"(?P<word>[A-Za-z_][A-Za-z0-9_]*)", re.S)
 

@@ -15,6 +15,7 @@
 
 #include "core/prefetch.h"
 #include "core/skep.h"
+#include "models/device/device_cpu.h"
 
 struct skep_node {
 	uint32_t index, epoch, count, timers;
@@ -99,6 +100,13 @@ uint64_t skep_node_digest(const struct skep_node *node)
 enum skep_outcome skep_node_outcome(const struct skep_node *node)
 {
 	return node->outcome;
+}
+
+/* There is always memory for products, for there are none. */
+bool skep_cpu_reserve(uint32_t threads, struct skep_diag *reterr)
+{
+	(void)reterr;
+	return threads > 0;
 }
 
 #endif

@@ -81,7 +81,7 @@ static void test_what_is_written_is_read(void **state)
 	assert_int_equal(fread(head, 1, sizeof head, file), sizeof head);
 	fclose(file);
 	assert_memory_equal(head,
-		"skepkept\3\0\0\0\2\0\0\0\17\0\0\0\0\0\0\0\353\3\0\0\0\0\0\0\x11\x22\x33\x44\x55\x66\x77\x88", 40);
+		"skepkept\4\0\0\0\2\0\0\0\17\0\0\0\0\0\0\0\353\3\0\0\0\0\0\0\x11\x22\x33\x44\x55\x66\x77\x88", 40);
 	b.state[0] ^= 1; /* a newer one takes its place */
 	assert_true(b.keeper.write(b.keeper.context, 2, 15, b.state, BYTES, fresh(&b.error)));
 	assert_true(read_back(&b, 2, 15, BYTES));
@@ -95,7 +95,7 @@ static void test_damage_is_noticed(void **state)
 	(void)state;
 	struct bench b;
 	begin(&b);
-	for (long at = 0; at < (long)(SKEP_CHECKPOINT_HEADER_BYTES + BYTES); at += at < 60 ? 1 : 97) {
+	for (long at = 0; at < (long)(SKEP_CHECKPOINT_HEADER_BYTES + BYTES); at += at < 68 ? 1 : 97) {
 		for (int twice = 0; twice < 2; twice++) {
 			FILE *file = fopen(b.file, "rb+");
 			fseek(file, at, SEEK_SET);
@@ -109,7 +109,7 @@ static void test_damage_is_noticed(void **state)
 	assert_true(truncate(b.file, SKEP_CHECKPOINT_HEADER_BYTES + BYTES - 1) == 0);
 	refused(&b, "its length is not what it says");
 	assert_true(truncate(b.file, SKEP_CHECKPOINT_HEADER_BYTES + BYTES) == 0); /* the last byte is 0 now */
-	refused(&b, "damaged");
+	refused(&b, "damaged: its sum");
 	assert_true(truncate(b.file, 0) == 0);
 	refused(&b, "no checkpoint");
 	unlink(b.file);
@@ -195,6 +195,49 @@ static void expect_newest(struct bench *b, uint64_t run, uint32_t version)
 	assert_true(skep_checkpoints_find(b->path, JOB, 2, &list) && list.versions > 0);
 	assert_true(list.run == run && list.version[list.versions - 1] == version);
 	skep_checkpoints_finish(&list);
+}
+
+static void damage(struct bench *b, uint32_t stage, uint32_t version)
+{
+	char path[SKEP_CHECKPOINT_PATH_BYTES];
+	skep_checkpoint_path(&b->folder, stage, version, path);
+	FILE *file = fopen(path, "rb+");
+	assert_non_null(file);
+	fseek(file, -1, SEEK_END);
+	int last = fgetc(file);
+	fseek(file, -1, SEEK_END);
+	fputc(last ^ 1, file);
+	fclose(file);
+}
+
+/* Where all that a run has kept is damaged, what it began with is gone on with; and nothing where that is damaged as well. */
+static void test_damaged_versions_are_passed_over(void **state)
+{
+	(void)state;
+	struct bench b;
+	struct skep_checkpoints list;
+	begin(&b);
+	assert_int_equal(unlink(b.file), 0);
+	assert_true(keep(&b, 0, 20) && keep(&b, 1, 20) && keep(&b, 0, 30) && keep(&b, 1, 30));
+	b.folder.run = RUN + 7;
+	b.folder.from = RUN;
+	b.folder.from_version = 30;
+	assert_true(keep(&b, 0, 40) && keep(&b, 1, 40));
+	static const struct {
+		uint32_t damaged, left; /* versions; left 0: none */
+		uint64_t run;
+	} rows[] = {{0, 40, RUN + 7}, {40, 30, RUN}, {30, 20, RUN}, {20, 0, 0}};
+	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+		if (rows[i].damaged > 0)
+			damage(&b, 1, rows[i].damaged);
+		assert_true(skep_checkpoints_find(b.path, JOB, 2, &list));
+		assert_true(skep_checkpoints_pass_over(b.path, JOB, 2, &list));
+		assert_int_equal(list.run, rows[i].run);
+		assert_int_equal(list.versions > 0 ? list.version[list.versions - 1] : 0, rows[i].left);
+		assert_int_equal(list.damaged_version, rows[i].damaged);
+		skep_checkpoints_finish(&list);
+	}
+	finish(&b);
 }
 
 /* A run goes on with what another has kept: from the last version that all stages have, which stays where it is until the new run
@@ -306,6 +349,8 @@ static void test_what_is_nobodys(void **state)
 	FILE *file = fopen(b.file, "rb+");
 	fseek(file, 8, SEEK_SET);
 	fputc(1, file);
+	fseek(file, 56, SEEK_SET);
+	fwrite("12345678", 1, 8, file); /* else it would be one of this format, damaged */
 	fclose(file);
 	refused(&b, "of another format than this skep's");
 	assert_true(skep_checkpoints_find(b.path, JOB, 3, &list));
@@ -418,6 +463,7 @@ int main(void)
 		cmocka_unit_test(test_another_state_is_refused),
 		cmocka_unit_test(test_the_newest_three_are_left),
 		cmocka_unit_test(test_another_run_is_moved_aside),
+		cmocka_unit_test(test_damaged_versions_are_passed_over),
 		cmocka_unit_test(test_a_run_goes_on_with_another),
 		cmocka_unit_test(test_two_go_on_at_once),
 		cmocka_unit_test(test_what_is_nobodys),

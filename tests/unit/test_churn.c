@@ -92,21 +92,32 @@ static struct skep_churn churn_of(const char *file, const struct skep_topology *
 	return churn;
 }
 
+static void expect_moves(const struct skep_churn *c, const char *moves)
+{
+	char got[2048] = "";
+	for (uint32_t i = 0; i < c->presents; i++)
+		snprintf(got + strlen(got), sizeof got - strlen(got), "%s=%u", got[0] ? " " : "", c->present[i]);
+	for (size_t i = 0; i < c->events; i++)
+		snprintf(got + strlen(got), sizeof got - strlen(got), "%s%.10g%c%u", got[0] ? " " : "",
+			1e-9 * (double)c->event[i].at_ns, c->event[i].join ? '+' : '-', c->event[i].worker);
+	assert_string_equal(got, moves);
+}
+
+static void expect_on(const char *text, const struct skep_topology *t, const struct skep_churn_options *o,
+	const char *moves, uint64_t unplaced)
+{
+	put(text);
+	struct skep_churn c = churn_of(path, t, o);
+	expect_moves(&c, moves);
+	assert_int_equal(c.unplaced, unplaced);
+	skep_churn_finish(&c);
+}
+
 static void expect(
 	const char *text, const char *gpus, const struct skep_churn_options *o, const char *moves, uint64_t unplaced)
 {
-	char got[2048] = "";
 	struct skep_topology t = topology_of(gpus);
-	put(text);
-	struct skep_churn c = churn_of(path, &t, o);
-	for (uint32_t i = 0; i < c.presents; i++)
-		snprintf(got + strlen(got), sizeof got - strlen(got), "%s=%u", got[0] ? " " : "", c.present[i]);
-	for (size_t i = 0; i < c.events; i++)
-		snprintf(got + strlen(got), sizeof got - strlen(got), "%s%.10g%c%u", got[0] ? " " : "",
-			1e-9 * (double)c.event[i].at_ns, c.event[i].join ? '+' : '-', c.event[i].worker);
-	assert_string_equal(got, moves);
-	assert_int_equal(c.unplaced, unplaced);
-	skep_churn_finish(&c);
+	expect_on(text, &t, o, moves, unplaced);
 	free(t.machine);
 }
 
@@ -361,6 +372,49 @@ static bool same_events(const struct skep_churn *a, const struct skep_churn *b)
 }
 
 /* All there at 0, whatever their number; each seed another trace, the same each time. */
+/* A machine that was there has what it needs, a new one takes longer, and one that is gone by then never was. */
+static void joins_take_their_time(void **state)
+{
+	(void)state;
+	const skep_time first[] = {UINT64_C(4) * SECOND, UINT64_C(4) * SECOND, UINT64_C(9) * SECOND},
+			again[] = {SECOND, SECOND, UINT64_C(3) * SECOND};
+	struct skep_topology t = topology_of("ttt");
+	put("0,join,a\n10,join,b\n11,leave,a\n11,join,c\n14,leave,b\n16,leave,c\n17,join,d\n18,join,e\n18,join,f\n20,leave,d\n"
+	    "40,end\n");
+	struct skep_churn c = churn_of(path, &t, &defaults);
+	expect_moves(&c, "=0 10+1 11-0 11+0 14-1 16-0 17+0 18+1 18+2 20-0");
+	assert_true(skep_churn_admit(&c, t.machines, first, again));
+	check(&c, &t);
+	expect_moves(&c, "=0 11-0 12+0 16-0 18+0 20-0 22+1 27+2"); /* b was there for 4 s, and needed as many */
+	assert_int_equal(c.unadmitted, 1);
+	skep_churn_finish(&c);
+	free(t.machine);
+}
+
+static void promises_hold_whatever_joins_take(void **state)
+{
+	(void)state;
+	struct skep_topology t = many(40);
+	skep_time first[40], again[40];
+	for (uint64_t seed = 1; seed <= 50; seed++) {
+		struct skep_churn_options o = defaults;
+		uint64_t draws = seed;
+		o.seed = seed;
+		o.any_gpu = true;
+		struct skep_churn c = churn_of("topologies/traces/aws-p3.csv", &t, &o);
+		for (uint32_t i = 0; i < t.machines; i++) {
+			again[i] = skep_random_next(&draws) % (UINT64_C(600) * SECOND);
+			first[i] = again[i] + skep_random_next(&draws) % (UINT64_C(6000) * SECOND);
+		}
+		size_t before = c.events;
+		assert_true(skep_churn_admit(&c, t.machines, first, again));
+		check(&c, &t);
+		assert_true(c.events <= before && before - c.events <= 2 * c.unadmitted);
+		skep_churn_finish(&c);
+	}
+	free(t.machine);
+}
+
 static void each_seed_draws_a_trace_of_its_own(void **state)
 {
 	(void)state;
@@ -429,10 +483,56 @@ static int remove_file(void **state)
 	return unlink(path);
 }
 
+/* ---- places ------------------------------------------------------------------------------------------------------- */
+
+/* Two machines at each of three places, of which the second has V100. */
+static struct skep_topology at_places(void)
+{
+	static char name[3][32] = {"west", "east", "north"};
+	struct skep_topology t = topology_of("ttvvtt");
+	t.places = 3;
+	t.place_name = name;
+	for (uint32_t i = 0; i < t.machines; i++)
+		t.machine[i].place = i / 2;
+	return t;
+}
+
+static void names_of_places_bind_machines(void **state)
+{
+	(void)state;
+	struct skep_topology t = at_places();
+	expect_on("0,join,east\n0,join,north-1\n0,join,north-2\n5,leave,north-1\n9,join,west/0\n20,end\n", &t,
+		&defaults, "=2 =4 =5 5-4 9+0", 0);
+	expect_on(
+		"0,join,a,,east\n0,join,b,,north\n3,join,c,,east\n20,end\n", &t, &defaults, "=2 =4 3+3", 0); /* zones */
+	expect_on("0,join,x1\n0,join,x2\n20,end\n", &t, &defaults, "=0 =1", 0); /* no place has these names */
+	free(t.machine);
+}
+
+static void a_place_that_is_full_or_has_another_gpu_takes_no_more(void **state)
+{
+	(void)state;
+	struct skep_topology t = at_places();
+	struct skep_churn churn;
+	struct skep_diag diag = {0};
+	put("0,join,west-1\n0,join,west-2\n3,join,west-3\n4,join,east,t4\n20,end\n");
+	assert_true(skep_churn_read(path, &t, &defaults, &churn, &diag));
+	assert_true(churn.presents == 2 && churn.joins == 0 && churn.unplaced == 2 && churn.unsuited == 1);
+	assert_string_equal(churn.unsuited_type, "t4 at east");
+	skep_churn_finish(&churn);
+	put("0,join,west\n0,join,eats\n20,end\n");
+	assert_false(skep_churn_read(path, &t, &defaults, &churn, &diag));
+	assert_non_null(strstr(diag.message, "'eats' none: name all machines"));
+	assert_non_null(strstr(diag.message, "there are: west, east, north"));
+	free(t.machine);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(joins_take_the_lowest_free_machine),
+		cmocka_unit_test(names_of_places_bind_machines),
+		cmocka_unit_test(a_place_that_is_full_or_has_another_gpu_takes_no_more),
 		cmocka_unit_test(a_machine_passes_on_within_an_instant),
 		cmocka_unit_test(joins_without_a_machine_are_left_out),
 		cmocka_unit_test(types_find_their_machines),
@@ -443,6 +543,8 @@ int main(void)
 		cmocka_unit_test(thirty_two_machines_become_four_hundred),
 		cmocka_unit_test(jitter_spreads_events_over_the_minute),
 		cmocka_unit_test(promises_hold_for_random_traces_and_options),
+		cmocka_unit_test(joins_take_their_time),
+		cmocka_unit_test(promises_hold_whatever_joins_take),
 		cmocka_unit_test(each_seed_draws_a_trace_of_its_own),
 		cmocka_unit_test(drawn_losses_are_those_of_the_law),
 		cmocka_unit_test(nothing_is_drawn_like_a_day_without_losses),

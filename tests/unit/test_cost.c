@@ -135,7 +135,7 @@ static void test_picture(void **state)
 	fclose(file);
 	assert_non_null(strstr(text, "'priced: cost against time'"));
 	assert_non_null(strstr(text, "$cost << END\n0 0\n1 1\n2 3.25\n3 7\n4 7.75\n"));
-	assert_non_null(strstr(text, "'run 1: simulated, priced, seed 7'"));
+	assert_non_null(strstr(text, "'run 1, simulated'"));
 	synthetic_finish(&s);
 }
 

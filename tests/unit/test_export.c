@@ -56,8 +56,7 @@ static void begin(struct bench *b, const char *from, uint32_t stages)
 	b->training.weights = skep_model_weights_open(&b->model, from, &list, &b->diag);
 	good(b->training.weights != NULL, &b->diag);
 	free(list);
-	b->options =
-		(struct skep_export){.from = b->kept, .job = 7, .steps_per_round = 1, .to = b->out, .name = "test"};
+	b->options = (struct skep_export){.from = b->kept, .job = 7, .to = b->out, .name = "test"};
 }
 
 static void finish(struct bench *b)
@@ -230,7 +229,7 @@ static void test_steps_of_rounds(void **state)
 	(void)state;
 	struct bench b;
 	begin(&b, llama, 2);
-	b.options.steps_per_round = 4;
+	b.plan.inner_steps = 4;
 	for (uint32_t version = 1; version <= 12; version++)
 		keep_all(&b, version);
 	export(&b);

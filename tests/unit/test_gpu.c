@@ -181,7 +181,7 @@ static void test_shared_folder(void **state)
 	struct skep_gpu gpu;
 	struct skep_diag diag = {0};
 	char shared[512];
-	if (!skep_file_find(__FILE__, "topologies/gpus/t4.yaml", shared, sizeof shared))
+	if (!skep_file_find(NULL, __FILE__, "topologies/gpus/t4.yaml", shared, sizeof shared))
 		fail_msg("run in the source tree: no topologies/gpus/t4.yaml from %s", __FILE__);
 	assert_true(skep_gpu_read(__FILE__, "t4", &gpu, &diag));
 	assert_string_equal(gpu.name, "T4");

@@ -33,7 +33,7 @@ static void a_slot_has_one_holder_at_a_time(void **state)
 	assert_true(skep_slots_init(&slots, 6, 3)); /* ranks 4 and 5 are spares */
 	assert_int_equal(slots.rank_of[3], 0);
 	assert_int_equal(slots.machine_of[2], 1);
-	assert_int_equal(skep_slots_spare(&slots), 4);
+	assert_int_equal(skep_slots_spare(&slots, 0), 4);
 	assert_int_equal(skep_slots_awaited(&slots, 0), 5);
 	assert_false(skep_slots_assign(&slots, 3, 4, 1)); /* the directory's */
 	assert_false(skep_slots_assign(&slots, 1, 6, 1));
@@ -44,9 +44,9 @@ static void a_slot_has_one_holder_at_a_time(void **state)
 	assert_true(skep_slots_assign(&slots, 1, 4, 1)); /* heard twice */
 	assert_int_equal(slots.rank_of[1], 4);
 	assert_int_equal(slots.machine_of[2], 1); /* late news from the dead is still known as its */
-	assert_int_equal(skep_slots_spare(&slots), 5);
+	assert_int_equal(skep_slots_spare(&slots, 0), 5);
 	slots.last[5] = true;
-	assert_int_equal(skep_slots_spare(&slots), SKEP_NO_INDEX);
+	assert_int_equal(skep_slots_spare(&slots, 0), SKEP_NO_INDEX);
 	assert_int_equal(skep_slots_awaited(&slots, 0), 3);
 	assert_true(skep_slots_any_gone(&slots));
 	skep_slots_finish(&slots);

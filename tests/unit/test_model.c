@@ -36,7 +36,7 @@ static void read_shipped(const char *name, struct skep_model *ret)
 {
 	char path[512];
 	struct skep_diag diag = {0};
-	if (!skep_file_find(__FILE__, name, path, sizeof path))
+	if (!skep_file_find(NULL, __FILE__, name, path, sizeof path))
 		fail_msg("run in the source tree: no %s from %s", name, __FILE__);
 	if (!skep_model_read(path, ret, &diag))
 		fail_msg("%s:%u: %s", diag.file, diag.line, diag.message);

@@ -107,6 +107,30 @@ static void test_an_old_file_keeps_its_mode(void **state)
 	expect("other", "old");
 }
 
+/* While it is written, too, and in place of a file that all may read. */
+static void test_secrets_are_for_the_owner_alone(void **state)
+{
+	(void)state;
+	struct skep_diag diag = {0};
+	struct stat st;
+	put("a", "old");
+	assert_int_equal(chmod("a", 0666), 0);
+	for (int i = 0; i < 2; i++) {
+		struct skep_outputs outputs = {.diag = &diag, .owner_only = true};
+		mode_t before = umask(0);
+		FILE *file = skep_outputs_begin(&outputs, i == 0 ? "a" : "b");
+		umask(before);
+		assert_true(file != NULL && fstat(fileno(file), &st) == 0);
+		assert_int_equal(st.st_mode & 0777, 0600);
+		fputs("secret", file);
+		assert_true(skep_outputs_commit(&outputs));
+		assert_int_equal(stat(i == 0 ? "a" : "b", &st), 0);
+		assert_int_equal(st.st_mode & 0777, 0600);
+	}
+	expect("a", "secret");
+	expect_files("a b ");
+}
+
 /* The link becomes the file, whether it pointed to something or not; what it pointed to stays. */
 static void test_links_are_not_followed(void **state)
 {
@@ -295,6 +319,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_a_new_file_has_the_mode_that_umask_leaves),
 		TEST(test_an_old_file_keeps_its_mode),
+		TEST(test_secrets_are_for_the_owner_alone),
 		TEST(test_links_are_not_followed),
 		TEST(test_only_regular_files_are_replaced),
 		TEST(test_without_the_right_to_write),

@@ -534,15 +534,26 @@ static void test_which_step_a_microbatch_belongs_to(void **state)
 	(void)state;
 	struct skep_plan plan = {.microbatches = 12, .inner_steps = 3};
 	assert_int_equal(skep_plan_inner_batch(&plan), 4);
-	assert_int_equal(skep_plan_inner_step(&plan, 3), 0);
-	assert_int_equal(skep_plan_inner_step(&plan, 4), 1);
-	assert_int_equal(skep_plan_inner_step(&plan, 11), 2);
-	assert_int_equal(skep_plan_inner_step(&plan, 17), 2); /* it replaces another one */
+	assert_int_equal(skep_plan_inner_step(&plan, 0, 3), 0);
+	assert_int_equal(skep_plan_inner_step(&plan, 0, 4), 1);
+	assert_int_equal(skep_plan_inner_step(&plan, 0, 11), 2);
+	assert_int_equal(skep_plan_inner_step(&plan, 0, 17), 2); /* it replaces another one */
 	assert_false(skep_plan_steps_beside(&plan));
 	plan.delayed = true;
 	assert_false(skep_plan_steps_beside(&plan));
 	assert_int_equal(skep_plan_versions(&plan, 0), 1);
-	plan.inner_steps = 0;
+	/* Seven steps, three fragments, by hand: sums behind steps 2, 4 and 7. */
+	plan = (struct skep_plan){.microbatches = 12, .inner_steps = 3, .fragments = 3, .inner_cycle = 7};
+	const uint32_t behind[] = {0, 2, 4, 7, 9, 11, 14, 16};
+	for (uint32_t round = 0; round < 7; round++) {
+		assert_int_equal(skep_plan_steps_before(&plan, round), behind[round]);
+		assert_int_equal(skep_plan_steps(&plan, round), behind[round + 1] - behind[round]);
+		assert_int_equal(skep_plan_quota(&plan, round), 4 * (behind[round + 1] - behind[round]));
+	}
+	assert_int_equal(skep_plan_inner_step(&plan, 1, 11), 1); /* which has two */
+	assert_int_equal(skep_plan_rounds_of(&plan, 14), 6);
+	assert_int_equal(skep_plan_rounds_of(&plan, 15), 7);
+	plan = (struct skep_plan){.microbatches = 12, .delayed = true};
 	assert_true(skep_plan_steps_beside(&plan));
 	assert_int_equal(skep_plan_versions(&plan, 0), 2);
 }

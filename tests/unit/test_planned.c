@@ -15,8 +15,8 @@
 
 #include <cmocka.h>
 
+#include "planning/expected/expected.h"
 #include "planning/problem/choices.h"
-#include "planning/problem/expected.h"
 #include "planning/problem/forecast.h"
 #include "scenarios/plan/loss.h"
 #include "tests/unit/fresh.h"

@@ -209,20 +209,20 @@ static void file_find_looks_in_the_folders_above(void **state)
 	write_file("x/mid.yaml", "", 0);
 	write_file("top.yaml", "", 0);
 	snprintf(from, sizeof from, "%s/x/y/from.yaml", folder);
-	assert_true(skep_file_find(from, "near.yaml", found, sizeof found));
+	assert_true(skep_file_find(NULL, from, "near.yaml", found, sizeof found));
 	snprintf(expected, sizeof expected, "%s/x/y/near.yaml", folder);
 	assert_string_equal(found, expected);
-	assert_true(skep_file_find(from, "mid.yaml", found, sizeof found));
-	assert_true(skep_file_find(from, "top.yaml", found, sizeof found));
+	assert_true(skep_file_find(NULL, from, "mid.yaml", found, sizeof found));
+	assert_true(skep_file_find(NULL, from, "top.yaml", found, sizeof found));
 	snprintf(expected, sizeof expected, "%s/top.yaml", folder);
 	assert_string_equal(found, expected);
-	assert_true(skep_file_find(from, expected, found, sizeof found));
-	assert_true(skep_file_find(from, "etc/passwd", found, sizeof found));
-	assert_true(skep_file_find(NULL, expected, found, sizeof found));
-	assert_false(skep_file_find(from, "none.yaml", found, sizeof found));
-	assert_false(skep_file_find("from.yaml", "none.yaml", found, sizeof found));
-	assert_false(skep_file_find(from, "", found, sizeof found));
-	assert_false(skep_file_find(from, expected, found, 5));
+	assert_true(skep_file_find(NULL, from, expected, found, sizeof found));
+	assert_true(skep_file_find(NULL, from, "etc/passwd", found, sizeof found));
+	assert_true(skep_file_find(NULL, NULL, expected, found, sizeof found));
+	assert_false(skep_file_find(NULL, from, "none.yaml", found, sizeof found));
+	assert_false(skep_file_find(NULL, "from.yaml", "none.yaml", found, sizeof found));
+	assert_false(skep_file_find(NULL, from, "", found, sizeof found));
+	assert_false(skep_file_find(NULL, from, expected, found, 5));
 }
 
 /* ---- YAML ----------------------------------------------------------------------------------------------------- */
@@ -279,7 +279,13 @@ static void yaml_refuses(void **state)
 	check_refused("a: [1, 2\n", 2, 1, "not YAML");
 	check_refused("a: 'x\n", 2, 1, "not YAML");
 	check_refused("a: 1\n b: 2\n", 2, 3, "not YAML");
-	check_refused("a: \"x\\0y\"\n", 1, 4, "zero byte");
+	check_refused("a: \"x\\0y\"\n", 1, 4, "control character U+0000");
+	check_refused("a: \"x\\e[2Jy\"\n", 1, 4, "control character U+001B");
+	check_refused("b: 1\n\"k\\x07\": 1\n", 2, 1, "control character U+0007");
+	check_refused("a: \"x\\ny\"\n", 1, 4, "a line break");
+	check_refused("a: \"x\\Ly\"\n", 1, 4, "a line break");
+	check_refused("a: |\n  x\n  y\n", 1, 4, "a line break");
+	check_refused("a: \"\\u202ex\"\n", 1, 4, "control character U+202E");
 	check_refused("ok: 1\nb: caf\xe9\n", 2, 7, "byte 0xe9 is not UTF-8");
 	check_refused("ok: 1\n\xc3\xa9: \x01\n", 2, 4, "control character U+0001");
 	check_refused("a: \xc2\x85\n", 1, 4, "control character U+0085");

@@ -334,11 +334,11 @@ static void test_another_one_is_chosen(void **state)
 		memset(view, 0, size);
 		plan.wiring = wiring;
 		struct skep_peer self = {9, 1}, avoid = {2, 1};
-		skep_view_add(view, 4, avoid, &random);
+		skep_view_add(view, &plan, 4, avoid, &random);
 		assert_int_equal(skep_view_choose_other(view, &plan, self, avoid, &random).index, SKEP_NO_INDEX);
 		assert_false(skep_view_has_other(view, avoid));
-		skep_view_add(view, 4, (struct skep_peer){3, 1}, &random);
-		skep_view_add(view, 4, (struct skep_peer){4, 1}, &random);
+		skep_view_add(view, &plan, 4, (struct skep_peer){3, 1}, &random);
+		skep_view_add(view, &plan, 4, (struct skep_peer){4, 1}, &random);
 		for (int i = 0; i < 20; i++)
 			assert_int_not_equal(skep_view_choose_other(view, &plan, self, avoid, &random).index, 2);
 		skep_view_leaving(view, (struct skep_peer){3, 1});

@@ -82,7 +82,7 @@ static void a_machine_may_have_several_lives(void **state)
 	swarm_finish(&s);
 }
 
-/* A process that died before its START: its seat is then a newcomer's. */
+/* A process that died before its START: its slot is then a newcomer's. */
 static void a_life_may_end_before_it_begins(void **state)
 {
 	(void)state;
@@ -108,11 +108,56 @@ static void a_life_may_end_before_it_begins(void **state)
 	swarm_finish(&s);
 }
 
+/* Bytes of so many entries from the log's begin on. */
+static size_t bytes_of(const struct skep_machine_log *log, uint64_t entries)
+{
+	struct skep_wire wire = skep_wire_reader(log->bytes, log->count);
+	struct skep_event event;
+	uint16_t mark;
+	for (uint64_t i = 0; i < entries; i++)
+		skep_log_read(&wire, &event, &mark);
+	assert_true(wire.ok);
+	return (size_t)(wire.at - log->bytes);
+}
+
+/* A host is lost, and with it the newest part of its worker's log. What the worker sent meanwhile stands in the logs of the
+ * others, which are replayed to their ends. */
+static void a_lost_host_takes_the_end_of_its_log_along(void **state)
+{
+	(void)state;
+	struct swarm s;
+	uint64_t others = 0;
+	swarm_record(&s, 13, 3, true);
+	for (uint32_t i = 1; i < SWARM_MACHINES; i++)
+		others += s.log[i].events;
+	for (uint64_t kept = 1; kept < s.log[0].events; kept += 7) {
+		const struct skep_machine_log before = s.log[0];
+		s.log[0].count = bytes_of(&before, kept);
+		s.log[0].ended = false;
+		struct skep_replay_result result = replay(&s);
+		assert_int_equal(result.verdict, SKEP_REPLAY_AGREES);
+		assert_false(result.whole);
+		assert_int_equal(result.unfinished, 1);
+		assert_int_equal(result.life[0].machine, 0);
+		assert_false(result.life[0].waits);
+		assert_int_equal(result.events, others + kept);
+		assert_true(result.believed > 0 || kept + 14 > before.events);
+		s.log[0] = before;
+	}
+	/* A machine whose log has its end is not believed to have sent what it has not. */
+	const struct skep_machine_log before = s.log[0];
+	s.log[0].count = bytes_of(&before, before.events / 2);
+	assert_int_equal(replay(&s).verdict, SKEP_REPLAY_DAMAGED);
+	s.log[0] = before;
+	swarm_finish(&s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_machine_may_have_several_lives),
 		cmocka_unit_test(a_life_may_end_before_it_begins),
+		cmocka_unit_test(a_lost_host_takes_the_end_of_its_log_along),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -181,6 +181,13 @@ static void test_caps(void **state)
 	struct skep_store *store = must_open("a.db", true);
 	int64_t run = must_begin(store, &s);
 	struct skep_recorder recorder = skep_store_recorder(store);
+	for (uint32_t i = 0; i < 30000; i++)
+		synthetic_op(&s, &recorder, SKEP_OP_FORWARD, SKEP_LANE_COMPUTE, i, 0, 0, 0, 0.5);
+	assert_true(end_run(store, run));
+	assert_int_equal(query("a.db", "SELECT count(*) FROM ops WHERE run = 1"), 25000); /* half of 50,000 */
+	run = must_begin(store, &s);
+	skep_store_keep_details(store);
+	recorder = skep_store_recorder(store);
 	for (uint32_t i = 0; i < 150000; i++) {
 		synthetic_op(&s, &recorder, SKEP_OP_FORWARD, SKEP_LANE_COMPUTE, i, 0, 0, 0, 0.5);
 		synthetic_note(
@@ -189,10 +196,10 @@ static void test_caps(void **state)
 	synthetic_op(&s, &recorder, SKEP_OP_FORWARD, SKEP_LANE_COMPUTE, 1, 0, 1, 0, 0.5); /* the other has room */
 	assert_true(end_run(store, run));
 	skep_store_close(store);
-	assert_int_equal(query("a.db", "SELECT count(*) FROM ops WHERE worker = 0"), 100000);
+	assert_int_equal(query("a.db", "SELECT count(*) FROM ops WHERE run = 2 AND worker = 0"), 100000);
 	assert_int_equal(query("a.db", "SELECT count(*) FROM ops WHERE worker = 1"), 1);
-	assert_int_equal(query("a.db", "SELECT ops_dropped FROM runs"), 50000);
-	assert_int_equal(query("a.db", "SELECT notes_dropped FROM runs"), 50000);
+	assert_int_equal(query("a.db", "SELECT ops_dropped FROM runs WHERE id = 2"), 50000);
+	assert_int_equal(query("a.db", "SELECT notes_dropped FROM runs WHERE id = 2"), 50000);
 	assert_int_equal(query("a.db", "SELECT count(*) FROM notes"), 100000);
 	synthetic_finish(&s);
 }

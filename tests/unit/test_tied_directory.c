@@ -22,7 +22,7 @@ static void init(struct job *job, enum skep_codec codec)
 	char path[512];
 	struct skep_diag diag = {0};
 	job_init(job, 1, SKEP_ACTIVATION_GELU, 1, 0);
-	if (!skep_file_find(__FILE__, "models/tiny-gpt2.yaml", path, sizeof path) ||
+	if (!skep_file_find(NULL, __FILE__, "models/tiny-gpt2.yaml", path, sizeof path) ||
 		!skep_model_read(path, &job->model, &diag))
 		fail_msg("run in the source tree: no tiny-gpt2 from %s", __FILE__);
 	tied_init(job, codec);

@@ -64,6 +64,8 @@ static void assert_cells(const char *text, double row, uint32_t rgb, int least)
 		fail_msg("row %g has %d cells of colour %06x, not %d", row, found, rgb, least);
 }
 
+#define SECOND_NS(seconds) ((skep_time)((seconds)*1e9))
+
 static void note(
 	const struct synthetic *s, struct skep_recorder *r, double at_s, uint8_t kind, uint32_t peer, uint16_t stage)
 {
@@ -84,7 +86,12 @@ static void test_overview(void **state)
 	assert_true(skep_store_begin(store, &s.scenario, "sim", "cpu", 0, 0, &run, fresh(&error)));
 	struct skep_recorder recorder = skep_store_recorder(store), quiet = recorder;
 	quiet.op = NULL;
+	quiet.life = NULL;
 	synthetic_feed(&s, &quiet);
+	for (uint32_t i = 0; i < 47; i++)
+		recorder.life(recorder.context, i, 0, SECOND_NS(2));
+	recorder.life(recorder.context, 47, 0, SECOND_NS(0.3)); /* the directory notices it a tenth later */
+	recorder.life(recorder.context, 47, SECOND_NS(0.8), SECOND_NS(1.6));
 	note(&s, &recorder, 0.4, SKEP_NOTE_FENCED, 47, 1);
 	note(&s, &recorder, 0.8, SKEP_NOTE_ADMITTED, 47, 0);
 	note(&s, &recorder, 1.2, SKEP_NOTE_JOINED, 47, 0);
@@ -94,15 +101,15 @@ static void test_overview(void **state)
 	assert_true(skep_store_end(store, &summary, fresh(&error)));
 	play_gnuplot();
 	const char *text = script_of(store, "timeline");
-	assert_non_null(strstr(text, "'run 1: whole, simulated world: the whole run, 20 rounds in 2 s'"));
+	assert_non_null(strstr(text, "'whole: run 1, simulated: the whole run, 20 rounds in 2 s'"));
 	assert_non_null(strstr(text, "set xrange [0:2]"));
 	assert_non_null(strstr(text, "panel = 1\n"));
 	int fifth =
 		(int)(0.4 / 0.0020972) - 3; /* bins are 2^21 ns long: 1.6 s in at most 1,024 of them, and 48 workers */
-	assert_cells(text, 47, 0x8a8a8a, 2 * fifth);
+	assert_cells(text, 47, 0x8a8a8a, 2 * fifth + fifth / 4);
 	assert_cells(text, 47, 0xcc79a7, fifth);
 	assert_cells(text, 47, 0xe69f00, fifth);
-	assert_cells(text, 47, 0xeeeeee, fifth);
+	assert_cells(text, 47, 0xeeeeee, 3 * fifth / 4 - 3);
 	assert_cells(text, 0, 0xeeeeee, 5 * fifth);
 	/* In the panel: 24 and 24 workers; then one less in stage 1; then one that downloads; then one more in stage 0. */
 	assert_non_null(strstr(text, " 0 24 48 48\n"));

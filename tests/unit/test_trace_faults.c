@@ -35,7 +35,7 @@ static const struct {
 	{"5,join,a\n4,leave,a\n", 2, "4,", "time goes backwards: 4 s, after 5 s"},
 	{"5,join,a\n6,join,a\n", 2, "a", "'a' joins, but is alive since 5 s"},
 	{"5,join,a\n6,leave,b\n", 2, "b", "'b' leaves, but is not alive"},
-	{"5,join,a\n6,die,a\n", 2, "die", "expected join, leave, refused or end, found 'die'"},
+	{"5,join,a\n6,die,a\n", 2, "die", "end, found 'die'"},
 	{"5,join,a\n6,join\n", 2, "", "expected a name behind join"},
 	{"5,join,a\n6,join,\n", 2, "", "expected a name"},
 	{"5,join,a\n6,join,b,c,d,e\n", 2, "6", "6 cells in a row"},

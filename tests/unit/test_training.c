@@ -251,7 +251,7 @@ static void job_init_square(struct job *job)
 	char path[512];
 	struct skep_diag diag = {0};
 	job_init(job, 1, SKEP_ACTIVATION_GELU, 1, 0);
-	if (!skep_file_find(__FILE__, "models/square-mlp.yaml", path, sizeof path))
+	if (!skep_file_find(NULL, __FILE__, "models/square-mlp.yaml", path, sizeof path))
 		fail_msg("run in the source tree: no models/square-mlp.yaml from %s", __FILE__);
 	assert_true(skep_model_read(path, &job->model, &diag));
 	job->training.samples = 256;

@@ -29,7 +29,7 @@ static void model_of(const char *name, struct skep_model *ret)
 	char path[512], wanted[64];
 	struct skep_diag diag = {0};
 	snprintf(wanted, sizeof wanted, "models/%s.yaml", name);
-	if (!skep_file_find(__FILE__, wanted, path, sizeof path))
+	if (!skep_file_find(NULL, __FILE__, wanted, path, sizeof path))
 		fail_msg("run in the source tree: no %s from %s", wanted, __FILE__);
 	if (!skep_model_read(path, ret, &diag))
 		fail_msg("%s: %s", path, diag.message);
@@ -193,7 +193,7 @@ static void follow(const char *architecture)
 	struct job job;
 	init_reference(&job, architecture);
 	snprintf(wanted, sizeof wanted, "tests/data/torch-%s.csv", architecture);
-	assert_true(skep_file_find(__FILE__, wanted, path, sizeof path));
+	assert_true(skep_file_find(NULL, __FILE__, wanted, path, sizeof path));
 	FILE *file = fopen(path, "r");
 	assert_non_null(file);
 	uint32_t step = 0;

@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "base/sum.h"
 #include "exec/transport/wire.h"
 
 #define RUN UINT64_C(0x1122334455667788)
@@ -226,10 +227,52 @@ static void the_bytes_are_little_endian(void **state)
 	uint8_t bytes[SKEP_FRAME_MAX];
 	struct skep_frame frame = {.type = SKEP_FRAME_RELEASE, .number = 0x0102030405060708};
 	frame.u.release.source = 0xa1b2c3d4;
-	const uint8_t want[] = {'S', 'K', 'E', 'P', 6, 0, SKEP_FRAME_RELEASE, 0, 0x88, 0x77, 0x66, 0x55, 0x44, 0x33,
-		0x22, 0x11, 8, 7, 6, 5, 4, 3, 2, 1, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0xd4, 0xc3, 0xb2, 0xa1};
+	const uint8_t want[] = {'S', 'K', 'E', 'P', 7, 0, SKEP_FRAME_RELEASE, 0, 0x88, 0x77, 0x66, 0x55, 0x44, 0x33,
+		0x22, 0x11, 8, 7, 6, 5, 4, 3, 2, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0x15,
+		0x1e, 0x4c, 0xc8, 0x1b, 0x5a, 0x10, 0x0a, 0xd4, 0xc3, 0xb2, 0xa1};
 	assert_int_equal(skep_frame_encode(&frame, RUN, bytes), sizeof want);
 	assert_memory_equal(bytes, want, sizeof want);
+}
+
+/* After a change that its writer could have made. */
+static void sum_again(uint8_t *bytes, size_t size)
+{
+	uint64_t sum =
+		skep_sum(skep_sum(0, bytes, SKEP_FRAME_HEAD - 8), bytes + SKEP_FRAME_HEAD, size - SKEP_FRAME_HEAD);
+	for (int i = 0; i < 8; i++)
+		bytes[SKEP_FRAME_HEAD - 8 + i] = (uint8_t)(sum >> 8 * i);
+}
+
+static enum skep_frame_fault decoded_anew(uint8_t *bytes, size_t size)
+{
+	struct skep_frame got;
+	sum_again(bytes, size);
+	return skep_frame_decode(bytes, size, RUN, &got);
+}
+
+/* Of whatever kind, in whichever place. */
+static void a_flipped_bit_is_noticed(void **state)
+{
+	(void)state;
+	struct skep_frame got;
+	for (uint8_t kind = 1; kind < SKEP_MESSAGE_KINDS; kind++) {
+		uint8_t bytes[SKEP_FRAME_MAX] = {0};
+		size_t size = encoded(kind, 5, false, bytes);
+		for (size_t bit = 0; bit < 8 * size; bit++) {
+			bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
+			enum skep_frame_fault fault = skep_frame_decode(bytes, size, RUN, &got);
+			bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
+			enum skep_frame_fault wanted = bit / 8 < 4    ? SKEP_FRAME_BAD_MAGIC
+			                               : bit / 8 < 6  ? SKEP_FRAME_BAD_VERSION
+			                               : bit / 8 < 8  ? SKEP_FRAME_BAD_SUM
+			                               : bit / 8 < 16 ? SKEP_FRAME_BAD_RUN
+			                               : bit / 8 < 40 ? SKEP_FRAME_BAD_SUM
+			                               : bit / 8 < 44 ? SKEP_FRAME_BAD_SIZE
+			                                              : SKEP_FRAME_BAD_SUM;
+			assert_int_equal(fault, wanted);
+		}
+		assert_int_equal(skep_frame_decode(bytes, size, RUN, &got), SKEP_FRAME_GOOD);
+	}
 }
 
 static void a_cut_or_longer_frame_is_refused(void **state)
@@ -254,14 +297,12 @@ static void a_cut_or_longer_frame_is_refused(void **state)
 static void a_content_of_another_length_is_refused(void **state)
 {
 	(void)state;
-	struct skep_frame got;
 	for (uint8_t kind = 1; kind < SKEP_MESSAGE_KINDS; kind++) {
 		for (int by = -3; by <= 3; by++) {
 			uint8_t bytes[SKEP_FRAME_MAX] = {0};
 			size_t size = (size_t)((int)encoded(kind, 5, false, bytes) + by);
-			bytes[32] = (uint8_t)(size - SKEP_FRAME_HEAD);
-			assert_int_equal(skep_frame_decode(bytes, size, RUN, &got),
-				by == 0 ? SKEP_FRAME_GOOD : SKEP_FRAME_BAD_CONTENT);
+			bytes[40] = (uint8_t)(size - SKEP_FRAME_HEAD);
+			assert_int_equal(decoded_anew(bytes, size), by == 0 ? SKEP_FRAME_GOOD : SKEP_FRAME_BAD_CONTENT);
 		}
 	}
 }
@@ -280,36 +321,38 @@ static void a_stranger_is_known(void **state)
 	assert_int_equal(skep_frame_decode(bytes, size, RUN, &got), SKEP_FRAME_BAD_VERSION);
 	bytes[4]--;
 	bytes[6] = SKEP_FRAME_TYPES;
-	assert_int_equal(skep_frame_decode(bytes, size, RUN, &got), SKEP_FRAME_BAD_TYPE);
+	assert_int_equal(decoded_anew(bytes, size), SKEP_FRAME_BAD_TYPE);
 	bytes[6] = 0;
-	assert_int_equal(skep_frame_decode(bytes, size, RUN, &got), SKEP_FRAME_BAD_TYPE);
+	assert_int_equal(decoded_anew(bytes, size), SKEP_FRAME_BAD_TYPE);
 	bytes[6] = SKEP_FRAME_MESSAGE;
 	bytes[7] = 1;
-	assert_int_equal(skep_frame_decode(bytes, size, RUN, &got), SKEP_FRAME_BAD_TYPE);
+	assert_int_equal(decoded_anew(bytes, size), SKEP_FRAME_BAD_TYPE);
 	bytes[7] = 0;
-	assert_int_equal(skep_frame_decode(bytes, size, RUN, &got), SKEP_FRAME_GOOD);
+	assert_int_equal(decoded_anew(bytes, size), SKEP_FRAME_GOOD);
 }
 
 static void impossible_fields_are_refused(void **state)
 {
 	(void)state;
 	uint8_t bytes[SKEP_FRAME_MAX];
-	struct skep_frame got;
 	size_t size = encoded(SKEP_MESSAGE_STOP, 5, false, bytes);
 	bytes[size - 1] = 2; /* a bool */
-	assert_int_equal(skep_frame_decode(bytes, size, RUN, &got), SKEP_FRAME_BAD_CONTENT);
+	assert_int_equal(decoded_anew(bytes, size), SKEP_FRAME_BAD_CONTENT);
 	bytes[size - 1] = 1;
 	bytes[SKEP_FRAME_HEAD] = SKEP_MESSAGE_KINDS;
-	assert_int_equal(skep_frame_decode(bytes, size, RUN, &got), SKEP_FRAME_BAD_CONTENT);
+	assert_int_equal(decoded_anew(bytes, size), SKEP_FRAME_BAD_CONTENT);
 	bytes[SKEP_FRAME_HEAD] = 0;
-	assert_int_equal(skep_frame_decode(bytes, size, RUN, &got), SKEP_FRAME_BAD_CONTENT);
+	assert_int_equal(decoded_anew(bytes, size), SKEP_FRAME_BAD_CONTENT);
 	size = encoded(SKEP_MESSAGE_FORWARD, 5, true, bytes);
 	bytes[24] ^= 1; /* the tensor beside it would not be as long as the message says */
-	assert_int_equal(skep_frame_decode(bytes, size, RUN, &got), SKEP_FRAME_BAD_CONTENT);
+	assert_int_equal(decoded_anew(bytes, size), SKEP_FRAME_BAD_CONTENT);
 	struct skep_frame last = {.type = SKEP_FRAME_LAST};
 	size = skep_frame_encode(&last, RUN, bytes);
 	bytes[24] = 1; /* a tensor beside a frame that has none */
-	assert_int_equal(skep_frame_decode(bytes, size, RUN, &got), SKEP_FRAME_BAD_CONTENT);
+	assert_int_equal(decoded_anew(bytes, size), SKEP_FRAME_BAD_CONTENT);
+	bytes[24] = 0;
+	bytes[32] = 1; /* and the sum of none */
+	assert_int_equal(decoded_anew(bytes, size), SKEP_FRAME_BAD_CONTENT);
 }
 
 /* What is accepted encodes to the very bytes it was read from; the rest is refused without a fault. */
@@ -325,6 +368,7 @@ static void any_bytes_are_safe(void **state)
 			encoded((uint8_t)(1 + draw(&seed) % (SKEP_MESSAGE_KINDS - 1)), seed, draw(&seed) % 2, bytes);
 		for (uint64_t flips = draw(&seed) % 4; flips > 0; flips--)
 			bytes[draw(&seed) % size] ^= (uint8_t)(1u << draw(&seed) % 8);
+		sum_again(bytes, size); /* else the sum would refuse them all */
 		if (skep_frame_decode(bytes, size, RUN, &got) != SKEP_FRAME_GOOD)
 			continue;
 		good++;
@@ -341,6 +385,7 @@ int main(void)
 		cmocka_unit_test(a_payload_handle_stays_at_home),
 		cmocka_unit_test(other_frames_come_back),
 		cmocka_unit_test(the_bytes_are_little_endian),
+		cmocka_unit_test(a_flipped_bit_is_noticed),
 		cmocka_unit_test(a_cut_or_longer_frame_is_refused),
 		cmocka_unit_test(a_content_of_another_length_is_refused),
 		cmocka_unit_test(a_stranger_is_known),

@@ -97,8 +97,7 @@ static void test_shares(void **state)
 	play_gnuplot();
 	const char *text = script_of(store, "utilisation");
 	assert_non_null(strstr(text, "known: utilisation, compute time over time alive"));
-	assert_non_null(
-		strstr(text, "run 1: known, simulated, seed 7: 28.6 % of the time that its 4 workers were alive"));
+	assert_non_null(strstr(text, "run 1, simulated: 28.6 % of the time that its 4 workers were alive"));
 	assert_non_null(strstr(text, "set xrange [0:2]"));
 	const struct {
 		double at_s;
@@ -131,7 +130,7 @@ static void test_several_runs(void **state)
 		fail_msg("%s", error.message);
 	const char *text = read_script("script.png");
 	assert_non_null(strstr(text, "$map2 << END\n"));
-	assert_non_null(strstr(text, "run 2: larger, real, cpu, paced, shaped, seed 7"));
+	assert_non_null(strstr(text, "run 2, real, cpu, paced, shaped, larger"));
 	assert_null(strstr(text, "Title[3]"));
 	for (int i = 2; i < 5; i++)
 		run[i] = run[0];
@@ -161,7 +160,8 @@ static void test_refused(void **state)
 	assert_false(plot_rounds(store, "utilisation", NULL, 0, "none.png", NULL, fresh(&error)));
 	run = 77;
 	assert_false(plot_rounds(store, "utilisation", &run, 1, "none.png", NULL, fresh(&error)));
-	assert_string_equal(error.message, "there is no run 77 in the database");
+	assert_string_equal(
+		error.message, "there is no run 77 in the database; `skep runs list` shows which there are");
 	assert_int_not_equal(access("none.png", F_OK), 0);
 	skep_store_close(store);
 	synthetic_finish(&s);

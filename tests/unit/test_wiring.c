@@ -36,7 +36,7 @@ static void test_uniform(void **state)
 	uint64_t random = 7;
 	uint32_t hits[8] = {0};
 	for (uint32_t i = 0; i < 8; i++)
-		skep_view_add(view, 8, (struct skep_peer){i, 1}, &random);
+		skep_view_add(view, &plan, 8, (struct skep_peer){i, 1}, &random);
 	for (uint32_t i = 0; i < 80000; i++)
 		hits[choose(view, &plan, me, &random).index]++;
 	for (uint32_t i = 0; i < 8; i++) /* 10000 expected, standard deviation 94 */
@@ -54,7 +54,7 @@ static void test_sampled_views_are_uniform_together(void **state)
 		uint64_t random = sender * 977 + 3;
 		skep_view_clear(view);
 		for (uint32_t i = 0; i < 16; i++)
-			skep_view_add(view, 4, (struct skep_peer){i, 1}, &random);
+			skep_view_add(view, &plan, 4, (struct skep_peer){i, 1}, &random);
 		assert_int_equal(view->count, 4);
 		hits[choose(view, &plan, me, &random).index]++;
 	}
@@ -68,13 +68,13 @@ static void test_epochs_only_go_up(void **state)
 	(void)state;
 	struct skep_view *view = view_of(4);
 	uint64_t random = 1;
-	skep_view_add(view, 4, (struct skep_peer){3, 2}, &random);
-	skep_view_add(view, 4, (struct skep_peer){3, 1}, &random);
+	skep_view_add(view, &plan, 4, (struct skep_peer){3, 2}, &random);
+	skep_view_add(view, &plan, 4, (struct skep_peer){3, 1}, &random);
 	assert_int_equal(view->count, 1);
 	assert_int_equal(view->choice[0].peer.epoch, 2);
 	skep_view_remove(view, (struct skep_peer){3, 1}); /* news of an earlier life */
 	assert_int_equal(view->count, 1);
-	skep_view_add(view, 4, (struct skep_peer){3, 5}, &random);
+	skep_view_add(view, &plan, 4, (struct skep_peer){3, 5}, &random);
 	assert_int_equal(view->choice[0].peer.epoch, 5);
 	skep_view_remove(view, (struct skep_peer){3, 5});
 	assert_int_equal(view->count, 0);
@@ -89,14 +89,14 @@ static void choose_many(
 	struct skep_view *view = view_of(count);
 	uint64_t random = 3;
 	for (uint32_t i = 0; i < count; i++) {
-		skep_view_add(view, count, (struct skep_peer){i, 1}, &random);
-		skep_view_update(view, (struct skep_peer){i, 1}, sample_ns[i] * by->samples, by->samples);
+		skep_view_add(view, &plan, count, (struct skep_peer){i, 1}, &random);
+		skep_view_update(view, by, (struct skep_peer){i, 1}, sample_ns[i] * by->samples);
 		ret_hits[i] = 0;
 	}
 	for (uint32_t n = 0; n < times; n++) {
 		struct skep_peer peer = choose(view, by, me, &random);
 		ret_hits[peer.index]++;
-		skep_view_update(view, peer, sample_ns[peer.index] * by->samples, by->samples);
+		skep_view_update(view, by, peer, sample_ns[peer.index] * by->samples);
 	}
 	free(view);
 }
@@ -125,14 +125,46 @@ static void test_choices_are_interleaved(void **state)
 	uint64_t random = 3;
 	uint32_t run = 0, longest = 0;
 	for (uint32_t i = 0; i < 2; i++) {
-		skep_view_add(view, 2, (struct skep_peer){i, 1}, &random);
-		skep_view_update(view, (struct skep_peer){i, 1}, (i == 0 ? 1000 : 3000) * 4, 4);
+		skep_view_add(view, &plan, 2, (struct skep_peer){i, 1}, &random);
+		skep_view_update(view, &plan, (struct skep_peer){i, 1}, (i == 0 ? 1000 : 3000) * 4);
 	}
 	for (uint32_t n = 0; n < 400; n++) { /* three for the fast one, then one for the slow one */
 		run = choose(view, &by_rate, me, &random).index == 0 ? run + 1 : 0;
 		longest = run > longest ? run : longest;
 	}
 	assert_in_range(longest, 3, 4);
+	free(view);
+}
+
+/* 500 senders with ten microbatches each, for 20 workers of which four are five times as fast: those get their share of 20 in 36,
+ * whatever the time is that a sample takes, and from the first microbatch on. */
+static void test_the_first_ones_go_by_expected_speed(void **state)
+{
+	(void)state;
+	uint32_t speed[20];
+	struct skep_plan mixed = by_rate;
+	struct skep_view *view = view_of(20);
+	mixed.speed = speed;
+	for (uint32_t i = 0; i < 20; i++)
+		speed[i] = i < 4 ? SKEP_SPEED_MAX : SKEP_SPEED_MAX / 5;
+	for (uint64_t full_ns = 0; full_ns <= 100000000000; full_ns = full_ns * 1000 + 100000) { /* 0: none answers */
+		uint32_t fast = 0;
+		for (uint64_t sender = 0; sender < 500; sender++) {
+			uint64_t random = sender * 977 + 3;
+			skep_view_clear(view);
+			for (uint32_t i = 0; i < 20; i++)
+				skep_view_meet(view, &mixed, 20, (struct skep_peer){i, 1}, &random);
+			skep_view_met(view);
+			for (uint32_t n = 0; n < 10; n++) {
+				struct skep_peer peer = choose(view, &mixed, me, &random);
+				fast += peer.index < 4;
+				if (full_ns > 0)
+					skep_view_update(view, &mixed, peer,
+						full_ns * mixed.samples * SKEP_SPEED_MAX / speed[peer.index]);
+			}
+		}
+		assert_in_range(fast, 5000 * 20 / 36 * 97 / 100, 5000 * 20 / 36 * 103 / 100);
+	}
 	free(view);
 }
 
@@ -152,12 +184,12 @@ static void test_a_newcomer_is_tried_soon(void **state)
 	struct skep_view *view = view_of(3);
 	uint64_t random = 9;
 	for (uint32_t i = 0; i < 2; i++) {
-		skep_view_add(view, 3, (struct skep_peer){i, 1}, &random);
-		skep_view_update(view, (struct skep_peer){i, 1}, 4000, 4);
+		skep_view_add(view, &plan, 3, (struct skep_peer){i, 1}, &random);
+		skep_view_update(view, &plan, (struct skep_peer){i, 1}, 4000);
 	}
 	for (uint32_t n = 0; n < 1000; n++)
 		choose(view, &by_rate, me, &random);
-	skep_view_add(view, 3, (struct skep_peer){2, 1}, &random);
+	skep_view_add(view, &plan, 3, (struct skep_peer){2, 1}, &random);
 	uint32_t hits = 0;
 	for (uint32_t n = 0; n < 1000; n++) {
 		bool hit = choose(view, &by_rate, me, &random).index == 2;
@@ -174,8 +206,8 @@ static void test_the_silent_lose_their_share(void **state)
 	struct skep_view *view = view_of(3);
 	uint64_t random = 9;
 	for (uint32_t i = 0; i < 3; i++) {
-		skep_view_add(view, 3, (struct skep_peer){i, 1}, &random);
-		skep_view_update(view, (struct skep_peer){i, 1}, 4000, 4);
+		skep_view_add(view, &plan, 3, (struct skep_peer){i, 1}, &random);
+		skep_view_update(view, &plan, (struct skep_peer){i, 1}, 4000);
 	}
 	skep_view_silent(view, (struct skep_peer){1, 1}, 10000000);
 	for (uint32_t n = 0; n < 4000; n++) /* 10 ms of work for the other two at 4 us each */
@@ -197,8 +229,8 @@ static void test_latency_counts_the_link(void **state)
 	uint64_t random = 2;
 	uint32_t hits[3] = {0};
 	for (uint32_t i = 1; i < 3; i++) {
-		skep_view_add(view, 2, (struct skep_peer){i, 1}, &random);
-		skep_view_update(view, (struct skep_peer){i, 1}, 4000, 4);
+		skep_view_add(view, &plan, 2, (struct skep_peer){i, 1}, &random);
+		skep_view_update(view, &plan, (struct skep_peer){i, 1}, 4000);
 	}
 	for (uint32_t n = 0; n < 10000; n++)
 		hits[choose(view, &by_link, me, &random).index]++;
@@ -213,14 +245,14 @@ static void test_a_thin_sample_asks_for_the_rest(void **state)
 	struct skep_view *view = view_of(4);
 	uint64_t random = 3;
 	for (uint32_t i = 0; i < 16; i++)
-		skep_view_add(view, 4, (struct skep_peer){i, 1}, &random);
+		skep_view_add(view, &plan, 4, (struct skep_peer){i, 1}, &random);
 	while (!skep_view_thin(view, 4)) {
 		assert_in_range(view->count, 3, 4);
 		skep_view_remove(view, view->choice[0].peer);
 	}
 	assert_int_equal(view->count, 2);
 	for (uint32_t i = 0; i < 16; i++)
-		skep_view_add(view, 4, (struct skep_peer){i, 1}, &random);
+		skep_view_add(view, &plan, 4, (struct skep_peer){i, 1}, &random);
 	assert_int_equal(view->count, 4);
 	assert_in_range(view->heard, 16, 18); /* about */
 	free(view);
@@ -232,7 +264,7 @@ static void test_a_whole_view_never_asks(void **state)
 	struct skep_view *view = view_of(4);
 	uint64_t random = 3;
 	for (uint32_t i = 0; i < 4; i++)
-		skep_view_add(view, 4, (struct skep_peer){i, 1}, &random);
+		skep_view_add(view, &plan, 4, (struct skep_peer){i, 1}, &random);
 	for (uint32_t i = 0; i < 4; i++) {
 		skep_view_remove(view, (struct skep_peer){i, 1});
 		assert_false(skep_view_thin(view, 4));
@@ -250,8 +282,8 @@ static void test_meeting_all_is_adding_each(void **state)
 		struct skep_view *added = view_of(8), *met = view_of(8);
 		uint64_t random = 11, other = 11;
 		for (uint32_t i = 0; i < many[n]; i++) {
-			skep_view_add(added, 8, (struct skep_peer){i, 1}, &random);
-			skep_view_meet(met, 8, (struct skep_peer){i, 1}, &other);
+			skep_view_add(added, &plan, 8, (struct skep_peer){i, 1}, &random);
+			skep_view_meet(met, &plan, 8, (struct skep_peer){i, 1}, &other);
 		}
 		skep_view_met(met);
 		assert_true(random == other);
@@ -273,6 +305,7 @@ int main(void)
 		cmocka_unit_test(test_epochs_only_go_up),
 		cmocka_unit_test(test_shares_are_the_rates),
 		cmocka_unit_test(test_choices_are_interleaved),
+		cmocka_unit_test(test_the_first_ones_go_by_expected_speed),
 		cmocka_unit_test(test_average_is_corrected_for_its_start),
 		cmocka_unit_test(test_a_newcomer_is_tried_soon),
 		cmocka_unit_test(test_the_silent_lose_their_share),

@@ -9,6 +9,7 @@
  * behind its join. A recorder that polls once a minute shows all losses on the minute: with a jitter of a minute they
  * spread over the minute that follows. Machines that are there at the start get no jitter.
  * A join that finds no free machine of its type is dropped; it does not wait for one.
+ * Places: in a recording whose names, or zones, are places of the topology (places.h), a machine joins at its place alone.
  */
 #include "topologies/churn/churn.h"
 
@@ -19,6 +20,7 @@
 
 #include "core/random.h"
 #include "topologies/churn/trace_generate.h"
+#include "topologies/places/places.h"
 
 #define DRAWN_STREAM 0x6472617765u /* drawing a trace, apart from jitter and machines */
 #define MOVES_MAX (256u << 20)
@@ -28,6 +30,7 @@
 struct life {
 	skep_time from_ns, to_ns; /* trace time; to_ns SKEP_TIME_NEVER: not ended */
 	uint32_t slot, type;
+	uint32_t place; /* at which it stands; SKEP_NO_PLACE: any */
 };
 
 struct type {
@@ -58,7 +61,10 @@ struct mapping {
 	bool too_many_types;
 	struct move *move;
 	size_t moves, move_room;
-	uint32_t *where; /* [copies]: its type until it joins, then its machine, or NOWHERE */
+	struct skep_places places;
+	uint32_t named, unnamed;                   /* lives whose name is a place's, and others without a place */
+	char first_named[128], first_unnamed[128]; /* a name of each */
+	uint32_t *where;                           /* [copies]: its life until it joins, then its machine, or NOWHERE */
 	uint32_t copies, copy_room;
 	uint64_t *free; /* a bit per machine */
 	uint64_t random;
@@ -133,6 +139,42 @@ static uint32_t type_of(struct mapping *m, const char *name)
 	return m->types++;
 }
 
+/* ---- places ----------------------------------------------------------------------------------------------------------- */
+
+static uint32_t place_of(struct mapping *m, const struct skep_trace_event *event)
+{
+	if (m->drawn)
+		return SKEP_NO_PLACE;
+	uint32_t place = skep_places_find(&m->places, event->name);
+	bool named = place != SKEP_NO_PLACE;
+	if (!named)
+		place = skep_places_find(&m->places, event->zone);
+	if (named && m->named++ == 0)
+		snprintf(m->first_named, sizeof m->first_named, "%s", event->name);
+	if (place == SKEP_NO_PLACE && m->unnamed++ == 0)
+		snprintf(m->first_unnamed, sizeof m->first_unnamed, "%s", event->name);
+	return place;
+}
+
+/* A name that is none of the places beside others that are is a slip of the pen, and would take another one's machine. */
+static bool check_names(const struct mapping *m, const char *path, struct skep_diag *reterr)
+{
+	if (m->named == 0 || m->unnamed == 0)
+		return true;
+	const struct skep_topology *t = m->topology;
+	char known[200] = "";
+	for (uint32_t i = 0; i < t->places; i++) {
+		size_t used = strlen(known);
+		if (t->place_name[i][0] && used + strlen(t->place_name[i]) + 3 < sizeof known)
+			snprintf(known + used, sizeof known - used, "%s%s", used ? ", " : "", t->place_name[i]);
+	}
+	skep_diag_set(reterr, path, 0, 0, NULL,
+		"'%.40s' names a place of the topology '%s' and '%.40s' none: name all machines of the trace by where they "
+		"are, or none of them; there are: %s",
+		m->first_named, t->name, m->first_unnamed, known);
+	return false;
+}
+
 /* ---- collecting lives --------------------------------------------------------------------------------------------------- */
 
 static bool begin_life(struct mapping *m, const struct skep_trace_event *event)
@@ -145,7 +187,7 @@ static bool begin_life(struct mapping *m, const struct skep_trace_event *event)
 	m->slot_room = (uint32_t)room;
 	m->slots = event->slot >= m->slots ? event->slot + 1 : m->slots;
 	m->of_slot[event->slot] = m->lives;
-	m->life[m->lives++] = (struct life){event->at_ns, SKEP_TIME_NEVER, event->slot, type};
+	m->life[m->lives++] = (struct life){event->at_ns, SKEP_TIME_NEVER, event->slot, type, place_of(m, event)};
 	return true;
 }
 
@@ -215,7 +257,7 @@ static bool add_copy(struct mapping *m, const struct life *life)
 	if (!reserve((void **)&m->where, m->copies, &room, sizeof *m->where) || m->copies == NOWHERE - 1)
 		return false;
 	m->copy_room = (uint32_t)room;
-	m->where[m->copies] = life->type;
+	m->where[m->copies] = (uint32_t)(life - m->life);
 	if (!add_move(m, join_ns, true))
 		return false;
 	if (ends && to <= end) {
@@ -256,11 +298,25 @@ static bool add_moves(struct mapping *m)
 
 /* ---- machines ------------------------------------------------------------------------------------------------------------ */
 
+/* Of 64 machines those that may be a life's: of its type, and at its place. */
+static uint64_t suitable_of(const struct mapping *m, const struct life *life, uint32_t word)
+{
+	uint64_t bits = m->type[life->type].suits[word], at_place = 0;
+	if (life->place == SKEP_NO_PLACE)
+		return bits;
+	for (uint64_t left = bits; left != 0; left &= left - 1) {
+		uint32_t bit = (uint32_t)__builtin_ctzll(left);
+		if (m->topology->machine[64 * word + bit].place == life->place)
+			at_place |= (uint64_t)1 << bit;
+	}
+	return at_place;
+}
+
 /* A free machine that suits, or NOWHERE: the lowest, or the one with `rank` others below it. */
-static uint32_t find_free(const struct mapping *m, uint32_t type, uint32_t rank)
+static uint32_t find_free(const struct mapping *m, const struct life *life, uint32_t rank)
 {
 	for (uint32_t w = 0; w < words(m); w++) {
-		uint64_t bits = m->free[w] & m->type[type].suits[w];
+		uint64_t bits = m->free[w] == 0 ? 0 : m->free[w] & suitable_of(m, life, w);
 		uint32_t count = (uint32_t)__builtin_popcountll(bits);
 		if (rank >= count) {
 			rank -= count;
@@ -273,18 +329,32 @@ static uint32_t find_free(const struct mapping *m, uint32_t type, uint32_t rank)
 	return NOWHERE;
 }
 
-static uint32_t take_machine(struct mapping *m, uint32_t type)
+static uint32_t take_machine(struct mapping *m, const struct life *life)
 {
 	uint32_t suitable = 0, rank = 0;
 	if (m->options->random_machine) {
 		for (uint32_t w = 0; w < words(m); w++)
-			suitable += (uint32_t)__builtin_popcountll(m->free[w] & m->type[type].suits[w]);
+			suitable += (uint32_t)__builtin_popcountll(m->free[w] & suitable_of(m, life, w));
 		rank = suitable > 0 ? skep_random_below(&m->random, suitable) : 0;
 	}
-	uint32_t machine = find_free(m, type, rank);
+	uint32_t machine = find_free(m, life, rank);
 	if (machine != NOWHERE)
 		m->free[machine / 64] &= ~((uint64_t)1 << machine % 64);
 	return machine;
+}
+
+static void leave_out(struct mapping *m, const struct life *life)
+{
+	struct skep_churn *c = m->churn;
+	const bool bound = life->place != SKEP_NO_PLACE;
+	bool suited = false;
+	for (uint32_t w = 0; w < words(m); w++)
+		suited = suited || suitable_of(m, life, w) != 0;
+	c->unplaced++;
+	c->unsuited += !suited;
+	if (!suited && c->unsuited_type[0] == '\0')
+		snprintf(c->unsuited_type, sizeof c->unsuited_type, "%.80s%s%.31s", m->type[life->type].name,
+			bound ? " at " : "", bound ? m->topology->place_name[life->place] : "");
 }
 
 static void place_moves(struct mapping *m)
@@ -295,8 +365,10 @@ static void place_moves(struct mapping *m)
 		const struct move *move = &m->move[i];
 		uint32_t *machine = &m->where[move->copy];
 		if (move->join) {
-			*machine = take_machine(m, *machine);
-			c->unplaced += *machine == NOWHERE;
+			const struct life *life = &m->life[*machine];
+			*machine = take_machine(m, life);
+			if (*machine == NOWHERE)
+				leave_out(m, life);
 		}
 		if (*machine == NOWHERE)
 			continue;
@@ -382,6 +454,7 @@ static void free_mapping(struct mapping *m)
 {
 	for (uint32_t i = 0; i < m->types; i++)
 		free(m->type[i].suits);
+	skep_places_finish(&m->places);
 	free(m->life);
 	free(m->of_slot);
 	free(m->move);
@@ -394,10 +467,10 @@ static bool collect_recorded(struct mapping *m, const char *path, struct skep_di
 {
 	bool read = skep_trace_read(path, &m->options->trace, collect, m, &m->churn->trace, reterr);
 	if (m->too_many_types) {
-		*reterr = (struct skep_diag){0};
+		*reterr = skep_diag_beside(reterr);
 		skep_diag_set(reterr, path, 0, 0, NULL, "more than %u GPU types in a trace", TYPES_MAX);
 	}
-	return read && check_types(m, path, reterr);
+	return read && check_names(m, path, reterr) && check_types(m, path, reterr);
 }
 
 static bool draw(struct mapping *m, const struct skep_trace_stats *like, const char *path, struct skep_diag *reterr)
@@ -459,6 +532,10 @@ static bool play(const char *path, const struct mapping *how, struct skep_churn 
 		return false;
 	}
 	*m = *how;
+	if (!skep_places_make(m->topology, &m->places)) {
+		free_mapping(m);
+		return skep_fail(reterr, "%s: not enough memory", path);
+	}
 	m->churn = ret;
 	m->random = skep_mix(m->options->seed);
 	bool ok = map(m, path, reterr);

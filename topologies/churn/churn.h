@@ -28,8 +28,11 @@ struct skep_churn {
 	uint64_t joins, leaves; /* in event[] */
 	/* Joins, at 0 or later, that found no free machine of their type: left out, with their leave. */
 	uint64_t unplaced;
-	uint64_t refused; /* requests that the trace itself says were refused, in the time that is played */
-	uint32_t most;    /* at once */
+	uint64_t unsuited;       /* of these: their type suits no machine of the topology, free or not */
+	char unsuited_type[128]; /* the first such type; "": there is none */
+	uint64_t unadmitted; /* joins whose machine was taken away before it was let in: left out, with their leave */
+	uint64_t refused;    /* requests that the trace itself says were refused, in the time that is played */
+	uint32_t most;       /* at once */
 	struct skep_trace_report trace;
 	struct skep_lifetime_fit drawn_from; /* of a drawn trace: the law of its lives; scale_s 0: it was recorded */
 };
@@ -65,6 +68,10 @@ bool skep_churn_read(const char *path, const struct skep_topology *topology, con
 bool skep_churn_draw(const char *path, skep_time duration_ns, const struct skep_topology *topology,
 	const struct skep_churn_options *options, struct skep_churn *ret, struct skep_diag *reterr);
 void skep_churn_finish(struct skep_churn *churn);
+
+/* Processes begin so long after their machines have joined: first_ns[worker] on a machine that has not been there,
+ * again_ns[worker] on one that has. False: no memory. */
+bool skep_churn_admit(struct skep_churn *churn, uint32_t workers, const skep_time *first_ns, const skep_time *again_ns);
 
 struct skep_notice { /* to a worker that it will be taken away */
 	skep_time at_ns, leave_at_ns;

@@ -46,8 +46,7 @@ static enum skep_trace_format look(const struct skep_lines *lines, uint32_t line
 		return SKEP_TRACE_NODES;
 	if (skep_cell_is(cell[1], "add") || skep_cell_is(cell[1], "remove"))
 		return SKEP_TRACE_NAMED;
-	if (skep_cell_is(cell[1], "join") || skep_cell_is(cell[1], "leave") || skep_cell_is(cell[1], "refused") ||
-		skep_cell_is(cell[1], "end") || (cells >= 3 && skep_cell_is(cell[0], "seconds")))
+	if (skep_trace_is_own(cell[1]) || (cells >= 3 && skep_cell_is(cell[0], "seconds")))
 		return SKEP_TRACE_OWN;
 	if (gaps(lines, cell, cells))
 		return SKEP_TRACE_GAPS;
@@ -56,6 +55,18 @@ static enum skep_trace_format look(const struct skep_lines *lines, uint32_t line
 	if (cells == 2 && lines_before == 0 && (skep_cell_is(cell[1], "count") || skep_cell_is(cell[0], "seconds")))
 		return SKEP_TRACE_COUNTS;
 	return SKEP_TRACE_DETECT;
+}
+
+/* Behind a line of column names it is the next one that tells. */
+static enum skep_trace_format look_twice(struct skep_lines *lines)
+{
+	struct skep_cell cell[5];
+	enum skep_trace_format format = look(lines, 0);
+	if (format != SKEP_TRACE_DETECT || !skep_trace_is_header(cell, skep_lines_cells(lines, cell, 5)) ||
+		!skep_lines_next_row(lines))
+		return format;
+	format = look(lines, 1);
+	return format == SKEP_TRACE_OWN || format == SKEP_TRACE_NAMED ? format : SKEP_TRACE_DETECT;
 }
 
 /* The gaps form says how long a gap is, so that tells it where a row alone does not. */
@@ -82,7 +93,7 @@ enum skep_trace_format skep_trace_detect(struct skep_trace_reader *r)
 	if (gap && !lines->diag->set)
 		format = SKEP_TRACE_GAPS;
 	else if (skep_lines_next_row(lines))
-		format = look(lines, 0);
+		format = look_twice(lines);
 	else if (!lines->diag->set)
 		skep_diag_set(lines->diag, lines->path, 0, 0, NULL, "holds no events: it is empty, or comments only");
 	if (format == SKEP_TRACE_DETECT && !lines->diag->set)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * trace_events.c - the formats with one named event a line: ours (seconds,join|leave|refused|end,name,gpu,zone) and the
- * named one (ms,add|remove,name). A line of column names may come first.
+ * named one (ms,add|remove,name). A line of column names may come first. Words that clouds and people use for a join or a leave
+ * mean the same, in any case of letters.
  */
 #include "topologies/churn/trace_reader.h"
 
@@ -14,6 +15,16 @@ static const struct {
 	{
 		{"join", SKEP_TRACE_JOIN},
 		{"leave", SKEP_TRACE_LEAVE},
+		{"up", SKEP_TRACE_JOIN},
+		{"start", SKEP_TRACE_JOIN},
+		{"down", SKEP_TRACE_LEAVE},
+		{"stop", SKEP_TRACE_LEAVE},
+		{"preempt", SKEP_TRACE_LEAVE},
+		{"preempted", SKEP_TRACE_LEAVE},
+		{"evict", SKEP_TRACE_LEAVE},
+		{"evicted", SKEP_TRACE_LEAVE},
+		{"terminate", SKEP_TRACE_LEAVE},
+		{"terminated", SKEP_TRACE_LEAVE},
 		{"refused", SKEP_TRACE_REFUSED},
 		{"end", SKEP_TRACE_END},
 },
@@ -36,12 +47,24 @@ static bool find_kind(struct skep_cell word, bool is_own, enum skep_trace_kind *
 /* "seconds,event,name,gpu,zone" or the like: no digit in front, and not a word that an event has. */
 static bool column_names(const struct skep_cell *cell, uint32_t cells, bool is_own)
 {
-	static const char *const words[] = {"seconds", "s", "milliseconds", "ms", "time", "timestamp"};
+	static const char *const words[] = {
+		"seconds", "s", "sec", "milliseconds", "ms", "time", "time_s", "timestamp", "t", "when", "at"};
 	enum skep_trace_kind kind;
 	for (uint32_t i = 0; cells > 1 && i < sizeof words / sizeof *words; i++)
 		if (skep_cell_is(cell[0], words[i]))
 			return !find_kind(cell[1], is_own, &kind);
 	return false;
+}
+
+bool skep_trace_is_own(struct skep_cell word)
+{
+	enum skep_trace_kind kind;
+	return find_kind(word, true, &kind);
+}
+
+bool skep_trace_is_header(const struct skep_cell *cell, uint32_t cells)
+{
+	return cells >= 3 && column_names(cell, cells, true) && column_names(cell, cells, false);
 }
 
 static bool check_cells(struct skep_trace_reader *r, const struct skep_cell *cell, uint32_t cells, bool is_own)
@@ -65,7 +88,9 @@ static bool read_row(struct skep_trace_reader *r, const struct skep_cell *cell, 
 		!skep_cell_time(lines, cell[0], is_own ? 1000000000 : 1000000, &row.at_ns))
 		return false;
 	if (!find_kind(cell[1], is_own, &row.kind))
-		return skep_trace_unknown(r, cell[1], is_own ? "join, leave, refused or end" : "add or remove");
+		return skep_trace_unknown(r, cell[1],
+			is_own ? "join (or up, start), leave (or down, stop, preempt, evict, terminate), refused or end"
+			       : "add or remove");
 	bool nameless = row.kind == SKEP_TRACE_REFUSED || row.kind == SKEP_TRACE_END;
 	if (cells < 3 && !nameless) {
 		skep_lines_fail(lines, lines->text + lines->length, "expected a name behind %.*s", (int)cell[1].length,

@@ -47,7 +47,9 @@ bool skep_trace_gpu(struct skep_lines *lines, struct skep_cell cell, char ret[SK
 bool skep_trace_name(struct skep_lines *lines, struct skep_cell cell, char ret[SKEP_TRACE_NAME]);
 
 /* Each reads to the end of the file, from the first line. */
-bool skep_trace_read_events(struct skep_trace_reader *r); /* own and named */
+bool skep_trace_read_events(struct skep_trace_reader *r);                /* own and named */
+bool skep_trace_is_own(struct skep_cell word);                           /* a word of our own format for what happens */
+bool skep_trace_is_header(const struct skep_cell *cell, uint32_t cells); /* a line of column names of either */
 bool skep_trace_read_counts(struct skep_trace_reader *r);
 bool skep_trace_read_log(struct skep_trace_reader *r);
 bool skep_trace_read_gaps(struct skep_trace_reader *r);

@@ -5,6 +5,7 @@
  */
 #include "topologies/churn/trace_stats.h"
 
+#include <gsl/gsl_sort.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -136,12 +137,6 @@ static bool count_event(void *user, const struct skep_trace_event *event)
 
 /* ---- results --------------------------------------------------------------------------------------------------------- */
 
-static int by_size(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-	return x < y ? -1 : x > y;
-}
-
 /* Between the two nearest of the sorted values. */
 static double quantile(const double *value, uint32_t count, double share)
 {
@@ -184,7 +179,7 @@ static bool conclude(struct count *c)
 	s->censored = c->alive;
 	s->refusal_rate = asked > 0 ? (double)s->report.refused / (double)asked : NAN;
 	if (c->kept > 0)
-		qsort(c->lifetime_s, c->kept, sizeof *c->lifetime_s, by_size);
+		gsl_sort(c->lifetime_s, 1, c->kept);
 	s->mean_s = s->lives > 0 ? c->sum_s / (double)s->lives : NAN;
 	s->p10_s = quantile(c->lifetime_s, c->kept, 0.1);
 	s->median_s = quantile(c->lifetime_s, c->kept, 0.5);

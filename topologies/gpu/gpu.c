@@ -16,7 +16,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/text.h"
+
 #define SHARED_FOLDER "topologies/gpus"
+#define NAME_BYTES 64    /* of a profile, as is offered in place of an unknown one */
 #define TIME_NS_MAX 1e18 /* some 30 years: sums of a few stay far below UINT64_MAX */
 
 /* ---- text that a profile or a topology carries ------------------------------------------------------------------- */
@@ -66,7 +69,7 @@ static bool name_ok(const char *name)
 	return name[0] != 0 && name[0] != '.' && name[strspn(name, allowed)] == 0;
 }
 
-static bool find(const char *from, const char *name, char *ret, size_t size)
+static bool find(struct skep_files *files, const char *from, const char *name, char *ret, size_t size)
 {
 	char folder[512], shared[512];
 	if (!name_ok(name))
@@ -77,7 +80,7 @@ static bool find(const char *from, const char *name, char *ret, size_t size)
 			return true;
 	}
 	int n = snprintf(shared, sizeof shared, SHARED_FOLDER "/%s.yaml", name);
-	return n > 0 && (size_t)n < sizeof shared && skep_file_find(from, shared, ret, size);
+	return n > 0 && (size_t)n < sizeof shared && skep_file_find(files, from, shared, ret, size);
 }
 
 static int is_profile(const struct dirent *entry)
@@ -86,20 +89,29 @@ static int is_profile(const struct dirent *entry)
 	return dot && dot != entry->d_name && strcmp(dot, ".yaml") == 0;
 }
 
-/* Appends the names of the profiles in `folder`, sorted, as far as they fit. */
-static void list_profiles(const char *folder, char *text, size_t size)
+/* The names of the profiles in `folder`, sorted: as far as they fit they are appended to `text`; the nearest to `name`, if it
+ * is near enough to be what was meant, goes to ret_near, which stays as it is otherwise. */
+static void list_profiles(const char *folder, const char *name, char *text, size_t size, char ret_near[NAME_BYTES])
 {
 	struct dirent **entry;
 	int count = scandir(folder, &entry, is_profile, alphasort);
+	const char **known = count > 0 ? calloc((size_t)count, sizeof *known) : NULL;
 	for (int i = 0; i < count; i++) {
 		size_t used = strlen(text);
-		int length = (int)(strrchr(entry[i]->d_name, '.') - entry[i]->d_name);
-		if (used + (size_t)length + 3 < size)
-			snprintf(text + used, size - used, "%s%.*s", used ? ", " : "", length, entry[i]->d_name);
-		free(entry[i]);
+		*strrchr(entry[i]->d_name, '.') = '\0';
+		if (used + strlen(entry[i]->d_name) + 3 < size)
+			snprintf(text + used, size - used, "%s%s", used ? ", " : "", entry[i]->d_name);
+		if (known)
+			known[i] = entry[i]->d_name;
 	}
+	const char *near = known ? skep_text_nearest(name, known, (uint32_t)count) : NULL;
+	if (near)
+		snprintf(ret_near, NAME_BYTES, "%s", near);
+	for (int i = 0; i < count; i++)
+		free(entry[i]);
 	if (count >= 0)
 		free(entry);
+	free(known);
 }
 
 static bool same_folder(const char *a, const char *b)
@@ -113,16 +125,19 @@ static bool same_folder(const char *a, const char *b)
 
 static void fail_unknown(const char *from, const char *name, struct skep_diag *reterr)
 {
-	char beside[200] = "gpus", shared[200] = SHARED_FOLDER, known[300] = "";
+	char beside[200] = "gpus", shared[200] = SHARED_FOLDER, known[300] = "", near[NAME_BYTES] = "";
 	folder_beside(from, beside, sizeof beside);
-	if (!skep_file_find(from, SHARED_FOLDER, shared, sizeof shared))
+	if (!skep_file_find(reterr->files, from, SHARED_FOLDER, shared, sizeof shared))
 		snprintf(shared, sizeof shared, SHARED_FOLDER);
-	list_profiles(beside, known, sizeof known);
+	list_profiles(beside, name, known, sizeof known, near);
 	bool one = same_folder(beside, shared);
 	if (!one)
-		list_profiles(shared, known, sizeof known);
-	skep_diag_set(reterr, from, 0, 0, NULL, "no GPU profile '%.40s' in %s%s%s; there are: %s", name, beside,
-		one ? "" : " or ", one ? "" : shared, known[0] ? known : "none");
+		list_profiles(shared, name, known, sizeof known, near);
+	skep_diag_set(reterr, from, 0, 0, NULL,
+		"no GPU profile '%.40s' in %s%s%s%s%s%s; there are: %s; to add one, copy the nearest to %s/%.40s.yaml and "
+		"change its numbers",
+		name, beside, one ? "" : " or ", one ? "" : shared, near[0] ? ", did you mean " : "", near,
+		near[0] ? "?" : "", known[0] ? known : "none", beside, name_ok(name) ? name : "NAME");
 }
 
 /* ---- reading one ------------------------------------------------------------------------------------------------- */
@@ -173,7 +188,7 @@ static void read_stages(struct skep_reader *r, const struct skep_yaml_node *map,
 	skep_reader_close_map(r, map);
 	if (!r->diag->set && t->path[0] != 0)
 		skep_reader_fail(r, map, "of", "a second table of stages: one is taken");
-	if (!r->diag->set && !skep_file_find(gpu->path, file, t->path, sizeof t->path))
+	if (!r->diag->set && !skep_file_find(r->diag->files, gpu->path, file, t->path, sizeof t->path))
 		skep_reader_fail(r, map, "file", "no file `%.200s` with a table", file);
 }
 
@@ -191,7 +206,7 @@ static void read_table(struct skep_reader *r, const struct skep_yaml_node *map, 
 	if (t->kind == SKEP_TABLE_LAYERS)
 		copy(r, map, "model", t->model, sizeof t->model);
 	skep_reader_close_map(r, map);
-	if (!r->diag->set && !skep_file_find(gpu->path, file, t->path, sizeof t->path))
+	if (!r->diag->set && !skep_file_find(r->diag->files, gpu->path, file, t->path, sizeof t->path))
 		skep_reader_fail(r, map, "file", "no file `%.200s` with a table", file);
 	for (uint32_t i = 0; i < gpu->tables && !r->diag->set; i++)
 		if (gpu->table[i].kind == t->kind && gpu->table[i].type == t->type)
@@ -241,7 +256,7 @@ bool skep_gpu_read(const char *from, const char *name, struct skep_gpu *ret, str
 	char path[512], *text;
 	size_t size;
 	*ret = (struct skep_gpu){0};
-	if (!find(from, name, path, sizeof path)) {
+	if (!find(reterr->files, from, name, path, sizeof path)) {
 		fail_unknown(from, name, reterr);
 		return false;
 	}
@@ -256,6 +271,21 @@ bool skep_gpu_read(const char *from, const char *name, struct skep_gpu *ret, str
 	if (reterr->set)
 		skep_gpu_finish(ret);
 	return !reterr->set;
+}
+
+bool skep_gpu_is_there(const char *from, const char *name, struct skep_diag *reterr)
+{
+	struct skep_gpu gpu;
+	struct skep_diag diag = skep_diag_beside(reterr), unknown = skep_diag_beside(reterr);
+	if (skep_gpu_read(from, name, &gpu, &diag)) {
+		skep_gpu_finish(&gpu);
+		return true;
+	}
+	skep_diag_set(&unknown, from, 0, 0, NULL, "%s", ""); /* cut as that of the profile's would be */
+	if (strcmp(diag.file, unknown.file) == 0)
+		return skep_fail(reterr, "--gpu %.40s: %s", name, diag.message);
+	*reterr = diag;
+	return false;
 }
 
 void skep_gpu_finish(struct skep_gpu *gpu)

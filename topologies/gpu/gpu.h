@@ -36,6 +36,10 @@ void skep_label_read(struct skep_reader *r, const struct skep_yaml_node *map, ch
  * unknown name gives a diagnosis about `from` without a line; a fault in the profile gives one about the profile. */
 bool skep_gpu_read(const char *from, const char *name, struct skep_gpu *ret, struct skep_diag *reterr);
 
+/* Whether the profile that the option --gpu names can be read, for a topology that will be written at `from`. An unknown name is
+ * a fault of the option, not of that file. */
+bool skep_gpu_is_there(const char *from, const char *name, struct skep_diag *reterr);
+
 void skep_gpu_finish(struct skep_gpu *gpu);
 
 /* The table of this kind and type, its rows read if they were not; NULL: the profile has none, or the file is wrong. */

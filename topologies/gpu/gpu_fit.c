@@ -20,6 +20,7 @@
 #include <assert.h>
 #include <gsl/gsl_blas.h>
 #include <gsl/gsl_multifit_nlinear.h>
+#include <gsl/gsl_sort.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -133,16 +134,10 @@ static double best_lambda(const struct problem *p)
 
 /* ---- how good it is ---------------------------------------------------------------------------------------------- */
 
-static int compare(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-	return (x > y) - (x < y);
-}
-
 double skep_fit_quantile(double *error, uint32_t count, double share)
 {
 	assert(count > 0);
-	qsort(error, count, sizeof *error, compare);
+	gsl_sort(error, 1, count);
 	double at = share * (count - 1);
 	uint32_t low = (uint32_t)at, high = low + 1 < count ? low + 1 : low;
 	return error[low] + (at - low) * (error[high] - error[low]);

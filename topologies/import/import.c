@@ -189,20 +189,13 @@ static bool read_files(struct skep_importer *importer)
 	return !importer->diag->set;
 }
 
-/* What is written must be read again, and of that only the GPU is not of our making. */
-static bool check_gpu(const char *path, const char *name, struct skep_diag *reterr)
-{
-	struct skep_gpu gpu;
-	bool known = skep_gpu_read(path, name, &gpu, reterr);
-	skep_gpu_finish(&gpu);
-	return known;
-}
-
 bool skep_import(const struct skep_import_options *options, struct skep_import_report *ret, struct skep_diag *reterr)
 {
 	struct skep_importer importer = {.options = options, .report = ret, .diag = reterr};
 	*ret = (struct skep_import_report){0};
-	if (!find_output(options, ret->path, sizeof ret->path, reterr) || !check_gpu(ret->path, options->gpu, reterr))
+	if (!find_output(options, ret->path, sizeof ret->path, reterr))
+		return false;
+	if (!skep_gpu_is_there(ret->path, options->gpu, reterr)) /* what is written must be read again */
 		return false;
 	bool ok;
 	if (options->format == SKEP_IMPORT_REGIONS)

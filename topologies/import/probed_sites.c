@@ -3,6 +3,8 @@
  * probed_sites.c - writes a measured cluster whose hosts share lines as sites: what leaves and enters each, and the median pair
  * within it and to each other one.
  */
+#include <gsl/gsl_sort.h>
+#include <gsl/gsl_statistics_double.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -74,12 +76,6 @@ static const char *name_of(const struct skep_probed *p, uint32_t site, char ret[
 	return ret;
 }
 
-static int ascending(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-	return (x > y) - (x < y);
-}
-
 /* Of the pairs from a site to a site. */
 static double median(const struct skep_probed *p, uint32_t from, uint32_t to, size_t member, double *room)
 {
@@ -88,8 +84,8 @@ static double median(const struct skep_probed *p, uint32_t from, uint32_t to, si
 		for (uint32_t b = 0; b < p->places; b++)
 			if (a != b && p->sites.of[a] == from && p->sites.of[b] == to)
 				room[count++] = *(const double *)((const char *)skep_probed_link(p, a, b) + member);
-	qsort(room, count, sizeof *room, ascending);
-	return count > 0 ? (room[(count - 1) / 2] + room[count / 2]) / 2 : NAN;
+	gsl_sort(room, 1, count);
+	return count > 0 ? gsl_stats_median_from_sorted_data(room, 1, count) : NAN;
 }
 
 /* What a pair has, or what all pairs share. */

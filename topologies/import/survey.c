@@ -8,6 +8,7 @@
  */
 #include "topologies/import/survey.h"
 
+#include <gsl/gsl_sort.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -121,12 +122,6 @@ static double worse(enum skep_survey_kind kind, double a, double b)
 	return kind == SKEP_BANDWIDTH_SAMPLE ? fmin(a, b) : fmax(a, b); /* NAN gives way */
 }
 
-static int by_value(const void *left, const void *right)
-{
-	const double a = *(const double *)left, b = *(const double *)right;
-	return (a > b) - (a < b);
-}
-
 /* What a rule looks at: the measured values as they were before any hole was filled. */
 struct measured {
 	enum skep_survey_kind kind;
@@ -160,7 +155,7 @@ static bool measured_init(struct measured *m, const struct skep_survey *s, enum 
 		m->row[from] = worse(kind, m->row[from], m->cell[i]);
 		m->column[to] = worse(kind, m->column[to], m->cell[i]);
 	}
-	qsort(sorted, count, sizeof *sorted, by_value);
+	gsl_sort(sorted, 1, count);
 	if (count > 0)
 		m->median = count % 2 ? sorted[count / 2] : 0.5 * (sorted[count / 2 - 1] + sorted[count / 2]);
 	free(sorted);

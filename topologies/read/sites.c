@@ -173,14 +173,12 @@ static void fill_inside(struct skep_draft *d, const struct skep_yaml_node *sites
 	struct skep_pair *pair = pair_at(d, place, place);
 	if (!isnan(pair->capacity_Bps))
 		return;
-	if (d->has_fallback)
-		skep_draft_set_pair(d, place, place, &d->fallback);
-	else if (endpoints_at(d, place) < 2)
+	if (endpoints_at(d, place) < 2)
 		*pair = skep_pair_unlimited();
 	else
 		skep_reader_fail(&d->r, sites, name,
 			"site %s has several endpoints (its machines and the directory): expected inside: {bandwidth, "
-			"latency}, or a fallback in the file",
+			"latency}; the fallback is of links between sites",
 			name);
 }
 

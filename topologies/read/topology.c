@@ -47,7 +47,7 @@ static void read_gpu(
 		skep_reader_fail(&d->r, group, "gpu", "more than %u GPU types", SKEP_GPU_TYPES_MAX);
 		return;
 	}
-	struct skep_diag diag = {0};
+	struct skep_diag diag = skep_diag_beside(d->r.diag);
 	if (skep_gpu_read(d->path, name, &t->gpu[t->gpus], &diag)) {
 		t->gpu[t->gpus].board = *board;
 		d->profile[t->gpus++] = name;
@@ -90,7 +90,7 @@ static uint32_t add_prices(
 		skep_reader_fail(&d->r, map, "file", "more than %u price histories", SKEP_PRICES_MAX);
 		return 0;
 	}
-	struct skep_diag diag = {0};
+	struct skep_diag diag = skep_diag_beside(d->r.diag);
 	if (!skep_price_read(path, type, zone, &t->price[t->prices], &diag)) {
 		if (diag.line > 0)
 			*d->r.diag = diag;
@@ -142,7 +142,7 @@ static uint32_t read_prices(struct skep_draft *d, const struct skep_yaml_node *g
 			&d->r, map, strlen(type) >= room ? "type" : "zone", "a name of less than %zu bytes", room);
 	else if (!d->r.diag->set && skep_read_has(&d->r, group, "price"))
 		skep_reader_fail(&d->r, group, "price", "either `price` or `prices`, not both");
-	else if (!d->r.diag->set && !skep_file_find(d->path, name, path, sizeof path))
+	else if (!d->r.diag->set && !skep_file_find(d->r.diag->files, d->path, name, path, sizeof path))
 		skep_reader_fail(&d->r, map, "file", "no file `%.200s` with prices", name);
 	return d->r.diag->set ? 0 : add_prices(d, map, path, type, zone);
 }

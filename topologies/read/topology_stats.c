@@ -5,6 +5,7 @@
  */
 #include "topologies/read/topology_stats.h"
 
+#include <gsl/gsl_sort.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -19,17 +20,11 @@
 
 /* ---- quantiles --------------------------------------------------------------------------------------------------- */
 
-static int by_value(const void *left, const void *right)
-{
-	const double a = *(const double *)left, b = *(const double *)right;
-	return (a > b) - (a < b);
-}
-
 /* The nearest rank. */
 static void quantiles(double *value, size_t count, double *ret)
 {
 	static const double part[SKEP_QUANTILES] = {0, 0.1, 0.5, 0.9, 1};
-	qsort(value, count, sizeof *value, by_value);
+	gsl_sort(value, 1, count);
 	for (int q = 0; q < SKEP_QUANTILES; q++)
 		ret[q] = count > 0 ? value[(size_t)(part[q] * (double)(count - 1) + 0.5)] : NAN;
 }

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * page.h - what the parts of a report share. Each part writes sections into the page; one that has nothing to show says why, so
+ * that every report has the same sections. Private to analysis/report/.
+ */
+#ifndef SKEP_ANALYSIS_REPORT_PAGE_H
+#define SKEP_ANALYSIS_REPORT_PAGE_H
+
+#include "analysis/plot/plot_presence.h"
+#include "analysis/report/html.h"
+#include "analysis/report/report.h"
+
+struct skep_page {
+	struct skep_store *store;
+	FILE *out;
+	struct skep_plot_run run[SKEP_REPORT_RUNS_MAX];
+	double end_s[SKEP_REPORT_RUNS_MAX]; /* of the run, or what it has come to */
+	uint32_t runs;
+	unsigned pictures; /* so far */
+	struct skep_diag *reterr;
+};
+
+/* A section with its heading; `id` is what links name. */
+void skep_page_open(struct skep_page *page, const char *id, const char *heading);
+void skep_page_close(struct skep_page *page);
+void skep_page_note(struct skep_page *page, const char *text); /* a paragraph in small letters */
+
+/* "run 3, simulated"; returns ret. */
+#define SKEP_PAGE_NAME_BYTES 128u
+const char *skep_page_run_name(const struct skep_plot_run *run, char ret[SKEP_PAGE_NAME_BYTES]);
+
+/* A picture by gnuplot with a caption, or the reason why there is none. */
+void skep_page_picture(struct skep_page *page, const char *kind, const int64_t *run, uint32_t runs,
+	const struct skep_plot_choice *choice, const char *caption);
+
+/* The same of all runs of the page. */
+void skep_page_picture_of_all(
+	struct skep_page *page, const char *kind, const struct skep_plot_choice *choice, const char *caption);
+
+/* Head of the page down to its links to sections: pairs of id and words, up to NULL. */
+void skep_page_begin(struct skep_page *page, const char *title, const char *under, const char *const links[]);
+void skep_page_end(struct skep_page *page);
+
+/* Sections of a report of runs. False: the database could not be read, or memory lacks. */
+bool skep_page_asked(struct skep_page *page);
+bool skep_page_machines(struct skep_page *page);
+bool skep_page_losses(struct skep_page *page);
+bool skep_page_times(struct skep_page *page);
+bool skep_page_traffic(struct skep_page *page);
+bool skep_page_churn(struct skep_page *page);
+bool skep_page_against(struct skep_page *page);
+bool skep_page_repeat(struct skep_page *page);
+
+/* What the slider plays: one object for a run (play.c). The numbers of the dots are those of the workers. */
+cJSON *skep_page_frames(struct skep_page *page, const struct skep_plot_run *run, double end_s);
+
+#endif

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * answer.h - what `skep ask` finds out, for those who print it: the choice, what else was tried, what would help, and how sure
+ * it is.
+ */
+#ifndef SKEP_ASKING_ANSWER_H
+#define SKEP_ASKING_ANSWER_H
+
+#include "asking/evaluate.h"
+#include "asking/write.h"
+#include "planning/plan/interval.h"
+
+#define SKEP_ASK_VARIATIONS_MAX 24u
+
+struct skep_ask_tried {
+	struct skep_ask_variation variation;
+	struct skep_ask_figures figures;
+	struct skep_ask_question *question; /* changed; NULL: the answer's own */
+	char topology
+		[SKEP_ASK_PATH_BYTES]; /* of a changed question, for as long as it is looked at; "": there is none */
+};
+
+struct skep_ask_answer {
+	struct skep_ask_question question;
+	struct skep_ask_model model;
+	struct skep_law law;
+	struct skep_ask_job job;
+	struct skep_ask_files files;
+	struct skep_assignments base;                         /* what the choice is read with, its allocation last */
+	uint32_t looked_at, simulated;                        /* combinations of settings, by the planner */
+	struct skep_ask_tried other[SKEP_ASK_VARIATIONS_MAX]; /* settings; the first is the choice itself */
+	struct skep_ask_tried help[SKEP_ASK_VARIATIONS_MAX];  /* the first is the choice itself again */
+	uint32_t others, helps;
+	struct skep_ask_figures figures; /* of the choice, with more seeds */
+	struct skep_interval time_s, usd;
+	struct skep_scenario chosen; /* as it was written */
+	bool has_chosen, law_outside;
+	double begin_s, wall_s;
+};
+
+/* ---- for answer.c: variations.c */
+
+/* Whole models on all machines, and on all but one group of them, with several H: the planner has had little time for each. */
+void skep_ask_list_first(struct skep_ask_answer *answer);
+/* Other settings of the choice. */
+void skep_ask_list_others(struct skep_ask_answer *answer, const struct skep_scenario *chosen);
+/* Other machines, lines and prices; writes their topologies. */
+bool skep_ask_list_helps(struct skep_ask_answer *answer, const struct skep_scenario *chosen, struct skep_diag *reterr);
+void skep_ask_finish_helps(struct skep_ask_answer *answer); /* removes their files */
+
+/* ---- print.c, print_json.c */
+
+void skep_ask_print(const struct skep_ask_answer *answer, FILE *out);
+void skep_ask_print_json(const struct skep_ask_answer *answer, FILE *out);
+
+/* What both say: "us-central1 8 x l4": who serves a stage; machines that serve none with SKEP_ASK_NO_STAGE. */
+#define SKEP_ASK_NO_STAGE UINT32_MAX
+void skep_ask_members(const struct skep_ask_answer *answer, uint32_t stage, char *ret, size_t size);
+/* Does none of its machines serve a stage? */
+bool skep_ask_group_out(const struct skep_ask_answer *answer, uint32_t group);
+/* "DiLoCo, H = 30, in a swarm of 2 stages ..." */
+void skep_ask_method(const struct skep_scenario *chosen, char *ret, size_t size);
+/* Rows by what they gain, the best first: indices into help[], without the first and those that cannot be. */
+uint32_t skep_ask_rank(const struct skep_ask_tried *tried, uint32_t count, bool money, uint32_t *ret);
+
+#endif

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * ask.h - `skep ask`: from a question in words to a page, and to a folder from which `sim`, `run` and `serve` go on.
+ *
+ *     question.h   what was asked, taken apart; sites.h what joins the machines, tables.h the data behind both
+ *     model.h      the model; loss.h how its loss falls
+ *     write.h      all of that as files that any command reads
+ *     planning/    chooses stages, pipeline, microbatch, method and H, and who serves what
+ *     evaluate.h   what a variation of the choice comes to, by simulation
+ *     answer.h     the choice, what else was compared, what would help, with its interval; and how it is printed
+ *
+ * In this order. The planner has a limit of time, so an answer may depend on the machine; what is stated of the choice does not,
+ * since it is simulated afterwards with seeds that the planner has not seen. If one of the other settings that are compared is
+ * better than the choice by more than 1 %, it takes its place, and what is compared is compared with it.
+ */
+#ifndef SKEP_ASKING_ASK_H
+#define SKEP_ASKING_ASK_H
+
+#include "asking/question.h"
+#include "base/status.h"
+
+#define SKEP_ASK_BUDGET_S 7.0 /* of the planner, if nothing is said */
+
+/* Says itself what is wrong, and prints the page. */
+enum status skep_ask(const struct skep_ask_request *request);
+
+#endif

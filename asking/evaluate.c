@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * evaluate.c - see evaluate.h.
+ */
+#include "asking/evaluate.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "planning/plan/jobs.h"
+#include "planning/plan/trial.h"
+#include "planning/problem/forecast.h"
+
+struct batch { /* what a process needs */
+	const struct skep_assignments *base;
+	const struct skep_ask_variation *variation;
+	struct skep_ask_figures *ret;
+};
+
+struct ear { /* hears which places have sent how much to which */
+	const struct skep_topology *topology;
+	double bytes[SKEP_ASK_SITES_MAX][SKEP_ASK_SITES_MAX];
+};
+
+static void hear(void *context, const struct skep_link_use *use)
+{
+	struct ear *ear = context;
+	uint32_t from = ear->topology->machine[use->source].place, to = ear->topology->machine[use->destination].place;
+	assert(from < ear->topology->places && to < ear->topology->places);
+	if (from < SKEP_ASK_SITES_MAX && to < SKEP_ASK_SITES_MAX)
+		ear->bytes[from][to] += (double)use->bytes;
+}
+
+static bool refuse(struct skep_ask_figures *f, const char *why)
+{
+	snprintf(f->why, sizeof f->why, "%.*s", (int)strcspn(why, "\n") < 239 ? (int)strcspn(why, "\n") : 239, why);
+	return false;
+}
+
+/* ---- which allocation ------------------------------------------------------------------------------------------------ */
+
+/* The base, what the variation adds, and an allocation in the end (NULL: the base's). */
+static bool assign(const struct batch *b, const struct skep_ask_variation *v, const struct skep_ask_figures *f,
+	const char *allocation, struct skep_assignments *ret)
+{
+	bool ok = skep_assignments_copy(b->base, ret);
+	for (uint32_t i = 0; ok && i < v->sets; i++)
+		ok = skep_assignments_add(ret, v->set[i]);
+	for (uint32_t i = 0; ok && i < f->fits; i++)
+		ok = skep_assignments_add(ret, f->fit[i]);
+	return ok && (!allocation || skep_assignments_add(ret, allocation));
+}
+
+struct course { /* a variation with one allocation */
+	struct skep_assignments with;
+	struct skep_scenario scenario;
+	struct skep_planning planning;
+	uint32_t *stage_of;
+	struct skep_expected expected;
+	bool read, posed, known;
+	double step_s; /* expected; INFINITY: not known */
+};
+
+static void end(struct course *c)
+{
+	free(c->stage_of);
+	if (c->posed)
+		skep_planning_finish(&c->planning);
+	if (c->read)
+		skep_scenario_finish(&c->scenario);
+	skep_assignments_finish(&c->with);
+}
+
+/* Without the trace: who is there at the start is all. */
+static bool open_course(const struct batch *b, const struct skep_ask_variation *v, const char *allocation,
+	struct course *c, struct skep_ask_figures *f)
+{
+	struct skep_diag error = {0};
+	*c = (struct course){.step_s = INFINITY};
+	struct skep_assignments with;
+	bool ok = assign(b, v, f, allocation, &c->with) && skep_assignments_copy(&c->with, &with);
+	ok = ok && skep_assignments_add(&with, "cluster.trace=null");
+	c->read = ok && skep_assignments_read(&with, &c->scenario, &error);
+	if (ok)
+		skep_assignments_finish(&with);
+	if (!c->read)
+		return refuse(f, error.set ? error.message : "not enough memory");
+	c->posed = skep_planning_make(&c->scenario, &c->planning, &error);
+	c->stage_of = c->posed ? calloc(c->planning.workers, sizeof *c->stage_of) : NULL;
+	if (!c->stage_of || !skep_planning_start(&c->planning, c->stage_of))
+		return refuse(f, error.set ? error.message : "no allocation of it is known");
+	c->known = skep_expected_known(&c->scenario) && skep_expected_make(&c->planning, c->stage_of, &c->expected);
+	c->step_s = c->known ? c->expected.step_s : INFINITY;
+	return true;
+}
+
+/* The better of the two. Either way *c is to be ended. */
+static bool choose(
+	const struct batch *b, const struct skep_ask_variation *v, struct course *c, struct skep_ask_figures *f)
+{
+	static const char search[] = "cluster.allocation={method: portfolio}";
+	struct course other;
+	bool ok = v->keeps && open_course(b, v, NULL, c, f);
+	if (!v->keeps)
+		*c = (struct course){.step_s = INFINITY};
+	if (!v->replan)
+		return ok;
+	bool found = open_course(b, v, search, &other, f);
+	f->searched = found && (!ok || other.step_s < 0.999 * c->step_s);
+	if (!f->searched) {
+		end(&other);
+		return ok;
+	}
+	/* the allocation that was found becomes an assignment, so that every seed has the same */
+	char *allocation = skep_planning_assignment(&other.planning, other.stage_of);
+	end(&other);
+	end(c);
+	ok = allocation && open_course(b, v, allocation, c, f);
+	if (ok && strlen(allocation) < sizeof f->allocation)
+		strcpy(f->allocation, allocation);
+	free(allocation);
+	return ok;
+}
+
+/* The largest microbatch that fits, first with activations that are kept, then with activations that are computed twice. */
+static bool choose_fitting(
+	const struct batch *b, const struct skep_ask_variation *v, struct course *c, struct skep_ask_figures *f)
+{
+	bool ok = choose(b, v, c, f);
+	for (uint32_t twice = 0; twice < 2 && v->fit; twice++)
+		for (uint32_t m = 16; m >= 1 && !ok; m /= 2) {
+			end(c);
+			f->fits = 1 + twice;
+			snprintf(f->fit[0], sizeof f->fit[0], "schedule.microbatch=%u", m);
+			snprintf(f->fit[1], sizeof f->fit[1], "schedule.checkpoint_activations=true");
+			ok = choose(b, v, c, f);
+		}
+	return ok;
+}
+
+/* ---- stretches ------------------------------------------------------------------------------------------------------- */
+
+/* So many rounds as about that many events are. */
+static struct skep_trial_span span_of(const struct skep_scenario *s, double events, uint32_t needed)
+{
+	double rounds = fmax(2, floor(events / skep_trial_whole_events(s, 1)));
+	uint32_t all = needed > 0 && needed < s->plan.rounds ? needed : s->plan.rounds;
+	struct skep_trial_span span = {.whole = false};
+	span.rounds = rounds < all ? (uint32_t)rounds : all;
+	if (span.rounds < 2)
+		span.rounds = 2 < s->plan.rounds ? 2 : s->plan.rounds;
+	span.warm_up = span.rounds >= all ? 0 : (span.rounds + 4) / 5;
+	if (span.warm_up >= span.rounds)
+		span.warm_up = span.rounds - 1;
+	return span;
+}
+
+struct sum {
+	double round_s, bytes[SKEP_ASK_SITES_MAX][SKEP_ASK_SITES_MAX], rounds, usd_per_s, utilisation, losses, time_s,
+		passes_s, reduction_s;
+	uint32_t count;
+};
+
+static bool run_stretch(const struct course *c, const struct skep_ask_variation *v, uint32_t nth,
+	const struct skep_trial_span *span, struct sum *sum, struct skep_ask_figures *f)
+{
+	struct skep_assignments with;
+	struct skep_scenario s;
+	struct skep_diag error = {0};
+	struct skep_summary summary;
+	char start[80];
+	bool ok = skep_assignments_copy(&c->with, &with);
+	with.has_seed = true;
+	with.seed = c->scenario.seed + nth;
+	snprintf(start, sizeof start, "cluster.trace.start=%.0f s", v->start_s + v->spread_s * (nth + 0.5) / v->seeds);
+	ok = ok && (!(v->start_s + v->spread_s > 0) || skep_assignments_add(&with, start));
+	bool read = ok && skep_assignments_read(&with, &s, &error);
+	if (ok)
+		skep_assignments_finish(&with);
+	if (!read)
+		return refuse(f, error.set ? error.message : "not enough memory");
+	struct ear ear = {.topology = &s.topology};
+	const struct skep_recorder also = {.context = &ear, .link = hear};
+	ok = skep_trial_run_span(span, &s, &also, &summary) && summary.steps > 0;
+	if (ok) {
+		double time_s = summary.round_s * f->steps / f->every;
+		double usd_per_s = summary.cost_usd / summary.time_s;
+		double rounds = (double)summary.steps / f->every;
+		f->stretch[f->stretches++] = (struct skep_ask_stretch){
+			.time_s = time_s, .usd = usd_per_s * time_s, .rate = f->samples * f->every / summary.round_s};
+		sum->round_s += summary.round_s;
+		sum->usd_per_s += usd_per_s;
+		sum->rounds += rounds;
+		sum->utilisation += summary.utilisation;
+		sum->losses += (double)summary.preemptions;
+		sum->passes_s += isnan(summary.passes_s) ? 0 : summary.passes_s;
+		sum->reduction_s += isnan(summary.reduction_s) ? 0 : summary.reduction_s;
+		sum->time_s += summary.time_s;
+		sum->count++;
+		for (uint32_t i = 0; i < SKEP_ASK_SITES_MAX; i++)
+			for (uint32_t j = 0; j < SKEP_ASK_SITES_MAX; j++)
+				sum->bytes[i][j] += ear.bytes[i][j];
+	} else {
+		refuse(f, summary.failure[0] ? summary.failure
+					     : "a stage lost its last worker, and no other came in time");
+		f->lost++;
+	}
+	skep_scenario_finish(&s);
+	return ok;
+}
+
+/* The number of a place of the topology among the sites of the question. */
+static uint32_t site_of(const struct skep_ask_question *q, const char *place)
+{
+	for (uint32_t i = 0; i < q->sites; i++)
+		if (strcmp(q->site[i].name, place) == 0)
+			return i;
+	return UINT32_MAX;
+}
+
+static void pay_egress(
+	const struct course *c, const struct skep_ask_question *q, const struct sum *sum, struct skep_ask_figures *f)
+{
+	const struct skep_topology *t = &c->scenario.topology;
+	double all = f->steps / f->every / sum->rounds; /* rounds of the run, for each that was simulated */
+	for (uint32_t i = 0; i < t->places && i < SKEP_ASK_SITES_MAX; i++)
+		for (uint32_t j = 0; j < t->places && j < SKEP_ASK_SITES_MAX; j++) {
+			uint32_t from = site_of(q, t->place_name[i]), to = site_of(q, t->place_name[j]);
+			if (from == UINT32_MAX || to == UINT32_MAX)
+				continue;
+			f->bytes[from][to] = all * sum->bytes[i][j];
+			if (from != to && !isnan(q->link[from][to].usd_per_byte))
+				f->usd_egress += f->bytes[from][to] * q->link[from][to].usd_per_byte;
+		}
+}
+
+static void fill(const struct course *c, struct skep_ask_figures *f)
+{
+	const struct skep_scenario *s = &c->scenario;
+	struct skep_forecast forecast;
+	f->stages = s->plan.stages;
+	f->every = (uint32_t)(c->planning.throughput[0].period + 0.5);
+	f->samples = (uint32_t)(s->batch / f->every);
+	for (uint32_t i = 0; i < c->planning.workers; i++)
+		f->replicas += c->stage_of[i] == f->stages - 1;
+	for (uint32_t i = 0; i < f->stages; i++)
+		f->memory_bytes = fmax(f->memory_bytes, s->memory_bytes[i]);
+	skep_forecast_make(&c->planning, c->stage_of, 1, &forecast);
+	f->extrapolated = forecast.extrapolated;
+	memcpy(f->how, forecast.how, sizeof f->how);
+	f->steps = (double)forecast.rounds * f->every;
+	f->tokens = f->steps * f->samples * s->model.sequence;
+	f->expected = c->expected;
+	if (c->known) {
+		bool worker = c->expected.bound <= SKEP_EXPECTED_CONNECTION;
+		uint32_t from = worker ? c->planning.machine[c->expected.from] : 0;
+		f->bound_machine = s->machine_of ? s->machine_of[from] : from;
+		skep_expected_bound_text(&c->planning, &c->expected, f->bound, sizeof f->bound);
+	}
+}
+
+static bool evaluate(const struct batch *b, const struct skep_ask_variation *v, struct skep_ask_figures *f)
+{
+	struct course c;
+	struct sum sum = {.round_s = 0};
+	bool ok = choose_fitting(b, v, &c, f);
+	if (ok)
+		fill(&c, f);
+	if (ok && f->steps <= 0)
+		ok = refuse(f, "the loss is not reached within train.until.steps");
+	if (ok) {
+		struct skep_trial_span span = span_of(&c.scenario, v->events, (uint32_t)(f->steps / f->every));
+		f->rounds = span.rounds;
+		f->warm_up = span.warm_up;
+		f->whole = span.rounds >= (uint32_t)(f->steps / f->every);
+		for (uint32_t i = 0; i < v->seeds; i++)
+			run_stretch(&c, v, i, &span, &sum, f);
+	}
+	ok = ok && sum.count > 0;
+	if (ok) {
+		f->step_s = sum.round_s / sum.count / f->every;
+		f->time_s = f->step_s * f->steps;
+		f->usd_machines = sum.usd_per_s / sum.count * f->time_s;
+		f->utilisation = sum.utilisation / sum.count;
+		f->passes_part = fmin(1, sum.passes_s / sum.round_s);
+		f->reduction_part = fmin(1, sum.reduction_s / sum.round_s);
+		f->preemptions_per_h = sum.losses / sum.time_s * 3600;
+		pay_egress(&c, v->question, &sum, f);
+	}
+	end(&c);
+	return ok;
+}
+
+/* ---- side by side ---------------------------------------------------------------------------------------------------- */
+
+static bool work(void *context, const struct skep_sweep_job *job, void **ret, uint64_t *ret_count)
+{
+	const struct batch *b = context;
+	struct skep_ask_figures *f = calloc(1, sizeof *f);
+	if (!f)
+		return false;
+	f->ok = evaluate(b, &b->variation[job->number], f);
+	*ret = f;
+	*ret_count = sizeof *f;
+	return true;
+}
+
+static void take(void *context, uint32_t number, void *bytes, uint64_t count)
+{
+	struct batch *b = context;
+	assert(count == sizeof *b->ret);
+	memcpy(&b->ret[number], bytes, count);
+	free(bytes);
+}
+
+bool skep_ask_evaluate(const struct skep_assignments *base, const struct skep_ask_variation *variation, uint32_t count,
+	uint32_t processes, struct skep_ask_figures *ret, int *ret_signal)
+{
+	struct batch b = {.base = base, .variation = variation, .ret = ret};
+	for (uint32_t i = 0; i < count; i++)
+		assert(variation[i].seeds > 0 && variation[i].seeds <= SKEP_ASK_SEEDS_MAX);
+	return skep_jobs_run(processes, 0, count, work, take, &b, NULL, ret_signal);
+}

@@ -1,0 +1,436 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * print.c - the page that answers a question.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "asking/answer.h"
+#include "asking/loss.h"
+#include "base/layout.h"
+#include "core/names.h"
+
+#define SHOWN_SETTINGS 9u
+#define SHOWN_HELPS 8u
+#define WIDTH 100 /* of a line of text */
+
+/* ---- what it is -------------------------------------------------------------------------------------------------------- */
+
+/* The group of the nth machine of the topology. */
+static const struct skep_ask_group *group_of(const struct skep_ask_question *q, uint32_t machine)
+{
+	for (uint32_t site = 0; site < q->sites; site++)
+		for (uint32_t i = 0; i < q->groups; i++) {
+			if (q->group[i].site != site)
+				continue;
+			if (machine < q->group[i].count)
+				return &q->group[i];
+			machine -= q->group[i].count;
+		}
+	return NULL;
+}
+
+static uint32_t count_members(const struct skep_ask_answer *a, const struct skep_ask_group *g, uint32_t stage)
+{
+	const struct skep_scenario *s = &a->chosen;
+	uint32_t count = 0, present = 0;
+	for (uint32_t i = 0; i < s->plan.workers; i++) {
+		if (group_of(&a->question, s->machine_of ? s->machine_of[i] : i) != g)
+			continue;
+		present++;
+		count += s->first_stage_of[i] == stage;
+	}
+	return stage == SKEP_ASK_NO_STAGE ? g->count - present : count;
+}
+
+void skep_ask_members(const struct skep_ask_answer *a, uint32_t stage, char *ret, size_t size)
+{
+	const struct skep_ask_question *q = &a->question;
+	ret[0] = '\0';
+	for (uint32_t i = 0; i < q->groups; i++) {
+		uint32_t count = count_members(a, &q->group[i], stage);
+		size_t used = strlen(ret);
+		if (count > 0)
+			snprintf(ret + used, size - used, "%s%u x %s at %s", used > 0 ? ", " : "", count,
+				q->group[i].gpu, q->site[q->group[i].site].name);
+	}
+}
+
+bool skep_ask_group_out(const struct skep_ask_answer *a, uint32_t group)
+{
+	const struct skep_ask_group *g = &a->question.group[group];
+	return count_members(a, g, SKEP_ASK_NO_STAGE) == g->count;
+}
+
+static const char *bits_of(enum skep_codec codec, bool native)
+{
+	return codec == SKEP_CODEC_INT8             ? "int8"
+	       : codec == SKEP_CODEC_E3M0           ? "4 bits (e3m0)"
+	       : codec == SKEP_CODEC_FP16 || native ? "16 bits"
+	                                            : "32 bits";
+}
+
+void skep_ask_method(const struct skep_scenario *s, char *ret, size_t size)
+{
+	static const char *const pipeline[] = {[SKEP_PIPELINE_SWARM] = "a swarm of",
+		[SKEP_PIPELINE_GPIPE] = "GPipe in",
+		[SKEP_PIPELINE_1F1B] = "1F1B in",
+		[SKEP_PIPELINE_INTERLEAVED] = "interleaved 1F1B in",
+		[SKEP_PIPELINE_PIPEDREAM] = "PipeDream in"};
+	uint32_t every = skep_plan_most_steps(&s->plan);
+	int used;
+	if (s->plan.stages == 1)
+		used = snprintf(ret, size, "the whole model on each machine");
+	else
+		used = snprintf(ret, size, "%s %u stages", pipeline[s->plan.pipeline], s->plan.stages);
+	if (used > 0 && (size_t)used < size && every > 1)
+		used += snprintf(ret + used, size - (size_t)used, ", DiLoCo with H = %u", every);
+	else if (used > 0 && (size_t)used < size)
+		used += snprintf(ret + used, size - (size_t)used, ", gradients summed in every step");
+	if (used > 0 && (size_t)used < size)
+		snprintf(ret + used, size - (size_t)used, ", microbatches of %u sample%s", s->samples,
+			skep_plural(s->samples));
+}
+
+/* Lines of text; those behind the first begin with as many blanks as the margin has. */
+static void wrap(const char *margin, const char *text, FILE *out)
+{
+	size_t column = 0, indent = strlen(margin);
+	while (*text) {
+		size_t word = strcspn(text, " ");
+		if (column > 0 && column + 1 + word > WIDTH - indent) {
+			fprintf(out, "\n%*s", (int)indent, "");
+			column = 0;
+		} else if (column > 0) {
+			fputc(' ', out);
+			column++;
+		} else {
+			fputs(margin, out);
+		}
+		fprintf(out, "%.*s", (int)word, text);
+		column += word;
+		text += word + strspn(text + word, " ");
+	}
+	fputc('\n', out);
+}
+
+/* ---- parts of the page --------------------------------------------------------------------------------------------------- */
+
+static const char *days(double seconds, char ret[SKEP_TEXT_BYTES])
+{
+	if (seconds < 72 * 3600.0)
+		return skep_time_text(seconds, ret);
+	snprintf(ret, SKEP_TEXT_BYTES, "%.3g days", seconds / 86400);
+	return ret;
+}
+
+static void print_question(const struct skep_ask_answer *a, FILE *out)
+{
+	const struct skep_ask_question *q = &a->question;
+	char text[1200];
+	int used = snprintf(text, sizeof text, "%s (%.3g million parameters), %.4g tokens, on", a->model.name,
+		a->model.parameters * 1e-6, a->job.tokens);
+	for (uint32_t i = 0; i < q->groups && used > 0 && (size_t)used < sizeof text; i++)
+		used += snprintf(text + used, sizeof text - (size_t)used, "%s %u x %s at %s", i > 0 ? "," : "",
+			q->group[i].count, q->group[i].gpu, q->site[q->group[i].site].name);
+	if (q->request->spot && used > 0 && (size_t)used < sizeof text)
+		snprintf(text + used, sizeof text - (size_t)used, ", spot");
+	wrap("", text, out);
+}
+
+static void print_answer(const struct skep_ask_answer *a, FILE *out)
+{
+	const struct skep_ask_figures *f = &a->figures;
+	char method[400], text[800], mean[SKEP_TEXT_BYTES], low[SKEP_TEXT_BYTES], high[SKEP_TEXT_BYTES];
+	const char *seeds = a->question.request->spot ? "seeds, each with a trace of its own" : "seeds";
+	skep_ask_method(&a->chosen, method, sizeof method);
+	fputs("\nanswer\n", out);
+	wrap("  ", method, out);
+	bool alike = f->stretches > 1 && a->time_s.high - a->time_s.low < 0.005 * a->time_s.mean;
+	if (alike)
+		snprintf(text, sizeof text, "%s (%u seeds differ by less than 1 %%)", days(a->time_s.mean, mean),
+			f->stretches);
+	else if (f->stretches > 1)
+		snprintf(text, sizeof text, "%s (95 %%: %s to %s; %u %s)", days(a->time_s.mean, mean),
+			days(fmax(0, a->time_s.low), low), days(a->time_s.high, high), f->stretches, seeds);
+	else
+		snprintf(text, sizeof text, "%s (one seed alone came to an end)", days(a->time_s.mean, mean));
+	wrap("  ", text, out);
+	if (isnan(a->usd.mean)) {
+		wrap("  ", "USD unknown: a price is missing (below)", out);
+	} else {
+		if (alike)
+			snprintf(low, sizeof low, "%s", "");
+		else
+			snprintf(low, sizeof low, " (95 %%: %.4g to %.4g)", fmax(0, a->usd.low), a->usd.high);
+		snprintf(text, sizeof text, "%.4g USD%s: %.4g for machines, %.3g for egress", a->usd.mean, low,
+			f->usd_machines, f->usd_egress);
+		wrap("  ", text, out);
+	}
+	snprintf(text, sizeof text,
+		"to the loss of synchronous training behind %.4g tokens, %.3f by the law: %.4g tokens, "
+		"%.0f steps%s%s%s",
+		a->job.tokens, a->job.target_loss, f->tokens, f->steps, f->extrapolated ? " (extrapolated: " : "",
+		f->extrapolated ? f->how : "", f->extrapolated ? ")" : "");
+	wrap("  ", text, out);
+	if (f->lost > 0)
+		fprintf(out, "  %u of %u seeds came to no end: a stage lost its last machine for an hour or longer\n",
+			f->lost, f->lost + f->stretches);
+}
+
+static void print_stages(const struct skep_ask_answer *a, FILE *out)
+{
+	static const char *const head[] = {"  stage", "layers", "memory", "machines"};
+	struct skep_layout layout;
+	char members[600], text[SKEP_TEXT_BYTES];
+	const struct skep_scenario *s = &a->chosen;
+	fputs("\nwho serves what\n", out);
+	skep_layout_begin(&layout, "lrrl", head);
+	for (uint32_t i = 0; i < s->plan.stages; i++) {
+		uint32_t first, layers;
+		skep_model_cut(&s->model, skep_plan_vstages(&s->plan), i, &first, &layers);
+		skep_ask_members(a, i, members, sizeof members);
+		skep_layout_cell(&layout, "  %u", i);
+		skep_layout_cell(&layout, "%u-%u", first, first + layers - 1);
+		skep_layout_cell(&layout, "%s", skep_bytes_text(s->memory_bytes[i], text));
+		skep_layout_cell(&layout, "%s", members);
+	}
+	skep_layout_end(&layout, out);
+	skep_ask_members(a, SKEP_ASK_NO_STAGE, members, sizeof members);
+	if (members[0] != '\0')
+		fprintf(out, "  left out, since without them a step is faster or costs less: %s\n", members);
+	fprintf(out, "  sums travel in %s, activations in %s%s\n",
+		bits_of(s->plan.reduction_codec, s->native_gradients),
+		s->plan.stages > 1 ? bits_of(s->activation_codec, s->native_activations) : "no link",
+		s->checkpoint_activations != SKEP_CHECKPOINTING_NONE
+			? "; activations are computed twice, for want of memory"
+			: "");
+}
+
+static void lay_row(
+	struct skep_layout *layout, const struct skep_ask_tried *t, const struct skep_ask_figures *own, bool prices)
+{
+	char text[SKEP_TEXT_BYTES];
+	const struct skep_ask_figures *f = &t->figures;
+	skep_layout_cell(layout, "  %s", t->variation.label);
+	skep_layout_cell(layout, "%s", days(f->time_s, text));
+	skep_layout_cell(layout, "%+.0f %%", 100 * (f->time_s / own->time_s - 1));
+	if (prices)
+		skep_layout_cell(layout, "%.4g", skep_ask_usd(f));
+	skep_layout_cell(layout, "%.3g", f->tokens);
+	skep_layout_cell(layout, "%.0f %%", 100 * f->utilisation);
+	bool other = f->extrapolated && strcmp(f->how, own->how) != 0;
+	skep_layout_cell(layout, "%s", other ? f->how : "");
+}
+
+/* What is best if money counts and not time, or the other way round. */
+static void print_other_aim(const struct skep_ask_answer *a, FILE *out)
+{
+	uint32_t rank[SKEP_ASK_VARIATIONS_MAX];
+	bool money = a->question.request->objective == SKEP_ASK_MONEY;
+	char text[400], time[SKEP_TEXT_BYTES];
+	if (isnan(a->usd.mean) || skep_ask_rank(a->other, a->others, !money, rank) == 0)
+		return;
+	const struct skep_ask_tried *best = &a->other[rank[0]];
+	const struct skep_ask_figures *f = &best->figures, *own = &a->other[0].figures;
+	if (money ? f->time_s > 0.95 * own->time_s : skep_ask_usd(f) > 0.95 * skep_ask_usd(own))
+		return;
+	snprintf(text, sizeof text, "For the least %s: %s, %s and %.4g USD (%s).", money ? "time" : "money",
+		best->variation.label, days(f->time_s, time), skep_ask_usd(f),
+		money ? "without --cheapest" : "--cheapest");
+	wrap("  ", text, out);
+}
+
+static void print_others(const struct skep_ask_answer *a, FILE *out)
+{
+	static const char *const with_prices[] = {
+		"  setting", "time", "", "USD", "tokens", "computing", "the law is asked outside of its data"};
+	static const char *const without[] = {
+		"  setting", "time", "", "tokens", "computing", "the law is asked outside of its data"};
+	struct skep_layout layout;
+	uint32_t rank[SKEP_ASK_VARIATIONS_MAX];
+	bool prices = !isnan(a->usd.mean);
+	uint32_t ranked = skep_ask_rank(a->other, a->others, a->question.request->objective == SKEP_ASK_MONEY, rank);
+	fprintf(out,
+		"\nwhy these settings: others to the same loss, all else equal (of %u combinations %u were "
+		"simulated before)\n",
+		a->looked_at, a->simulated);
+	skep_layout_begin(&layout, prices ? "lrrrrrl" : "lrrrrl", prices ? with_prices : without);
+	lay_row(&layout, &a->other[0], &a->other[0].figures, prices);
+	for (uint32_t i = 0; i < ranked; i++)
+		lay_row(&layout, &a->other[rank[i]], &a->other[0].figures, prices);
+	skep_layout_end(&layout, out);
+	print_other_aim(a, out);
+	for (uint32_t i = 1; i < a->others; i++)
+		if (!a->other[i].figures.ok) {
+			char text[600];
+			snprintf(text, sizeof text, "%s: %s", a->other[i].variation.label, a->other[i].figures.why);
+			wrap("  ", text, out);
+		}
+}
+
+/* "what a l4 at us-central1 computes". */
+static void name_bound(const struct skep_ask_answer *a, char *ret, size_t size)
+{
+	static const char *const of[] = {[SKEP_EXPECTED_COMPUTE] = "how fast a %s at %s computes",
+		[SKEP_EXPECTED_UP] = "what a %s at %s can send",
+		[SKEP_EXPECTED_DOWN] = "what a %s at %s can receive"};
+	const struct skep_ask_figures *f = &a->figures;
+	const struct skep_ask_group *g = group_of(&a->question, f->bound_machine);
+	if (g && f->expected.bound <= SKEP_EXPECTED_DOWN)
+		snprintf(ret, size, of[f->expected.bound], g->gpu, a->question.site[g->site].name);
+	else
+		snprintf(ret, size, "%s", f->bound);
+}
+
+static void print_bottleneck(const struct skep_ask_answer *a, FILE *out)
+{
+	const struct skep_ask_figures *f = &a->figures;
+	char text[700], bound[200];
+	bool sums = f->reduction_part > f->passes_part;
+	name_bound(a, bound, sizeof bound);
+	fputs("\nwhat holds it back\n", out);
+	snprintf(text, sizeof text,
+		"%s: passes take %.0f %% of a round, sums %.0f %%; machines compute %.0f %% of the time "
+		"they are there.",
+		sums                    ? "The sums between machines"
+		: f->utilisation > 0.65 ? "Computing"
+					: "Waiting for each other in the passes",
+		100 * f->passes_part, 100 * f->reduction_part, 100 * f->utilisation);
+	wrap("  ", text, out);
+	if (bound[0] != '\0') {
+		snprintf(text, sizeof text, "What sets the pace of passes is %s, busy %.0f %% of them%s.", bound,
+			100 * f->expected.busy, f->expected.starved ? ", for want of microbatches in flight" : "");
+		wrap("  ", text, out);
+	}
+	if (a->question.request->spot) {
+		snprintf(text, sizeof text, "%.2g machines an hour are taken away.", f->preemptions_per_h);
+		wrap("  ", text, out);
+	}
+}
+
+static void print_helps(const struct skep_ask_answer *a, FILE *out)
+{
+	static const char *const with_prices[] = {"  faster", "time", "USD", "with"};
+	static const char *const without[] = {"  faster", "time", "with"};
+	struct skep_layout layout;
+	char text[SKEP_TEXT_BYTES];
+	uint32_t rank[SKEP_ASK_VARIATIONS_MAX];
+	const struct skep_ask_figures *own = &a->help[0].figures;
+	bool prices = !isnan(a->usd.mean);
+	uint32_t ranked = skep_ask_rank(a->help, a->helps, a->question.request->objective == SKEP_ASK_MONEY, rank);
+	fputs("\nwhat would help most, simulated each with the same settings and an allocation of its own\n", out);
+	skep_layout_begin(&layout, prices ? "rrrl" : "rrl", prices ? with_prices : without);
+	for (uint32_t i = 0; i < ranked; i++) {
+		const struct skep_ask_figures *f = &a->help[rank[i]].figures;
+		skep_layout_cell(&layout, "  %+.0f %%", 100 * (own->time_s / f->time_s - 1));
+		skep_layout_cell(&layout, "%s", days(f->time_s, text));
+		if (prices)
+			skep_layout_cell(&layout, "%.4g", skep_ask_usd(f));
+		skep_layout_cell(&layout, "%s", a->help[rank[i]].variation.label);
+	}
+	skep_layout_end(&layout, out);
+	for (uint32_t i = 1; i < a->helps; i++)
+		if (!a->help[i].figures.ok) {
+			char why[600];
+			snprintf(why, sizeof why, "%s: %s", a->help[i].variation.label, a->help[i].figures.why);
+			wrap("  ", why, out);
+		}
+}
+
+static void print_egress(const struct skep_ask_answer *a, FILE *out)
+{
+	const struct skep_ask_question *q = &a->question;
+	char text[SKEP_TEXT_BYTES];
+	bool any = false;
+	for (uint32_t i = 0; i < q->sites; i++)
+		for (uint32_t j = 0; j < q->sites; j++) {
+			double bytes = a->figures.bytes[i][j], price = q->link[i][j].usd_per_byte;
+			if (i == j || !(bytes > 0))
+				continue;
+			if (!any)
+				fputs("\nwhat travels between sites\n", out);
+			any = true;
+			fprintf(out, "  %s to %s: %s", q->site[i].name, q->site[j].name, skep_bytes_text(bytes, text));
+			if (price > 0)
+				fprintf(out, ", %.3g USD at %.3g USD/GB", bytes * price, 1e9 * price);
+			fputc('\n', out);
+		}
+}
+
+/* Between which sites the window limits a connection, and not the line. */
+static void add_caps(const struct skep_ask_question *q, char *ret, size_t size)
+{
+	char rate[SKEP_TEXT_BYTES];
+	for (uint32_t i = 0; i < q->sites; i++)
+		for (uint32_t j = i + 1; j < q->sites; j++) {
+			double cap_Bps = q->window_bytes / (2 * q->link[i][j].latency_s);
+			size_t used = strlen(ret);
+			if (cap_Bps < q->link[i][j].Bps)
+				snprintf(ret + used, size - used, "; between %s and %s that is at most %s",
+					q->site[i].name, q->site[j].name, skep_rate_text(cap_Bps, rate));
+		}
+}
+
+static void print_assumed(const struct skep_ask_answer *a, FILE *out)
+{
+	const struct skep_ask_question *q = &a->question;
+	char text[500];
+	fputs("\nwhat was assumed\n", out);
+	for (uint32_t i = 0; i < q->notes; i++)
+		wrap("  - ", q->note[i], out);
+	snprintf(text, sizeof text,
+		"losses fall as published (Hoffmann et al. 2022; DiLoCo: Charles et al. 2025, up to 8 replicas, H = "
+		"30): with H = 30 and 8 replicas %.3g times the tokens, with H = 100 %.3g times%s",
+		skep_ask_loss_times(&a->law, 30, 8), skep_ask_loss_times(&a->law, 100, 8),
+		a->law_outside ? "; the model is outside of their sizes" : "");
+	wrap("  - ", text, out);
+	wrap("  - ",
+		"int8 and 4 bits are taken to cost no loss (SWARM; Streaming DiLoCo), and DiLoCo's "
+		"learning rates to be tuned",
+		out);
+	if (q->request->spot) {
+		bool gcp = strstr(a->chosen.trace_path, "gcp") != NULL;
+		snprintf(text, sizeof text,
+			"machines leave and join as in a recording of %s, whatever the GPU; simulated are stretches of "
+			"%u rounds, spread over the run",
+			gcp ? "Google Cloud in March 2020" : "AWS p3 machines", a->figures.rounds);
+		wrap("  - ", text, out);
+	} else if (!a->figures.whole) {
+		snprintf(text, sizeof text, "%u rounds were simulated, of which the last %u count for all",
+			a->figures.rounds, a->figures.rounds - a->figures.warm_up);
+		wrap("  - ", text, out);
+	}
+	snprintf(text, sizeof text, "one connection of TCP between two machines, with %.3g MiB under way (window)",
+		q->window_bytes / (1 << 20));
+	add_caps(q, text, sizeof text);
+	wrap("  - ", text, out);
+}
+
+static void print_next(const struct skep_ask_answer *a, FILE *out)
+{
+	const char *folder = a->files.folder;
+	fputs("\nwhat to measure before you pay for it\n", out);
+	wrap("  - ",
+		"the links, and how fast your GPUs are with this model: skep probe on the machines, then "
+		"put its topology in place of this one",
+		out);
+	wrap("  - ", "the law: skep fit from a few short runs of your data", out);
+	fprintf(out,
+		"\ngo on with\n  skep sim %s/scenario.yaml\n  skep plan %s/scenario.yaml --explain\n  skep serve "
+		"%s/scenario.yaml --set train.arithmetic=real ...   (data: see the head of the file)\n",
+		folder, folder, folder);
+}
+
+void skep_ask_print(const struct skep_ask_answer *a, FILE *out)
+{
+	print_question(a, out);
+	print_answer(a, out);
+	print_stages(a, out);
+	print_others(a, out);
+	print_bottleneck(a, out);
+	print_helps(a, out);
+	print_egress(a, out);
+	print_assumed(a, out);
+	print_next(a, out);
+}

@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * write.c - see write.h.
+ */
+#include "asking/write.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/files/outputs.h"
+#include "base/files/replace.h"
+#include "topologies/gpu/gpu.h"
+
+/* ---- files --------------------------------------------------------------------------------------------------------- */
+
+static bool is_free(const char *path, bool force, struct skep_diag *reterr)
+{
+	return force || skep_replace_written(path, SKEP_ASK_HEAD, reterr);
+}
+
+bool skep_ask_files_begin(const char *folder, bool force, struct skep_ask_files *ret, struct skep_diag *reterr)
+{
+	struct stat st;
+	if (folder[0] == '\0' || strlen(folder) >= sizeof ret->folder - 1)
+		return skep_fail(reterr, "-o: expected the name of a folder, of at most 1000 bytes");
+	snprintf(ret->folder, sizeof ret->folder, "%s", folder);
+	snprintf(ret->topology, sizeof ret->topology, "%s/topology.yaml", folder);
+	snprintf(ret->model, sizeof ret->model, "%s/model.yaml", folder);
+	snprintf(ret->law, sizeof ret->law, "%s/law.yaml", folder);
+	snprintf(ret->scenario, sizeof ret->scenario, "%s/scenario.yaml", folder);
+	ret->made = mkdir(folder, 0777) == 0;
+	if (!ret->made && errno != EEXIST)
+		return skep_fail(reterr, "%s: the folder cannot be made: %s", folder, strerror(errno));
+	if (stat(folder, &st) != 0 || !S_ISDIR(st.st_mode))
+		return skep_fail(reterr, "%s: is no folder: name another one with -o", folder);
+	return is_free(ret->topology, force, reterr) && is_free(ret->model, force, reterr) &&
+	       is_free(ret->law, force, reterr) && is_free(ret->scenario, force, reterr);
+}
+
+void skep_ask_files_abandon(const struct skep_ask_files *f)
+{
+	if (!f->made)
+		return;
+	unlink(f->topology);
+	unlink(f->model);
+	unlink(f->law);
+	unlink(f->scenario);
+	rmdir(f->folder);
+}
+
+/* Text in memory, which becomes the file as a whole. */
+struct sheet {
+	FILE *out;
+	char *text;
+	size_t bytes;
+};
+
+static bool begin(struct sheet *sheet, struct skep_diag *reterr)
+{
+	*sheet = (struct sheet){.text = NULL};
+	sheet->out = open_memstream(&sheet->text, &sheet->bytes);
+	return sheet->out || skep_fail(reterr, "not enough memory to answer this");
+}
+
+static bool finish(struct sheet *sheet, const char *path, struct skep_diag *reterr)
+{
+	bool ok = fclose(sheet->out) == 0;
+	ok = ok ? skep_file_write(path, sheet->text, sheet->bytes, reterr)
+	        : skep_fail(reterr, "not enough memory to answer this");
+	free(sheet->text);
+	return ok;
+}
+
+/* Control characters would end the comment. */
+static void say(const char *option, const char *text, FILE *out)
+{
+	fprintf(out, " %s ", option);
+	for (; *text; text++)
+		fputc((unsigned char)*text < ' ' ? '?' : *text, out);
+}
+
+void skep_ask_write_head(const struct skep_ask_question *q, FILE *out)
+{
+	const struct skep_ask_request *r = q->request;
+	fputs("# Written by: skep ask", out);
+	say("--gpus", r->gpus, out);
+	say("--model", r->model, out);
+	if (r->tokens)
+		say("--tokens", r->tokens, out);
+	if (r->batch)
+		say("--batch", r->batch, out);
+	if (r->spot)
+		fputs(" --spot", out);
+	if (r->line)
+		say("--line", r->line, out);
+	for (uint32_t i = 0; i < r->sites; i++)
+		say("--site", r->site[i], out);
+	for (uint32_t i = 0; i < r->links; i++)
+		say("--link", r->link[i], out);
+	for (uint32_t i = 0; i < r->prices; i++)
+		say("--price", r->price[i], out);
+	fputc('\n', out);
+}
+
+/* ---- the topology ---------------------------------------------------------------------------------------------------- */
+
+static void write_rate(const char *key, double Bps, FILE *out)
+{
+	if (isfinite(Bps))
+		fprintf(out, ", %s: %.6g Mbit/s", key, Bps * 8e-6);
+}
+
+static void write_site(const struct skep_ask_question *q, uint32_t site, FILE *out)
+{
+	const struct skep_ask_site *s = &q->site[site];
+	fprintf(out, "  \"%s\":", s->name);
+	fprintf(out, s->kind == SKEP_ASK_OWN ? "\n    machines:\n" : " # %s\n    machines:\n", s->region);
+	for (uint32_t i = 0; i < q->groups; i++) {
+		const struct skep_ask_group *g = &q->group[i];
+		double price = g->price[q->request->spot];
+		if (g->site != site || g->count == 0)
+			continue;
+		fprintf(out, "      - {count: %u, gpu: %s", g->count, g->gpu);
+		write_rate("up", s->up_Bps, out);
+		write_rate("down", s->down_Bps, out);
+		if (price > 0)
+			fprintf(out, ", price: %.6g USD/h", price);
+		fputs("}\n", out);
+	}
+	fprintf(out, "    inside: {bandwidth: %.6g Mbit/s, latency: %.6g ms}\n", s->inside_Bps * 8e-6,
+		1e3 * s->inside_s);
+}
+
+static bool is_used(const struct skep_ask_question *q, uint32_t site)
+{
+	for (uint32_t i = 0; i < q->groups; i++)
+		if (q->group[i].site == site && q->group[i].count > 0)
+			return true;
+	return false;
+}
+
+/* Where the directory runs: in a data centre if there is one. */
+static uint32_t directory_of(const struct skep_ask_question *q)
+{
+	uint32_t first = UINT32_MAX;
+	for (uint32_t i = 0; i < q->sites; i++) {
+		if (is_used(q, i) && q->site[i].kind != SKEP_ASK_HOME)
+			return i;
+		if (is_used(q, i) && first == UINT32_MAX)
+			first = i;
+	}
+	return first;
+}
+
+static void write_links(const struct skep_ask_question *q, FILE *out)
+{
+	bool any = false;
+	for (uint32_t i = 0; i < q->sites; i++)
+		for (uint32_t j = 0; j < q->sites; j++) {
+			const struct skep_ask_link *l = &q->link[i][j];
+			if (i == j || !is_used(q, i) || !is_used(q, j))
+				continue;
+			if (!any)
+				fputs("links:\n", out);
+			any = true;
+			fprintf(out, "  - {from: \"%s\", to: \"%s\", bandwidth: %.6g Mbit/s, latency: %.6g ms%s}\n",
+				q->site[i].name, q->site[j].name, l->Bps * 8e-6, 1e3 * l->latency_s,
+				l->shared ? ", shared: true" : "");
+		}
+}
+
+static void write_types(const struct skep_gpu *gpu, const double *of, bool peaks, double speed, FILE *out)
+{
+	static const char *const name[SKEP_TYPES] = {
+		[SKEP_TYPE_TF32] = "tf32", [SKEP_TYPE_FP16] = "fp16", [SKEP_TYPE_BF16] = "bf16"};
+	uint32_t written = 0;
+	for (uint32_t i = 0; i < SKEP_TYPES; i++) {
+		if (!name[i] || !(gpu->peak[i] > 0) || (!peaks && i == SKEP_TYPE_TF32))
+			continue;
+		fprintf(out, "%s", written++ > 0 ? ", " : peaks ? "peaks: {" : "efficiencies: {");
+		if (peaks)
+			fprintf(out, "%s: %.6g TFLOP/s", name[i], of[i] * speed * 1e-12);
+		else
+			fprintf(out, "%s: %.6g", name[i], of[i]);
+	}
+	if (written > 0)
+		fputs("}\n", out);
+}
+
+/* The profile of a card that is so many times as fast as the one whose profile is shipped, with its memory. */
+static bool write_speed(const struct skep_ask_group *g, const char *topology, struct skep_diag *reterr)
+{
+	struct skep_gpu gpu;
+	struct sheet sheet;
+	char folder[SKEP_PATH_BYTES], path[SKEP_PATH_BYTES + 64];
+	if (strcmp(g->gpu, g->base) == 0)
+		return true;
+	skep_path_folder(topology, folder, sizeof folder - 8);
+	strcat(folder, "/gpus");
+	snprintf(path, sizeof path, "%s/%s.yaml", folder, g->gpu);
+	if (mkdir(folder, 0777) != 0 && errno != EEXIST)
+		return skep_fail(reterr, "%s: the folder cannot be made: %s", folder, strerror(errno));
+	if (!skep_gpu_read(topology, g->base, &gpu, reterr))
+		return false;
+	bool ok = begin(&sheet, reterr);
+	if (ok) {
+		fprintf(sheet.out, "# Written by: skep ask\nname: %s\nsource: assumed, %.4g times as fast as a %s\n",
+			g->gpu, g->speed, g->base);
+		fprintf(sheet.out,
+			"flops: %.6g TFLOP/s\nefficiency: %.6g\nmemory_bandwidth: %.6g GB/s\nmemory: %.6g "
+			"GB\noverhead: %.6g ms\n",
+			gpu.flops * g->speed * 1e-12, gpu.efficiency, gpu.memory_Bps * g->speed * 1e-9,
+			gpu.memory_bytes * 1e-9, 1e3 * gpu.overhead_s / g->speed);
+		write_types(&gpu, gpu.peak, true, g->speed, sheet.out);
+		write_types(&gpu, gpu.reached, false, 1, sheet.out);
+		ok = finish(&sheet, path, reterr);
+	}
+	skep_gpu_finish(&gpu);
+	return ok;
+}
+
+bool skep_ask_write_topology(const struct skep_ask_question *q, const char *path, struct skep_diag *reterr)
+{
+	struct sheet sheet;
+	for (uint32_t i = 0; i < q->groups; i++)
+		if (!write_speed(&q->group[i], path, reterr))
+			return false;
+	if (!begin(&sheet, reterr))
+		return false;
+	skep_ask_write_head(q, sheet.out);
+	fputs("# Bandwidth, latency and egress between regions: Skyplane, 2022 "
+	      "(topologies/regions/cloud-links.csv). Homes: SimBlock, "
+	      "2019.\n# Measure your own with `skep probe` before you rely on it.\nname: asked\nsource: >-\n"
+	      "  Assumed: inside of sites, windows and what the question says. Measured by Skyplane, 2022: links "
+	      "between regions. Published: prices.\n",
+		sheet.out);
+	fprintf(sheet.out, "directory: \"%s\"\nwindow: %.6g KiB\nstreams: %u\nsites:\n", q->site[directory_of(q)].name,
+		q->window_bytes / 1024, q->streams);
+	for (uint32_t i = 0; i < q->sites; i++)
+		if (is_used(q, i))
+			write_site(q, i, sheet.out);
+	write_links(q, sheet.out);
+	return finish(&sheet, path, reterr);
+}
+
+/* ---- model and law --------------------------------------------------------------------------------------------------- */
+
+bool skep_ask_write_model(const struct skep_ask_model *model, const char *path, struct skep_diag *reterr)
+{
+	struct sheet sheet;
+	if (!begin(&sheet, reterr))
+		return false;
+	fprintf(sheet.out, "# Written by: skep ask --model %s\n%s", model->name, model->text);
+	return finish(&sheet, path, reterr);
+}
+
+bool skep_ask_write_law(const struct skep_law *law, const char *path, struct skep_diag *reterr)
+{
+	struct sheet sheet;
+	if (!begin(&sheet, reterr))
+		return false;
+	fprintf(sheet.out, "# Written by: skep ask\n# How the loss of a model of this size is taken to fall "
+			   "(docs/ask.md): with tokens as in Hoffmann et al. 2022 (arXiv\n# 2203.15556), with the loss "
+			   "behind 20 tokens a parameter, and with DiLoCo's replicas, as in Charles et al. 2025 "
+			   "(arXiv\n# 2503.09799, table 4, H = 30); in between by the logarithm of H. Published, of "
+			   "another corpus: `skep fit` makes one of your runs.\n");
+	skep_law_write(law, sheet.out);
+	return finish(&sheet, path, reterr);
+}
+
+/* ---- the scenario ---------------------------------------------------------------------------------------------------- */
+
+static void write_trace(const struct skep_ask_question *q, FILE *out)
+{
+	bool gcp = false;
+	for (uint32_t i = 0; i < q->sites; i++) /* the provider of most of the regions whose losses were recorded */
+		gcp = gcp || strncmp(q->site[i].region, "gcp:", 4) == 0;
+	const char *given = q->request->trace,
+		   *usual = gcp ? "topologies/traces/gcp-2020-03.csv" : "topologies/traces/aws-p3.csv";
+	fprintf(out,
+		"  # each seed draws losses and joins of its own from the lifetimes of this recording\n"
+		"  trace: {like: \"%s\", duration: 30 d, machine: random}\n",
+		given ? given : usual);
+}
+
+static void write_stages(const struct skep_ask_job *job, FILE *out)
+{
+	const struct skep_ask_question *q = job->question;
+	uint32_t count = 0;
+	if (q->request->stages > 0) {
+		fprintf(out, "    model.stages: [%u]\n", q->request->stages);
+		return;
+	}
+	for (uint32_t s = 1; s <= q->machines && s <= job->model->layers && count < 3; s *= 2) {
+		if (s < job->stages_least)
+			continue;
+		fprintf(out, "%s%u", count++ == 0 ? "    model.stages: [" : ", ", s);
+	}
+	fputs(count > 0 ? "]\n" : "    model.stages: [1]\n", out);
+}
+
+/* One value for each pipeline and microbatch, so that both change at once where that is better. */
+static void write_schedules(const struct skep_ask_job *job, FILE *out)
+{
+	static const char *const all[] = {"swarm", "1f1b"};
+	const char *given = job->question->request->pipeline;
+	fputs("    schedule:\n", out);
+	for (uint32_t i = 0; i < (given ? 1u : 2u); i++)
+		for (uint32_t m = 32; m >= 2;
+			m /= 2) { /* of equal ones the first, whose passes are fewest, is chosen */
+			const char *pipeline = given ? given : all[i];
+			if (job->samples % m != 0)
+				continue;
+			fprintf(out, "      - {pipeline: %s%s, global_batch: %u, microbatch: %u, compression: int8}\n",
+				pipeline, strcmp(pipeline, "swarm") == 0 ? ", wiring: throughput" : "", job->samples,
+				m);
+		}
+	fputs("    schedule.checkpoint_activations: [false, true]\n", out);
+}
+
+static void write_syncs(const struct skep_ask_job *job, FILE *out)
+{
+	static const uint32_t every[] = {10, 30, 100, 300};
+	uint32_t given = job->question->request->every;
+	fputs("    sync:\n", out);
+	if (given <= 1)
+		fputs("      - {method: step}\n", out);
+	for (uint32_t i = 0; i < sizeof every / sizeof every[0]; i++)
+		if (given == 0 || (given > 1 && i == 0))
+			fprintf(out,
+				"      - {method: diloco, every: %u, compression: int8, outer: {optimizer: nesterov, "
+				"lr: 0.7, momentum: 0.9}}\n",
+				given > 0 ? given : every[i]);
+}
+
+bool skep_ask_write_scenario(
+	const struct skep_ask_job *job, const struct skep_ask_files *files, struct skep_diag *reterr)
+{
+	const struct skep_ask_question *q = job->question;
+	struct sheet sheet;
+	if (!begin(&sheet, reterr))
+		return false;
+	skep_ask_write_head(q, sheet.out);
+	fprintf(sheet.out, "name: ask %s\nseed: %llu\nmodel: {file: \"%s\", stages: %u}\n", job->model->name,
+		(unsigned long long)q->request->seed, job->model->file[0] ? job->model->file : "model.yaml",
+		q->request->stages > 0 ? q->request->stages : job->stages_least);
+	fputs("cluster:\n  topology: topology.yaml\n", sheet.out);
+	if (q->request->spot)
+		write_trace(q, sheet.out);
+	fprintf(sheet.out,
+		"schedule: {pipeline: swarm, wiring: throughput, global_batch: %u, microbatch: 1, compression: int8}\n"
+		"sync: {method: step}\ndirectory: {heartbeat: 10 s, timeout: 30 s}\n",
+		job->samples);
+	fprintf(sheet.out,
+		"train:\n  arithmetic: law\n  law: {file: law.yaml}\n  until: {steps: %u, loss: %.9g}\n"
+		"plan:\n  objective: %s\n  search:\n",
+		job->steps_most, job->target_loss,
+		q->request->objective == SKEP_ASK_MONEY ? "cost-to-loss" : "time-to-loss");
+	write_stages(job, sheet.out);
+	write_schedules(job, sheet.out);
+	write_syncs(job, sheet.out);
+	return finish(&sheet, files->scenario, reterr);
+}

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * export.c - `skep export`: weights of a checkpoint in the format of Hugging Face, and what the database holds in forms that
+ * other programs read (export_database.c).
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "commands/arguments.h"
+#include "commands/commands.h"
+#include "commands/output.h"
+#include "commands/show/export_database.h"
+#include "models/stage/stage_weights.h"
+#include "scenarios/read/periodic.h"
+
+#define SHARD_BYTES (UINT64_C(5) << 30) /* larger files are cut, as others cut them */
+
+struct export_arguments {
+	struct arguments common;
+	uint32_t step; /* of the checkpoint; 0: the newest */
+	bool bf16, csv;
+};
+
+static enum status export_weights(const struct export_arguments *a, const struct skep_scenario *scenario)
+{
+	struct skep_export_facts facts;
+	struct skep_diag diag = {0};
+	const struct skep_export options = {.from = scenario->checkpoint_to,
+		.job = scenario->job,
+		.step = a->step,
+		.to = a->common.output,
+		.dtype = a->bf16 ? SKEP_DTYPE_BF16 : SKEP_DTYPE_F32,
+		.shard_bytes = SHARD_BYTES,
+		.name = scenario->name};
+	if (scenario->model.architecture == SKEP_ARCHITECTURE_NONE)
+		skep_diag_set(
+			&diag, scenario->path, 0, 0, NULL, "the model has no architecture that files of weights know");
+	else if (scenario->checkpoint_to[0] == '\0')
+		skep_diag_set(&diag, scenario->path, 0, 0, NULL,
+			"keeps no checkpoints to take weights from: add `checkpoint: {every: 100, to: FOLDER}` and run "
+			"it");
+	if (diag.set || !skep_export_weights(&scenario->training, &options, &facts, &diag))
+		return skep_report_diag(STATUS_BAD_INPUT, &diag);
+	if (a->common.json)
+		printf("{\"step\":%" PRIu64 ",\"weights\":%" PRIu32 ",\"parameters\":%" PRIu64 "}\n", facts.step,
+			facts.weights, facts.parameters);
+	else if (!a->common.quiet)
+		skep_say("wrote %" PRIu32 " weights with %" PRIu64 " parameters of step %" PRIu64 " into %s\n",
+			facts.weights, facts.parameters, facts.step, a->common.output);
+	return STATUS_DONE;
+}
+
+static enum status run(struct skep_command_line *line)
+{
+	struct export_arguments a = {0};
+	struct skep_scenario scenario;
+	enum status status;
+	if (!skep_arguments_read(line, &a.common, &status))
+		return status;
+	if (skep_export_is_database(&a.common)) {
+		if (a.step > 0 || a.bf16 || (a.csv && strcmp(a.common.positional[0], "timeline") == 0))
+			return skep_report_error(STATUS_BAD_INPUT,
+				"--step and --bf16 are for weights, --csv is for the tables runs and rounds");
+		return skep_export_database(&a.common);
+	}
+	if (a.csv || a.common.has_db || a.common.positionals > 1)
+		return skep_report_error(STATUS_BAD_INPUT,
+			"export of weights takes one scenario, without --csv and --db: the kinds timeline, runs and "
+			"rounds take runs of the database");
+	if (a.common.output == NULL)
+		return skep_report_error(STATUS_BAD_INPUT, "export needs -o FOLDER");
+	if (!skep_output_folder_ready(&a.common) || !skep_arguments_scenario(&a.common, &scenario))
+		return STATUS_BAD_INPUT;
+	status = STATUS_BAD_INPUT;
+	if (skep_output_no_source(&a.common, &scenario))
+		status = export_weights(&a, &scenario);
+	skep_scenario_finish(&scenario);
+	return status;
+}
+
+static const struct skep_option weights_rows[] = {
+	{"step", 0, SKEP_OPTION_U32, offsetof(struct export_arguments, step), "N",
+		.help = "the checkpoint of this training step", .least = 1, .most = UINT32_MAX, .usual = "the newest",
+		.expected = "the number of a step, from 1"},
+	{"bf16", 0, SKEP_OPTION_FLAG, offsetof(struct export_arguments, bf16), .help = "round the weights to bfloat16",
+		.usual = "float32"},
+};
+
+static const struct skep_option table_rows[] = {
+	{"csv", 0, SKEP_OPTION_FLAG, offsetof(struct export_arguments, csv),
+		.help = "runs and rounds: comma-separated values, which is the only form that there is"},
+};
+
+static const struct skep_option output_rows[] = {
+	{"output", 'o', SKEP_OPTION_PATH, offsetof(struct export_arguments, common.output), "PATH",
+		.help = "folder for config.json and model.safetensors, required; or the file of a timeline (.json), "
+			"required, or of a table (.csv)",
+		.usual = "for tables: standard output"},
+};
+
+static const struct skep_option_group groups[] = {SKEP_SCENARIO_OPTIONS, SKEP_OWN_OPTIONS("Weights", weights_rows),
+	SKEP_OWN_OPTIONS("Tables", table_rows), SKEP_OWN_OPTIONS("Output", output_rows), SKEP_FORCE_OPTION,
+	SKEP_DATABASE_OPTIONS, {0}};
+static const struct skep_example examples[] = {
+	{"skep export mine.yaml -o weights", "the newest checkpoint of a run of this scenario"},
+	{"skep export timeline 3 -o timeline.json", "run 3 for ui.perfetto.dev or chrome://tracing"},
+	{"skep export runs --csv -o runs.csv", "all runs as a table"},
+	{0},
+};
+static const struct skep_word kinds[] = {
+	{"SCENARIO", "weights of its newest checkpoint, into a folder; a file of one of the names below is ./timeline"},
+	{"timeline", "a run as trace events for Perfetto and Chrome; without a run the newest"},
+	{"runs", "a table with a row for each run, or for those that are named"},
+	{"rounds", "a table with a row for each closed round of these runs"},
+	{0},
+};
+
+const struct skep_command skep_command_export = {
+	.name = "export",
+	.operands = "SCENARIO|KIND [RUN|RUN..RUN|@TAG ...] [-o PATH]",
+	.summary = "write weights or runs for other programs",
+	.text = "Writes config.json and model.safetensors with the names and layouts of Hugging Face, from the newest "
+		"checkpoint in the folder that the scenario's checkpoint.to names, or from that of --step. Or writes "
+		"runs of the database as trace events or tables." SKEP_RUN_WORDS,
+	.words = "What",
+	.word = kinds,
+	.least = 1,
+	.most = 1 + RUNS_MAX,
+	.group = groups,
+	.example = examples,
+	.run = run,
+};

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * admissions_states.c - see admissions.h: states that processes hand over, and ask for. Where there are replicas a state is kept
+ * once a majority of them has it (lease.h), and its guest waits for that.
+ */
+#include "exec/serve/admissions_internal.h"
+
+static void answer_state(struct skep_admissions *a, uint32_t number, uint64_t bytes)
+{
+	admissions_tell(a, number, SKEP_RECORD_STATE, &(union skep_words){.state = {.bytes = bytes}});
+}
+
+/* Its state is whole on this machine. */
+static void is_here_now(struct skep_admissions *a, uint32_t number)
+{
+	struct guest *guest = &a->guest[number];
+	if (a->setup.lease == NULL) {
+		answer_state(a, number, 0);
+		return;
+	}
+	guest->state = KEEPING;
+	skep_lease_keep(a->setup.lease, guest->word.stage, guest->word.version, guest->word.bytes);
+}
+
+/* What a majority of the replicas has by now. */
+void skep_admissions_on_turn(void *self)
+{
+	struct skep_admissions *a = self;
+	uint32_t stage, version;
+	while (skep_lease_kept(a->setup.lease, &stage, &version)) {
+		for (uint32_t i = 0; i < SKEP_GUESTS_MAX; i++) {
+			struct guest *guest = &a->guest[i];
+			if (guest->state != KEEPING || guest->word.stage != stage || guest->word.version != version)
+				continue;
+			answer_state(a, i, 0);
+			guest->state = BRINGING;
+		}
+	}
+}
+
+/* It has kept a state, or lacks one. */
+void skep_admissions_on_state(struct skep_admissions *a, uint32_t number, const struct skep_state_word *word)
+{
+	struct guest *guest = &a->guest[number];
+	struct skep_diag why = {0};
+	if (!skep_tickets_know(a->setup.tickets, word->secret) || a->setup.states == NULL ||
+		word->stage >= a->setup.scenario->plan.stages) {
+		skep_mesh_guest_close(a->mesh, number);
+		return;
+	}
+	skep_mesh_guest_trust(a->mesh, number);
+	guest->state = word->keep ? BRINGING : ASKING;
+	guest->word = *word;
+	if (word->keep && skep_arrival_needless(a->setup.states, word)) {
+		is_here_now(a, number);
+	} else if (word->keep) {
+		guest->arrival = skep_arrival_begin(a->setup.states, word, &why);
+		if (guest->arrival != NULL)
+			answer_state(a, number, word->bytes);
+	} else {
+		guest->fd = skep_departure_open(a->setup.states, word, &guest->end, &why);
+		guest->fetching = guest->fd >= 0;
+		guest->at = 0;
+		if (guest->fetching)
+			answer_state(a, number, guest->end);
+	}
+	if (why.set)
+		skep_admissions_refuse(a, number, false, "%s", why.message);
+}
+
+void skep_admissions_on_piece(struct skep_admissions *a, uint32_t number, const struct skep_piece *piece)
+{
+	struct guest *guest = &a->guest[number];
+	struct skep_diag why = {0};
+	bool whole = false;
+	bool fine = guest->arrival != NULL && skep_arrival_add(guest->arrival, piece, &whole, &why);
+	if (fine && whole) {
+		fine = skep_arrival_end(guest->arrival, &why);
+		guest->arrival = NULL;
+		if (fine)
+			is_here_now(a, number);
+	}
+	if (!fine)
+		skep_admissions_refuse(
+			a, number, false, "%s", why.set ? why.message : "it sends a state that nothing asked for");
+}

@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * serve.c - see serve.h: what a run needs before the first process joins, the time until all are there, and the loop.
+ */
+#include "exec/serve/serve.h"
+
+#include <inttypes.h>
+#include <openssl/rand.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/process/signals.h"
+#include "exec/loop/loop.h"
+#include "exec/serve/admissions.h"
+#include "models/checkpoint/checkpoint_folder.h"
+#include "scenarios/read/resume.h"
+
+#define REST_NS 50000000u
+
+struct serving {
+	const struct skep_scenario *scenario;
+	const struct skep_serve_options *options;
+	struct skep_authority *authority;
+	struct skep_identity *identity;
+	SSL_CTX *host;
+	struct skep_tickets tickets;
+	struct skep_ticket ticket;
+	struct skep_admissions *admissions;
+	struct skep_mesh *mesh;
+	struct skep_checkpoint_folder states;
+	struct skep_rejects rejects;
+	struct skep_clock clock;
+	uint64_t run;
+	int listener, signals;
+};
+
+/* ---- keys and tickets ------------------------------------------------------------------------------------------------ */
+
+/* Rank 0's own certificate, by the authority that it is. */
+static bool certify(struct serving *s, struct skep_diag *reterr)
+{
+	uint8_t key[SKEP_CERTIFICATE_MAX], own[SKEP_CERTIFICATE_MAX], authority[SKEP_CERTIFICATE_MAX];
+	size_t key_bytes = skep_identity_public(s->identity, key);
+	size_t bytes = skep_authority_issue(s->authority, s->run, 0, key, key_bytes, own);
+	size_t authority_bytes = skep_authority_certificate(s->authority, authority);
+	return skep_identity_adopt(s->identity, own, bytes, authority, authority_bytes, reterr);
+}
+
+/* The one of an earlier process that is still good, or a new one. */
+static bool choose_ticket(struct serving *s, struct skep_diag *reterr)
+{
+	uint32_t uses = s->options->admissions > 0 ? s->options->admissions : SKEP_ADMISSIONS_UNLIMITED;
+	skep_authority_fingerprint(s->authority, s->ticket.fingerprint);
+	for (uint32_t i = 0; i < s->tickets.count; i++) {
+		struct skep_ticket_entry *entry = &s->tickets.entry[i];
+		if (s->options->new_ticket)
+			skep_tickets_revoke(&s->tickets, entry->secret);
+		if (entry->revoked)
+			continue;
+		entry->left = s->options->admissions > 0 ? uses : entry->left;
+		memcpy(s->ticket.secret, entry->secret, sizeof s->ticket.secret);
+		return true;
+	}
+	return skep_tickets_add(&s->tickets, uses, s->ticket.secret, reterr);
+}
+
+bool skep_serve_has_keys(const char *path, struct skep_diag *reterr)
+{
+	struct skep_tickets tickets = {0};
+	struct skep_authority *authority = skep_authority_read(path, &tickets, reterr);
+	bool has = authority != NULL;
+	skep_tickets_finish(&tickets);
+	skep_authority_destroy(authority);
+	return has;
+}
+
+bool skep_serve_make_keys(const char *path, struct skep_diag *reterr)
+{
+	struct skep_tickets tickets = {0};
+	uint8_t secret[SKEP_SECRET_BYTES];
+	struct skep_authority *authority = skep_authority_create(reterr);
+	bool fine = authority != NULL && skep_tickets_add(&tickets, SKEP_ADMISSIONS_UNLIMITED, secret, reterr) &&
+	            skep_authority_write(authority, &tickets, path, reterr);
+	skep_tickets_finish(&tickets);
+	skep_authority_destroy(authority);
+	return fine;
+}
+
+/* Certificates name the run, so processes that an earlier `serve` let in are strangers to each process of this one. */
+static bool make_keys(struct serving *s, struct skep_diag *reterr)
+{
+	if (RAND_bytes((unsigned char *)&s->run, sizeof s->run) != 1)
+		return skep_fail(reterr, "this machine has no random numbers to make keys of");
+	s->authority = s->options->takes_keys ? skep_authority_read(s->options->keys, &s->tickets, reterr)
+	                                      : skep_authority_create(reterr);
+	s->identity = s->authority != NULL ? skep_identity_create(reterr) : NULL;
+	if (s->identity == NULL || !certify(s, reterr))
+		return false;
+	s->host = skep_tls_server(s->identity, true, reterr);
+	return s->host != NULL && choose_ticket(s, reterr) &&
+	       skep_authority_write(s->authority, &s->tickets, s->options->keys, reterr);
+}
+
+/* Who comes back to a later process finds as many admissions left as there are. */
+static void on_spent(void *context)
+{
+	const struct serving *s = context;
+	struct skep_diag why = {0};
+	if (!skep_authority_write(s->authority, &s->tickets, s->options->keys, &why))
+		fprintf(stderr, "skep: %s: %s: after --resume the ticket would admit more\n", s->options->keys,
+			why.message);
+}
+
+static void print_ticket(const struct serving *s)
+{
+	char text[SKEP_TICKET_TEXT], host[256] = "", least[24] = "", one[300];
+	if (s->options->least > 0)
+		snprintf(least, sizeof least, "%" PRIu32 " to ", s->options->least);
+	skep_ticket_format(&s->ticket, text, sizeof text);
+	if (s->options->host != NULL)
+		snprintf(host, sizeof host, "%s", s->options->host);
+	else
+		gethostname(host, sizeof host - 1);
+	snprintf(one, sizeof one, "%s:%u", host, s->options->port);
+	fprintf(stderr,
+		"skep: serving `%s` on port %u: %s%" PRIu32 " worker%s to come. On each machine:\n\n"
+		"  skep join %s --ticket %s%s\n\n",
+		s->scenario->name, s->options->port, least, s->scenario->plan.workers,
+		s->scenario->plan.workers == 1 ? "" : "s", s->options->servers != NULL ? s->options->servers : one,
+		text, s->options->servers != NULL ? " --stay" : "");
+}
+
+/* ---- until all are there --------------------------------------------------------------------------------------------- */
+
+static void *no_landing(void *context, uint32_t peer, const struct skep_frame *frame, struct skep_buf *ret)
+{
+	(void)context;
+	(void)peer;
+	(void)frame;
+	(void)ret;
+	return NULL;
+}
+
+/* False: a signal or an error has come first. */
+static bool wait_for_all(struct serving *s, struct skep_exec_result *ret, struct skep_diag *reterr)
+{
+	const struct skep_landing nowhere = {.memory = no_landing};
+	struct skep_transport transport = skep_mesh_transport(s->mesh);
+	struct skep_transport_event event;
+	struct signalfd_siginfo info;
+	while (!skep_admissions_complete(s->admissions)) {
+		while (transport.poll(transport.self, &nowhere, &event)) {
+			if (event.kind == SKEP_TRANSPORT_ARRIVED) /* before the run there is nothing to say */
+				transport.bury(transport.self, event.peer);
+			if (event.kind == SKEP_TRANSPORT_GONE || event.kind == SKEP_TRANSPORT_ARRIVED)
+				skep_admissions_lost(s->admissions, event.peer);
+			if (event.kind == SKEP_TRANSPORT_BROKEN)
+				return skep_fail(reterr, "%s", event.reason);
+		}
+		if (read(s->signals, &info, sizeof info) == (ssize_t)sizeof info) {
+			ret->signal = (int)info.ssi_signo;
+			return skep_fail(reterr, "ended by SIG%s before all workers were there",
+				sigabbrev_np((int)info.ssi_signo));
+		}
+		transport.wait(transport.self, REST_NS);
+	}
+	return true;
+}
+
+/* ---- the run --------------------------------------------------------------------------------------------------------- */
+
+static bool loop(struct serving *s, const struct skep_recorder *recorder, struct skep_exec_result *ret, bool *ret_clean,
+	struct skep_diag *reterr)
+{
+	struct skep_transport transport = skep_mesh_transport(s->mesh);
+	s->clock.start_ns = skep_monotonic_ns();
+	bool *absent = skep_admissions_begin(s->admissions, &s->clock);
+	if (absent == NULL)
+		return skep_fail(reterr, "no memory for those who join");
+	struct skep_loop_setup setup = {.scenario = s->scenario,
+		.pace = s->options->pace,
+		.transport = &transport,
+		.clock = &s->clock,
+		.recorder = recorder,
+		.rejects = &s->rejects,
+		.signal_fd = s->signals,
+		.absent = absent,
+		.newcomers = skep_admissions_newcomers(s->admissions)};
+	bool fine = skep_loop_run(&setup, ret, ret_clean, reterr);
+	skep_rejects_close(&s->rejects);
+	free(absent);
+	return fine;
+}
+
+static void say_strangers(const struct serving *s)
+{
+	struct skep_mesh_counts counts = skep_mesh_counts(s->mesh);
+	if (counts.refused_handshakes + counts.crowded_out > 0)
+		fprintf(stderr, "skep: refused %" PRIu64 " connections that did not prove who they are\n",
+			counts.refused_handshakes + counts.crowded_out);
+	if (skep_admissions_refused(s->admissions) > 0)
+		fprintf(stderr, "skep: refused %" PRIu64 " machine%s that asked to join\n",
+			skep_admissions_refused(s->admissions), skep_admissions_refused(s->admissions) == 1 ? "" : "s");
+	if (counts.relayed_bytes > 0 && !s->options->quiet)
+		fprintf(stderr, "skep: passed on %" PRIu64 " bytes for processes that cannot connect to each other\n",
+			counts.relayed_bytes);
+}
+
+/* Where the states of all stages are kept. */
+static bool open_states(struct serving *s, struct skep_diag *reterr)
+{
+	uint32_t moved;
+	if (s->scenario->plan.checkpoint_every == 0)
+		return true;
+	s->states = skep_scenario_folder(s->scenario);
+	if (!skep_checkpoint_folder_usable(&s->states, &moved, reterr))
+		return false;
+	skep_checkpoint_say_moved(&s->states, moved, stderr);
+	return skep_resume_note_files(s->scenario, reterr);
+}
+
+static bool open_mesh(struct serving *s, const struct skep_manifest *manifest, struct skep_diag *reterr)
+{
+	const struct skep_admissions_setup admissions = {.scenario = s->scenario,
+		.manifest = manifest,
+		.authority = s->authority,
+		.tickets = &s->tickets,
+		.spent = on_spent,
+		.spent_context = s,
+		.status = s->options->status,
+		.states = s->states.path != NULL ? &s->states : NULL,
+		.lease = s->options->lease,
+		.allocation = s->options->allocation,
+		.version = s->options->version,
+		.offer = {.run = s->run,
+			.seed = s->scenario->seed,
+			.seeded = s->options->has_seed,
+			.pace = s->options->pace,
+			.device = (uint8_t)s->options->device,
+			.silence_ns = (uint64_t)(s->options->silence_s * 1e9),
+			.kept_as = s->scenario->kept_as,
+			.kept_from = s->scenario->kept_from,
+			.first_round = s->scenario->plan.first_round},
+		.least = s->options->least,
+		.quiet = s->options->quiet};
+	s->admissions = skep_admissions_create(&admissions, reterr);
+	if (s->admissions == NULL)
+		return false;
+	const struct skep_mesh_setup mesh = {.ranks = skep_admissions_ranks(s->scenario),
+		.run = s->run,
+		.host = s->host,
+		.listener = s->listener,
+		.silence_ns = admissions.offer.silence_ns,
+		.rejects = &s->rejects,
+		.lobby = skep_admissions_lobby(s->admissions)};
+	s->mesh = skep_mesh_create(&mesh, reterr);
+	s->listener = -1; /* the mesh closes it, also where it could not be made */
+	if (s->mesh != NULL)
+		skep_admissions_attach(s->admissions, s->mesh);
+	return s->mesh != NULL;
+}
+
+bool skep_serve_run(const struct skep_scenario *scenario, const struct skep_manifest *manifest,
+	const struct skep_serve_options *options, const struct skep_recorder *recorder, struct skep_exec_result *ret,
+	struct skep_diag *reterr)
+{
+	struct serving s = {.scenario = scenario, .options = options, .listener = options->listener, .signals = -1};
+	bool clean = false, fine;
+	*ret = (struct skep_exec_result){.outcome = SKEP_FAILED};
+	skep_quit_block(NULL);
+	signal(SIGPIPE, SIG_IGN);
+	s.signals = skep_quit_open();
+	if (options->lease != NULL) {
+		const struct skep_checkpoint_folder folder = skep_scenario_folder(scenario);
+		skep_lease_begin(options->lease, &folder);
+	}
+	fine = make_keys(&s, reterr) && open_states(&s, reterr) && open_mesh(&s, manifest, reterr);
+	if (fine) {
+		print_ticket(&s);
+		fine = wait_for_all(&s, ret, reterr) && loop(&s, recorder, ret, &clean, reterr);
+		say_strangers(&s);
+	}
+	if (fine && ret->outcome == SKEP_DONE)
+		unlink(options->keys);
+	skep_mesh_destroy(s.mesh, clean);
+	skep_admissions_destroy(s.admissions);
+	skep_tickets_finish(&s.tickets);
+	SSL_CTX_free(s.host);
+	skep_identity_destroy(s.identity);
+	skep_authority_destroy(s.authority);
+	if (s.listener >= 0)
+		close(s.listener);
+	if (s.signals >= 0)
+		close(s.signals);
+	return fine;
+}

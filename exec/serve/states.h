@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * states.h - where a process that has joined keeps the states of stages: in a folder of its machine, and with `serve`, which has
+ * them still when all machines of a stage are gone.
+ *
+ * A state is kept once it is in both places. Where the folder is the same, nothing travels. Each state has a connection of its
+ * own (words.h), so that training's messages do not wait for it.
+ */
+#ifndef SKEP_EXEC_SERVE_STATES_H
+#define SKEP_EXEC_SERVE_STATES_H
+
+#include "exec/serve/join.h"
+#include "models/checkpoint/checkpoint.h"
+
+struct skep_states {
+	struct skep_checkpoint_folder folder;
+	const struct skep_join_options *options; /* the way to `serve` */
+};
+
+/* `states` must outlive it. Reading takes the machine's own file, and one of `serve` if it has none that is right. */
+struct skep_keeper skep_states_keeper(struct skep_states *states);
+
+#endif

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * status.h - what `skep status` is told of a run that is served: who is there and what each does, how far the run is, what it has
+ * learnt, what it has cost, and how long it will take.
+ *
+ * It hears the run as a recorder does, and admissions.c says who the processes are.
+ */
+#ifndef SKEP_EXEC_SERVE_STATUS_H
+#define SKEP_EXEC_SERVE_STATUS_H
+
+#include "core/record.h"
+#include "scenarios/read/scenario.h"
+
+/* Which pairs of processes cannot connect to each other, so that `serve` passes on what they say. */
+struct skep_relays {
+	uint32_t (*pair)[2]; /* [pairs] ranks, the lower one first */
+	uint32_t pairs, told;
+};
+
+/* True: the pair was not there. Without memory for another one it is left out. */
+bool skep_relays_add(struct skep_relays *relays, uint32_t a, uint32_t b);
+/* Without those of which `is_here` says no. */
+void skep_relays_keep(
+	struct skep_relays *relays, bool (*is_here)(const void *context, uint32_t rank), const void *context);
+uint32_t skep_relays_of(const struct skep_relays *relays, uint32_t rank); /* in how many pairs it is */
+/* On standard error, of the first ones. */
+void skep_relays_say(struct skep_relays *relays, const char *host, const char *other);
+void skep_relays_finish(struct skep_relays *relays);
+
+struct skep_status;
+
+struct skep_status_member {
+	uint32_t rank, worker; /* worker SKEP_NO_INDEX: it stands by */
+	const char *host, *gpu, *address;
+	uint32_t relayed; /* members that it has no connection to */
+};
+
+struct skep_status *skep_status_create(const struct skep_scenario *scenario); /* NULL: no memory */
+void skep_status_destroy(struct skep_status *status);                         /* NULL is fine */
+struct skep_recorder skep_status_recorder(struct skep_status *status);
+
+/* A process is this worker from now on. */
+void skep_status_begins(struct skep_status *status, uint32_t worker, skep_time now);
+
+/* One JSON object, which the caller frees; NULL: no memory. `running`: the run has begun, and now is its time. */
+char *skep_status_json(const struct skep_status *status, bool running, skep_time now,
+	const struct skep_status_member *member, uint32_t members, const struct skep_relays *relays);
+
+#endif

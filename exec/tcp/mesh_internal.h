@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * mesh_internal.h - the state of a mesh, shared by the files that make it up:
+ *
+ *   mesh.c          its life, timers, what epoll says
+ *   mesh_members.c  who is a member, connections to members, and what becomes of one whose connection ends
+ *   mesh_guests.c   connections that have no rank yet
+ *   mesh_send.c     queues, and what is put into a channel next
+ *   mesh_receive.c  records that have come
+ */
+#ifndef SKEP_EXEC_TCP_MESH_INTERNAL_H
+#define SKEP_EXEC_TCP_MESH_INTERNAL_H
+
+#include "exec/tcp/evict.h"
+#include "exec/tcp/mesh.h"
+
+#define DISCONNECTS_MAX 4096u
+#define SKEP_RELAY_HEAD 5u /* of a RELAY record: the other process, the type of the record inside */
+#define SKEP_RELAY_WINDOW (4u << 20)
+#define SKEP_RELAY_MOST (2 * SKEP_RELAY_WINDOW + SKEP_RECORD_MAX) /* of one sender; who sends more is sent away */
+
+struct item { /* one record, or a frame and its tensor */
+	struct item *next;
+	struct skep_frame frame; /* of a tensor, for SENT */
+	const uint8_t *body;     /* NULL: a record alone */
+	uint64_t at;             /* bytes of the tensor that were put */
+	bool begun;              /* its frame was put */
+	uint8_t type;
+	uint32_t bytes;
+	uint32_t relayed_from; /* at rank 0: whose record it is; 0: no other's */
+	uint8_t content[];
+};
+
+struct queue {
+	struct item *first, *last;
+};
+
+enum link_kind { LINK_PEER, LINK_GUEST, LINK_LISTENER, LINK_WAKE };
+
+struct link { /* what epoll watches */
+	enum link_kind kind;
+	uint32_t id; /* rank, or place among the guests; SKEP_NO_INDEX: shaking hands, its rank is not known */
+	struct skep_channel channel;
+	bool writes;  /* EPOLLOUT is asked for */
+	bool waited;  /* EPOLLIN is not */
+	bool ready;   /* in mesh->ready: there may be more to read */
+	bool dead;    /* to be freed when no event can name it any more */
+	bool closing; /* a guest that is closed once what it was told has left */
+	bool trusted;
+	bool waits; /* elsewhere than at rank 0: it has proved `rank`, and rank 0 has not named it yet; nothing is read */
+	uint32_t rank;
+	uint64_t since_ns;
+	char address[SKEP_NAME_MAX];
+	struct link *next_ready, *next_dead;
+};
+
+struct incoming { /* a tensor on its way in */
+	struct skep_frame frame;
+	uint8_t *memory; /* NULL: refused */
+	uint64_t left;   /* 0: there is none */
+	uint64_t at;
+};
+
+struct peer {
+	bool there;  /* a member: neither gone, nor not there yet */
+	uint32_t at; /* ... in mesh->member */
+	bool gone;   /* and has been */
+	bool last;   /* has said LAST: its end is no loss */
+	bool broken; /* its connection has ended; rank 0 was told */
+	bool relayed;
+	struct link *link;
+	struct queue urgent, tensors;
+	struct incoming incoming;
+	uint64_t dial_until_ns; /* a connection to it is being made until then */
+	struct skep_member member;
+	uint64_t relay_held, relay_passed; /* at rank 0: of its records that wait here; that it was not told of yet */
+	uint32_t relay_to;                 /* at rank 0: whom the newest of its records was for; 0: there was none */
+};
+
+struct news {
+	struct news *next;
+	struct skep_transport_event event;
+};
+
+struct skep_mesh {
+	struct skep_mesh_setup setup;
+	int epoll, wake;
+	struct link *listener, *wakeup;
+	struct peer *peer; /* [ranks] */
+	uint32_t *member;  /* [members] the ranks of those that are there: of most ranks no process has come */
+	uint32_t members;
+	struct link **guest; /* [SKEP_GUESTS_MAX] on rank 0; else connections that shake hands */
+	struct link *ready, **ready_end, *graveyard;
+	struct news *news, **news_end;
+	uint64_t tick_ns;
+	uint32_t unlooked; /* records since epoll was asked last */
+	uint32_t *relayed; /* [ranks] peers that rank 0 passes on for this process */
+	uint32_t relays, relay_turn;
+	uint64_t passing; /* what rank 0 was given to pass on and has not said that it has */
+	uint32_t open_tensors, queued_tensors;
+	struct skep_disconnect *disconnect;
+	uint32_t disconnects;
+	uint64_t disconnected_ns;
+	struct skep_mesh_counts counts;
+	bool holds_last;                    /* until the next poll, by which LAST is in all queues */
+	const char *broken;                 /* why nothing will move any more */
+	char parted[SKEP_REASON_MAX];       /* why the connection to rank 0 has ended; "": it has not */
+	const struct skep_landing *landing; /* of the poll at hand */
+};
+
+static inline bool skep_mesh_is_root(const struct skep_mesh *mesh)
+{
+	return mesh->setup.rank == 0;
+}
+
+/* What a record that waits at rank 0 counts, to both sides the same: its bytes, and something for the memory around them. */
+static inline uint64_t skep_relay_cost(size_t bytes)
+{
+	return bytes + 256;
+}
+
+/* mesh.c */
+struct link *skep_mesh_watch(struct skep_mesh *mesh, enum link_kind kind, uint32_t id, struct skep_channel *channel);
+void skep_mesh_rewatch(struct skep_mesh *mesh, struct link *link); /* after its channel wants something else */
+void skep_mesh_bury_link(struct skep_mesh *mesh, struct link *link);
+void skep_mesh_is_ready(struct skep_mesh *mesh, struct link *link); /* it may have something to read */
+void skep_mesh_tell_news(struct skep_mesh *mesh, const struct skep_transport_event *event);
+
+/* mesh_members.c */
+void skep_mesh_lost(struct skep_mesh *mesh, uint32_t rank, const char *why); /* its connection has ended */
+void skep_mesh_drop(struct skep_mesh *mesh, uint32_t rank);                  /* it is gone: nothing is kept for it */
+void skep_mesh_disconnected(struct skep_mesh *mesh, uint32_t by, uint32_t about); /* rank 0 */
+void skep_mesh_relay_from_now(struct skep_mesh *mesh, uint32_t rank);
+void skep_mesh_dialled(struct skep_mesh *mesh, struct link *link); /* a connection that this process makes is there */
+void skep_mesh_judge(
+	struct skep_mesh *mesh); /* rank 0: evicts members until none is left that another one does not hear */
+
+/* mesh_guests.c */
+void skep_mesh_accept(struct skep_mesh *mesh);
+void skep_mesh_guests_named(struct skep_mesh *mesh, uint32_t rank); /* rank 0 says that this is a member */
+void skep_mesh_guest_event(struct skep_mesh *mesh, struct link *link);
+void skep_mesh_guests_tick(struct skep_mesh *mesh, uint64_t now_ns);
+
+/* mesh_send.c */
+void skep_mesh_send(void *self, uint32_t peer, const struct skep_frame *frame, const void *body);
+void skep_mesh_queue(
+	struct skep_mesh *mesh, uint32_t rank, bool tensors, uint8_t type, const void *content, size_t bytes);
+void skep_mesh_pump(struct skep_mesh *mesh, uint32_t rank);
+/* Rank 0: as skep_mesh_queue, of a record of `from`, which is told once the record has been passed on. */
+void skep_mesh_queue_relayed(
+	struct skep_mesh *mesh, uint32_t from, uint32_t to, bool tensors, const void *content, size_t bytes);
+void skep_mesh_drain(struct skep_mesh *mesh, struct peer *peer, uint32_t rank); /* its queues, without sending */
+
+/* mesh_receive.c */
+void skep_mesh_lose_incoming(struct skep_mesh *mesh, uint32_t rank);
+/* True: *ret is what the record says to the loop. */
+bool skep_mesh_take(
+	struct skep_mesh *mesh, uint32_t rank, const struct skep_record *record, struct skep_transport_event *ret);
+
+#endif

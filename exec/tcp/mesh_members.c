@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * mesh_members.c - who is a member, the connections that are made to members, and what becomes of one whose connection ends.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "exec/tcp/mesh_internal.h"
+
+#define DIAL_NS 5000000000u /* then a peer is taken for unreachable */
+
+/* ---- members --------------------------------------------------------------------------------------------------------- */
+
+void skep_mesh_tell(struct skep_mesh *mesh, uint32_t rank, uint8_t type, const union skep_words *words)
+{
+	uint8_t content[SKEP_RECORD_MAX];
+	skep_mesh_queue(mesh, rank, false, type, content, skep_words_encode(type, words, content));
+	skep_mesh_pump(mesh, rank);
+}
+
+void skep_mesh_drop(struct skep_mesh *mesh, uint32_t rank)
+{
+	struct peer *peer = &mesh->peer[rank];
+	assert(rank < mesh->setup.ranks && rank != mesh->setup.rank);
+	assert(!peer->there || mesh->member[peer->at] == rank);
+	for (uint32_t i = 0; peer->there && peer->relayed && i < mesh->relays; i++) {
+		if (mesh->relayed[i] == rank)
+			mesh->relayed[i] = mesh->relayed[--mesh->relays];
+	}
+	if (peer->there) {
+		uint32_t last = mesh->member[--mesh->members];
+		mesh->member[peer->at] = last;
+		mesh->peer[last].at = peer->at;
+	}
+	peer->there = false;
+	peer->gone = true;
+	skep_mesh_bury_link(mesh, peer->link);
+	peer->link = NULL;
+	skep_mesh_drain(mesh, peer, rank);
+	skep_mesh_lose_incoming(mesh, rank);
+}
+
+/* What it has not said will not be said. */
+static void give_up(struct skep_mesh *mesh, uint32_t rank)
+{
+	bool last = mesh->peer[rank].last;
+	skep_mesh_drop(mesh, rank);
+	if (!last)
+		skep_mesh_tell_news(mesh, &(struct skep_transport_event){.kind = SKEP_TRANSPORT_GONE, .peer = rank});
+	for (uint32_t i = mesh->members; rank == 0 && last && i-- > 0;) {
+		const struct peer *peer = &mesh->peer[mesh->member[i]];
+		if (peer->relayed || peer->broken) /* no process passes anything on now, or says who is gone */
+			give_up(mesh, mesh->member[i]);
+	}
+}
+
+void skep_mesh_lost(struct skep_mesh *mesh, uint32_t rank, const char *why)
+{
+	struct peer *peer = &mesh->peer[rank];
+	assert(rank < mesh->setup.ranks);
+	bool root = skep_mesh_is_root(mesh);
+	if (!peer->there || peer->broken)
+		return;
+	if (rank == 0 && !peer->last && mesh->parted[0] == '\0')
+		snprintf(mesh->parted, sizeof mesh->parted, "%s", why != NULL ? why : "closed");
+	bool alone = !mesh->peer[0].there; /* rank 0 has said LAST, and judges no more */
+	if (peer->last || root || rank == 0 || alone) {
+		give_up(mesh, rank);
+		return;
+	}
+	peer->broken = true;
+	skep_mesh_bury_link(mesh, peer->link);
+	peer->link = NULL;
+	skep_mesh_drain(mesh, peer, rank);
+	skep_mesh_lose_incoming(mesh, rank);
+	skep_mesh_tell(mesh, 0, SKEP_RECORD_DISCONNECT, &(union skep_words){.disconnect = rank});
+}
+
+void skep_mesh_relay_from_now(struct skep_mesh *mesh, uint32_t rank)
+{
+	struct peer *peer = &mesh->peer[rank];
+	if (peer->relayed || skep_mesh_is_root(mesh))
+		return;
+	skep_mesh_bury_link(mesh, peer->link);
+	peer->link = NULL;
+	peer->dial_until_ns = 0;
+	peer->relayed = true;
+	assert(mesh->relays < mesh->setup.ranks);
+	mesh->relayed[mesh->relays++] = rank;
+	skep_mesh_queue(
+		mesh, rank, false, SKEP_RECORD_PING, NULL, 0); /* so that it hears of this way, and takes it too */
+	skep_mesh_pump(mesh, 0);
+}
+
+/* The socket of a connection that is being made, or -1. `address` is numeric. */
+static int dial_socket(const char *address, uint16_t port)
+{
+	char service[8];
+	struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV}, *found;
+	snprintf(service, sizeof service, "%u", port);
+	if (getaddrinfo(address, service, &hints, &found) != 0)
+		return -1;
+	int fd = socket(found->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (fd >= 0 && connect(fd, found->ai_addr, found->ai_addrlen) != 0 && errno != EINPROGRESS) {
+		close(fd);
+		fd = -1;
+	}
+	freeaddrinfo(found);
+	return fd;
+}
+
+/* Where rank 0 is, as this process sees it: processes on its host are known to it by a loopback address. */
+static void address_of_root(const struct skep_mesh *mesh, char *ret, size_t size)
+{
+	struct sockaddr_storage peer;
+	socklen_t room = sizeof peer;
+	const struct link *link = mesh->peer[0].link;
+	ret[0] = '\0';
+	if (link != NULL && getpeername(link->channel.fd, (struct sockaddr *)&peer, &room) == 0)
+		getnameinfo((struct sockaddr *)&peer, room, ret, (socklen_t)size, NULL, 0, NI_NUMERICHOST);
+}
+
+static void dial(struct skep_mesh *mesh, uint32_t rank)
+{
+	struct peer *peer = &mesh->peer[rank];
+	assert(rank > 0 && rank < mesh->setup.rank && peer->link == NULL);
+	struct skep_channel channel;
+	char address[NI_MAXHOST];
+	snprintf(address, sizeof address, "%s", peer->member.address);
+	if (address[0] == '\0')
+		address_of_root(mesh, address, sizeof address);
+	int fd = peer->member.port > 0 ? dial_socket(address, peer->member.port) : -1;
+	if (fd < 0 || !skep_channel_open(&channel, fd, false, mesh->setup.client, false)) {
+		skep_mesh_relay_from_now(mesh, rank);
+		return;
+	}
+	peer->dial_until_ns = skep_monotonic_ns() + DIAL_NS;
+	peer->link = skep_mesh_watch(mesh, LINK_PEER, rank, &channel);
+	if (peer->link == NULL)
+		skep_mesh_relay_from_now(mesh, rank);
+}
+
+void skep_mesh_member(struct skep_mesh *mesh, const struct skep_member *member, bool news)
+{
+	uint32_t rank = member->rank;
+	struct peer *peer = &mesh->peer[rank];
+	assert(rank < mesh->setup.ranks && rank != mesh->setup.rank);
+	if (peer->there || peer->gone)
+		return;
+	peer->there = true;
+	peer->at = mesh->members;
+	mesh->member[mesh->members++] = rank;
+	peer->member = *member;
+	if (news)
+		skep_mesh_tell_news(mesh, &(struct skep_transport_event){.kind = SKEP_TRANSPORT_NEW, .peer = rank});
+	if (rank > 0 && rank < mesh->setup.rank)
+		dial(mesh, rank);
+	else if (rank > mesh->setup.rank && !skep_mesh_is_root(mesh))
+		skep_mesh_guests_named(mesh, rank);
+}
+
+bool skep_mesh_is_member(const struct skep_mesh *mesh, uint32_t rank)
+{
+	assert(rank < mesh->setup.ranks);
+	return mesh->peer[rank].there;
+}
+
+bool skep_mesh_attach(struct skep_mesh *mesh, uint32_t rank, struct skep_channel *channel)
+{
+	struct peer *peer = &mesh->peer[rank];
+	assert(peer->link == NULL);
+	peer->link = skep_mesh_watch(mesh, LINK_PEER, rank, channel);
+	if (peer->link != NULL)
+		skep_mesh_pump(mesh, rank);
+	return peer->link != NULL;
+}
+
+/* A connection that this process makes has ended its handshake. */
+void skep_mesh_dialled(struct skep_mesh *mesh, struct link *link)
+{
+	struct peer *peer = &mesh->peer[link->id];
+	const SSL *ssl = link->channel.ssl;
+	if (peer->dial_until_ns == 0)
+		return;
+	if (ssl != NULL && skep_tls_peer_rank(ssl, mesh->setup.run) != link->id) {
+		skep_mesh_relay_from_now(mesh, link->id); /* another process of the run listens there */
+		return;
+	}
+	peer->dial_until_ns = 0;
+	if (ssl == NULL) { /* bare: it says who it is, and is believed */
+		uint8_t content[SKEP_RECORD_MAX];
+		union skep_words words = {.member = {.rank = mesh->setup.rank}};
+		size_t bytes = skep_words_encode(SKEP_RECORD_MEMBER, &words, content);
+		skep_channel_put(&link->channel, SKEP_RECORD_MEMBER, content, bytes, NULL, 0);
+	}
+	skep_mesh_pump(mesh, link->id);
+}
+
+/* ---- disconnects ------------------------------------------------------------------------------------------------------ */
+
+void skep_mesh_disconnected(struct skep_mesh *mesh, uint32_t by, uint32_t about)
+{
+	assert(skep_mesh_is_root(mesh) && by < mesh->setup.ranks && about < mesh->setup.ranks);
+	if (!mesh->peer[by].there || !mesh->peer[about].there || by == about || by == 0 || about == 0)
+		return;
+	if (mesh->disconnects == DISCONNECTS_MAX)
+		return;
+	if (mesh->disconnects == 0)
+		mesh->disconnected_ns = skep_monotonic_ns();
+	mesh->disconnect[mesh->disconnects++] = (struct skep_disconnect){by, about};
+}
+
+void skep_mesh_judge(struct skep_mesh *mesh)
+{
+	assert(skep_mesh_is_root(mesh) && mesh->disconnects <= DISCONNECTS_MAX);
+	uint32_t kept = 0;
+	for (uint32_t i = 0; i < mesh->disconnects; i++) {
+		struct skep_disconnect *c = &mesh->disconnect[i];
+		if (mesh->peer[c->by].there && mesh->peer[c->about].there) /* else the reason is known */
+			mesh->disconnect[kept++] = *c;
+	}
+	mesh->disconnects = kept;
+	uint32_t rank;
+	while ((rank = skep_evict_next(mesh->disconnect, &mesh->disconnects)) != UINT32_MAX) {
+		fprintf(stderr, "skep: rank %u is evicted: its connection to another process broke\n", rank);
+		union skep_words words = {.evicted = "your connection to another process broke"};
+		skep_mesh_tell(mesh, rank, SKEP_RECORD_EVICTED, &words);
+		skep_mesh_lost(mesh, rank, "evicted");
+	}
+}

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * expected.c - see expected.h.
+ */
+#include "planning/expected/expected.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "planning/expected/loads.h"
+#include "planning/expected/pipelines.h"
+#include "planning/expected/reductions.h"
+#include "planning/expected/swarm.h"
+
+/* ---- the flow ------------------------------------------------------------------------------------------------------- */
+
+static void find_flow(struct skep_loads *l, struct skep_expected *e)
+{
+	const struct skep_throughput *t = &l->p->throughput[0];
+	double flushes = skep_plan_flushes(&l->p->scenario->plan), round = t->microbatches * t->period / flushes;
+	if (l->p->stages == 1)
+		skep_swarm_alone(l, e, round);
+	else if (t->shares == SKEP_SHARES_FIXED)
+		skep_pipelines_flow(l, e, round);
+	else
+		skep_swarm_flow(l, e, round);
+	memcpy(l->forward_hop_s, l->hop_s, l->p->stages * sizeof *l->hop_s);
+	e->flow_s *= flushes / t->period;
+}
+
+/* ---- the whole ------------------------------------------------------------------------------------------------------ */
+
+/* The longest that a device takes for its part of a round's microbatches and for its update. */
+static double devices_s(const struct skep_loads *l)
+{
+	const struct skep_throughput *t = &l->p->throughput[0];
+	double longest_s = 0;
+	for (uint32_t i = 0; i < l->p->workers; i++)
+		if (skep_loads_takes_part(l, i))
+			longest_s = fmax(longest_s, t->microbatches * l->share[i] * skep_loads_compute_s(l, i) +
+							    l->p->update_s[(size_t)i * l->p->stages + l->stage_of[i]]);
+	return longest_s;
+}
+
+struct stage_ways {          /* of its workers the longest */
+	double up_s, down_s; /* to the directory, and from it */
+	double forward_s, update_s;
+};
+
+static struct stage_ways ways_of(const struct skep_loads *l, uint32_t stage)
+{
+	struct stage_ways w = {0};
+	for (uint32_t i = 0; i < l->p->workers; i++) {
+		if (l->stage_of[i] != stage)
+			continue;
+		w.up_s = fmax(w.up_s, skep_loads_up_s(l, i));
+		w.down_s = fmax(w.down_s, skep_loads_down_s(l, i));
+		w.forward_s = fmax(w.forward_s, skep_loads_pass_s(l, i, SKEP_WAY_FORWARD));
+		w.update_s = fmax(w.update_s, l->p->update_s[(size_t)i * l->p->stages + stage]);
+	}
+	return w;
+}
+
+/* From a round's last backward pass: FINISHED to the directory, REDUCE from it, the sum, TALLY; when those of all stages have
+ * come the next round is granted. COMMIT comes to each stage by itself, and the next round's first microbatch waits for what
+ * still updates when it comes there. */
+static void find_turn(struct skep_loads *l, struct skep_expected *e)
+{
+	struct stage_ways first = ways_of(l, 0);
+	double summed_s = 0, travel_s = 0, late_s = 0;
+	e->reduction_s = skep_reductions_s(l);
+	for (uint32_t s = 0; s < l->p->stages; s++) {
+		struct stage_ways w = ways_of(l, s);
+		double tallied_s = w.down_s + l->reduce_s[s] + w.up_s;
+		summed_s = fmax(summed_s, tallied_s);
+		late_s = fmax(late_s, tallied_s + w.down_s + w.update_s - travel_s);
+		travel_s += w.forward_s + l->forward_hop_s[s];
+	}
+	e->update_s = fmax(0, late_s - summed_s - first.down_s);
+	e->turn_s = first.up_s + summed_s - e->reduction_s + first.down_s;
+}
+
+static void make(struct skep_loads *l, struct skep_expected *e)
+{
+	const struct skep_throughput *t = &l->p->throughput[0];
+	find_flow(l, e);
+	find_turn(l, e);
+	double all_s = e->reduction_s + e->update_s + e->turn_s;
+	e->step_s = e->flow_s + all_s / t->period;
+	if (skep_plan_no_flush(&l->p->scenario->plan)) {
+		e->step_s = fmax(e->flow_s, e->reduction_s > 0 ? e->reduction_s + e->turn_s : 0);
+	} else if (l->p->scenario->plan.async) { /* merges go on beside the passes, and none waits for one */
+		e->step_s = fmax(e->flow_s, e->reduction_s / t->period) + (e->update_s + e->turn_s) / t->period;
+	} else if (t->delayed) { /* the next round's passes go on beside a round's sum and update */
+		struct stage_ways first = ways_of(l, 0);
+		double news_s = first.up_s + first.down_s;
+		double sum_s = (e->turn_s + e->reduction_s - news_s) / t->period;
+		e->step_s = fmax(fmax(e->flow_s + news_s / t->period, devices_s(l)), sum_s);
+	}
+	e->reduction_s /= t->period;
+	e->update_s /= t->period;
+	e->turn_s /= t->period;
+}
+
+bool skep_expected_make(const struct skep_planning *p, const uint32_t *stage_of, struct skep_expected *e)
+{
+	size_t places = p->scenario->topology.places, workers = p->workers;
+	size_t stations = 3 * workers + places * places + 2 * places + 1;
+	double *room = calloc(11 * workers + places * places + 2 * places + stations + 4 * p->stages, sizeof *room);
+	uint32_t *numbers = calloc(4 * workers + p->stages, sizeof *numbers);
+	struct skep_station *station = calloc(stations, sizeof *station);
+	struct skep_loads l = {.p = p, .stage_of = stage_of, .station = station};
+	bool ok = room && numbers && station;
+	*e = (struct skep_expected){.step_s = INFINITY};
+	if (ok) {
+		l.share = room;
+		l.up = l.share + workers;
+		l.down = l.up + workers;
+		l.shared = l.down + workers;
+		l.uplink = l.shared + places * places;
+		l.downlink = l.uplink + places;
+		l.offered = l.downlink + places;
+		l.own_s = l.offered + workers;
+		l.in_flight = l.own_s + workers;
+		l.credit = l.in_flight + workers;
+		l.outstanding = l.credit + workers;
+		l.wait_s = l.outstanding + workers;
+		l.rate = l.wait_s + workers;
+		l.until_s = l.rate + workers;
+		l.queue = l.until_s + workers;
+		l.forward_hop_s = l.queue + stations;
+		l.reduce_s = l.forward_hop_s + p->stages;
+		l.hop_s = l.reduce_s + p->stages;
+		l.count = numbers;
+		l.nth = numbers + p->stages;
+		l.member = l.nth + workers;
+		l.next = l.member + workers;
+		l.ring = l.next + workers;
+		if (skep_loads_share_out(&l, l.hop_s + p->stages))
+			make(&l, e);
+	}
+	free(room);
+	free(numbers);
+	free(station);
+	return ok;
+}
+
+bool skep_expected_known(const struct skep_scenario *s)
+{
+	return s->plan.workers <= SKEP_EXPECTED_WORKERS_MAX && !s->plan.async && !s->plan.gossip && !s->plan.eager &&
+	       s->zero == 0 && !skep_plan_has_candidates(&s->plan);
+}
+
+void skep_expected_bound_text(const struct skep_planning *p, const struct skep_expected *e, char *ret, size_t size)
+{
+	static const char *const of_worker[] = {[SKEP_EXPECTED_COMPUTE] = "the device of",
+		[SKEP_EXPECTED_UP] = "the way out of",
+		[SKEP_EXPECTED_DOWN] = "the way into",
+		[SKEP_EXPECTED_CONNECTION] = "the connection from"};
+	const struct skep_topology *t = &p->scenario->topology;
+	if (e->bound == SKEP_EXPECTED_SHARED) {
+		snprintf(ret, size, "the line from %s to %s", t->place_name[e->from], t->place_name[e->to]);
+	} else if (e->bound == SKEP_EXPECTED_UPLINK || e->bound == SKEP_EXPECTED_DOWNLINK) {
+		snprintf(ret, size, "the %s of %s", e->bound == SKEP_EXPECTED_UPLINK ? "uplink" : "downlink",
+			t->place_name[e->from]);
+	} else {
+		uint32_t from = p->machine[e->from], to = p->machine[e->to];
+		int used = snprintf(ret, size, "%s worker %" PRIu32 ", a %s", of_worker[e->bound], from,
+			t->gpu[t->machine[from].gpu].name);
+		if (from != to && used > 0 && (size_t)used < size)
+			snprintf(ret + used, size - (size_t)used, ", to worker %" PRIu32, to);
+	}
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * loads.h - what a microbatch of the whole swarm asks of each device, way in and out, connection, line and site, in seconds,
+ * under one allocation; and of these the stations at which microbatches queue. expected.c makes a step of them.
+ *
+ * Whose part of the microbatches is how large: in the first stage as they are dealt (core/directory/dealing.c), by speed or in
+ * turn. Behind it a sender's wiring chooses. Uniform: equal parts. By throughput: by speed. By latency a sender gives worker j
+ * a part by 1 / (what j computes + what goes to j and comes back), so parts differ from sender to sender and a
+ * worker's share is the sum of what all senders give it. Fixed pipelines: the n-th of each stage belong together.
+ *
+ * Called in this order: skep_loads_share_out(); then, for each question, skep_loads_clear(), skep_loads_carry..(),
+ * skep_loads_list_stations().
+ */
+#ifndef SKEP_PLANNING_EXPECTED_LOADS_H
+#define SKEP_PLANNING_EXPECTED_LOADS_H
+
+#include "planning/expected/expected.h"
+
+enum skep_way { SKEP_WAY_FORWARD, SKEP_WAY_BACKWARD, SKEP_WAY_BOTH };
+
+struct skep_station { /* what serves one message, or one pass, after the other, or shares itself among them */
+	double load_s;
+	enum skep_expected_bound bound;
+	uint32_t from, to;
+	double rest; /* of a service, that who comes finds still to be done; 1: it is shared among all that are there */
+};
+
+struct skep_loads { /* seconds for a microbatch of the swarm, or of a reduction */
+	const struct skep_planning *p;
+	const uint32_t *stage_of;
+	uint32_t *count;   /* [stages] workers */
+	double *share;     /* [workers] of its stage's microbatches; all 0 before skep_loads_share_out() */
+	uint32_t *nth;     /* [workers] of its stage */
+	uint32_t *member;  /* [workers] of fixed pipelines: [pipeline * stages + stage] */
+	uint32_t *next;    /* [workers] in the ring of its stage */
+	uint32_t *ring;    /* [workers] scratch */
+	double *offered;   /* [workers] wired by latency: the sum of its weights for the workers of the next stage */
+	double *up, *down; /* [workers] */
+	double *shared;    /* [places * places] */
+	double *uplink, *downlink; /* [places] */
+	double connection_s;       /* the most of any ordered pair of workers ... */
+	uint32_t from, to;         /* ... which is this one */
+	double *hop_s;             /* [stages] forwards from the stage to the next one, on the mean */
+	double *forward_hop_s;     /* [stages] the same, of the passes */
+	double *reduce_s;          /* [stages] its sum: reductions.c */
+	double travel_s;           /* of one microbatch, there and back */
+	double *until_s;           /* [workers] wired by latency: until it has sent a microbatch back */
+	double *own_s;             /* [workers] of the first stage: of that what is on its own ways */
+	/* [workers] of the first stage, filled by swarm.c: microbatches that it may have in flight, that it may be given at a
+	 * time, and that it is given; how long one waits for its device; how many a second are its own. */
+	double *in_flight, *credit, *outstanding, *wait_s, *rate;
+	struct skep_station *station; /* [3 * workers + places * places + 2 * places + 1] */
+	double *queue;                /* the same: those that wait or are served */
+	uint32_t stations;
+};
+
+/* False: a stage has no worker, or one that cannot serve it. `weight` is scratch, [stages], all 0. */
+bool skep_loads_share_out(struct skep_loads *loads, double *weight);
+/* Wired by latency, what the shares of the first stage make of those behind it. */
+void skep_loads_hand_on(struct skep_loads *loads);
+
+double skep_loads_compute_s(const struct skep_loads *loads, uint32_t worker); /* both passes of a microbatch */
+double skep_loads_pass_s(const struct skep_loads *loads, uint32_t worker, enum skep_way way);
+bool skep_loads_takes_part(const struct skep_loads *loads, uint32_t worker);
+bool skep_loads_by_speed(const struct skep_loads *loads, uint32_t stage); /* are parts of its workers by their speed? */
+double skep_loads_up_s(const struct skep_loads *loads, uint32_t worker);  /* a message to the directory */
+double skep_loads_down_s(const struct skep_loads *loads, uint32_t worker); /* one from it */
+uint32_t skep_loads_place(const struct skep_loads *loads, uint32_t worker);
+/* Wired by latency, how long a microbatch takes depends on where it begins: fills until_s. False: wired otherwise. */
+bool skep_loads_find_circles(struct skep_loads *loads);
+
+void skep_loads_clear(struct skep_loads *loads);
+/* A message of so many bytes from worker i to j, for so large a part of the microbatches. */
+void skep_loads_carry(struct skep_loads *loads, uint32_t i, uint32_t j, double bytes, double part);
+/* From worker to worker: activations of the stage to the next one, or gradients back. */
+void skep_loads_carry_stage(struct skep_loads *loads, uint32_t stage, enum skep_way way);
+void skep_loads_carry_all(struct skep_loads *loads); /* of a microbatch, by the plan's routing */
+
+/* All that have a load; with what devices do for passes that go this way, if `passes`. */
+void skep_loads_list_stations(struct skep_loads *loads, bool passes, enum skep_way way);
+const struct skep_station *skep_loads_busiest(const struct skep_loads *loads); /* NULL: there is none */
+
+#endif

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * pipelines.c - see pipelines.h.
+ */
+#include "planning/expected/pipelines.h"
+
+#include <math.h>
+
+#include "core/record.h"
+
+/* GPipe makes all forward passes before the first backward pass, so neither hides behind the other. Stations are listed anew. */
+static double gpipe_pace_s(struct skep_loads *l)
+{
+	double pace_s = 0;
+	for (enum skep_way way = SKEP_WAY_FORWARD; way <= SKEP_WAY_BACKWARD; way++) {
+		skep_loads_clear(l);
+		for (uint32_t stage = 0; stage + 1 < l->p->stages; stage++)
+			skep_loads_carry_stage(l, stage, way);
+		skep_loads_list_stations(l, true, way);
+		pace_s += skep_loads_busiest(l)->load_s;
+	}
+	return pace_s;
+}
+
+/* The worker of a slice in a pipeline. */
+static uint32_t at(const struct skep_loads *l, uint32_t pipeline, uint32_t vstage)
+{
+	return l->member[(size_t)pipeline * l->p->stages + vstage % l->p->stages];
+}
+
+static double message_s(const struct skep_loads *l, uint32_t from, uint32_t to, double bytes)
+{
+	size_t pair = (size_t)from * l->p->workers + to;
+	return l->p->delay_s[pair] + bytes / l->p->rate_Bps[SKEP_UNCONTENDED][pair];
+}
+
+/* Of both messages between a slice and the next one. */
+static double hop_s(const struct skep_loads *l, uint32_t pipeline, uint32_t vstage)
+{
+	uint32_t here = at(l, pipeline, vstage), next = at(l, pipeline, vstage + 1);
+	double bytes = (double)(l->p->scenario->vstage_bytes[vstage] + SKEP_HEADER_BYTES);
+	return here == next ? 0 : message_s(l, here, next, bytes) + message_s(l, next, here, bytes);
+}
+
+/* Both passes of a slice. */
+static double vstage_s(const struct skep_loads *l, uint32_t pipeline, uint32_t vstage)
+{
+	const struct skep_scenario *s = l->p->scenario;
+	uint32_t worker = at(l, pipeline, vstage), vstages = skep_plan_vstages(&s->plan);
+	uint32_t gpu = s->topology.machine[l->p->machine[worker]].gpu;
+	const struct skep_op_time *time = &s->op_time[(size_t)gpu * vstages + vstage];
+	return 1e-9 * (double)(time->forward_ns + time->backward_ns);
+}
+
+/* From a slice's forward pass to the end of its backward pass, on empty links, computing and on the way. */
+static double until_back_s(const struct skep_loads *l, uint32_t pipeline, uint32_t vstage)
+{
+	uint32_t vstages = skep_plan_vstages(&l->p->scenario->plan);
+	double sum = 0;
+	for (uint32_t q = vstage; q < vstages; q++)
+		sum += vstage_s(l, pipeline, q) + (q + 1 < vstages ? hop_s(l, pipeline, q) : 0);
+	return sum;
+}
+
+/* The least that a microbatch of the pipeline takes, for a stage holds no more than so many between their passes. */
+static double held_pace_s(const struct skep_loads *l, uint32_t pipeline, double share)
+{
+	const struct skep_plan *plan = &l->p->scenario->plan;
+	uint32_t chunks = skep_plan_model_chunks(plan);
+	double pace_s = 0;
+	for (uint32_t stage = 0; stage < l->p->stages; stage++) {
+		double held = skep_pipeline_held(plan->pipeline, l->p->stages, chunks, (uint32_t)share, stage), sum = 0;
+		for (uint32_t c = 0; c < chunks; c++)
+			sum += until_back_s(l, pipeline, stage + c * l->p->stages);
+		if (held < share * chunks || skep_plan_no_flush(plan))
+			pace_s = fmax(pace_s, sum / held);
+	}
+	return pace_s;
+}
+
+/* Of a trip, what an interleaved pipeline does not wait for when it fills and drains: a worker begins when the first model
+ * chunk of those before it is done, so of their passes only a part counts, one over the number of chunks. */
+static double hidden_s(const struct skep_loads *l, uint32_t pipeline)
+{
+	double chunks = skep_plan_model_chunks(&l->p->scenario->plan), most_s = 0, sum = 0;
+	for (uint32_t stage = 0; stage < l->p->stages; stage++) {
+		double passes_s = skep_loads_compute_s(l, at(l, pipeline, stage));
+		sum += passes_s;
+		most_s = fmax(most_s, passes_s);
+	}
+	return (1 - 1 / chunks) * (sum - most_s);
+}
+
+/* Where rounds overlap, each microbatch followed by an update: the longest that a device of the pipeline takes for both. */
+static double update_pace_s(const struct skep_loads *l, uint32_t pipeline)
+{
+	double pace_s = 0;
+	for (uint32_t s = 0; s < l->p->stages; s++) {
+		uint32_t worker = at(l, pipeline, s);
+		pace_s = fmax(
+			pace_s, skep_loads_compute_s(l, worker) + l->p->update_s[(size_t)worker * l->p->stages + s]);
+	}
+	return pace_s;
+}
+
+/* The longest that anything which the pipeline uses is busy with one of its microbatches. */
+static double station_pace_s(const struct skep_loads *l, uint32_t pipeline)
+{
+	double pace_s = 0;
+	for (uint32_t i = 0; i < l->stations; i++) {
+		const struct skep_station *station = &l->station[i];
+		bool of_worker = station->bound <= SKEP_EXPECTED_CONNECTION;
+		if (!of_worker || l->nth[station->from] == pipeline)
+			pace_s = fmax(pace_s, station->load_s * l->count[0]);
+	}
+	return pace_s;
+}
+
+void skep_pipelines_flow(struct skep_loads *l, struct skep_expected *e, double flush)
+{
+	double share = flush / l->count[0];
+	skep_loads_carry_all(l);
+	skep_loads_list_stations(l, true, SKEP_WAY_BOTH);
+	const struct skep_station most = *skep_loads_busiest(l);
+	e->pace_s = most.load_s;
+	e->bound = most.bound;
+	e->from = most.from;
+	e->to = most.to;
+	double rate = INFINITY;
+	for (uint32_t p = 0; p < l->count[0]; p++) {
+		double trip_s = until_back_s(l, p, 0);
+		double pace_s = fmax(station_pace_s(l, p), held_pace_s(l, p, share));
+		double flow_s = trip_s - hidden_s(l, p) + (share - 1) * pace_s;
+		if (skep_plan_no_flush(&l->p->scenario->plan)) {
+			pace_s = fmax(pace_s, update_pace_s(l, p));
+			flow_s = share * pace_s; /* the pipeline never runs empty */
+		}
+		e->trip_s = fmax(e->trip_s, trip_s);
+		e->flow_s = fmax(e->flow_s, flow_s);
+		rate = fmin(rate, l->count[0] / pace_s);
+	}
+	e->busy = rate * e->pace_s;
+	if (l->p->scenario->plan.pipeline == SKEP_PIPELINE_GPIPE)
+		e->flow_s = fmax(e->flow_s, e->trip_s + fmax(0, flush - l->count[0]) * gpipe_pace_s(l));
+}

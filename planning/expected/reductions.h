@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * reductions.h - how long the sums of all stages take, at once, under one allocation.
+ */
+#ifndef SKEP_PLANNING_EXPECTED_REDUCTIONS_H
+#define SKEP_PLANNING_EXPECTED_REDUCTIONS_H
+
+#include "planning/expected/loads.h"
+
+/* Of a round, with the tables of tied embeddings behind them: each stage's into loads->reduce_s, and the longest. Clears the
+ * loads. */
+double skep_reductions_s(struct skep_loads *loads);
+
+#endif

@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * swarm.c - see swarm.h.
+ *
+ * Each worker of the first stage goes round in a circle of its own: it issues a microbatch as soon as one comes back, has no more
+ * than so many in flight, and with the directory no more than so many outstanding, among which are those whose FINISHED, and the
+ * grant that answers it, are on their way. So its part of all microbatches is what it may have under way over what one takes,
+ * unless its device is what it waits for. The queues in between are those of a closed network.
+ */
+#include "planning/expected/swarm.h"
+
+#include <gsl/gsl_cdf.h>
+#include <math.h>
+#include <string.h>
+
+#define ITERATIONS 100u
+#define EXACT 1e-6           /* of the rate, when iterations end */
+#define SETTLINGS 6u         /* of the shares */
+#define SETTLINGS_OF_MANY 2u /* each looks at all pairs of workers, and rates of many are closer to their mean */
+#define MANY 256u            /* workers */
+#define AS_BUSY 0.8
+#define CHANCE_OF_ONE_PATH 0.6
+#define STARVED 0.5
+#define STARVED_ALONE 0.9 /* where no worker waits for another one */
+
+double skep_swarm_directory_s(const struct skep_loads *l, uint32_t worker)
+{
+	return skep_loads_up_s(l, worker) + skep_loads_down_s(l, worker);
+}
+
+/* ---- what is in flight ---------------------------------------------------------------------------------------------- */
+
+static bool is_owner(const struct skep_loads *l, uint32_t worker)
+{
+	return l->stage_of[worker] == 0;
+}
+
+static uint32_t taking_part(const struct skep_loads *l)
+{
+	uint32_t sum = 0;
+	for (uint32_t s = 0; s < l->p->stages; s++)
+		sum += l->count[s];
+	return sum;
+}
+
+static uint32_t fewest(const struct skep_loads *l)
+{
+	uint32_t least = l->count[0];
+	for (uint32_t s = 1; s < l->p->stages; s++)
+		least = l->count[s] < least ? l->count[s] : least;
+	return least;
+}
+
+/* As dealing.c splits it: by speed where senders know of speeds, at least two for each. */
+static double in_flight_of(const struct skep_loads *l, uint32_t worker, double capacity)
+{
+	const struct skep_plan *plan = &l->p->scenario->plan;
+	double part = plan->in_flight, least = fmin(part, 2);
+	if (plan->wiring == SKEP_WIRING_UNIFORM || !plan->in_flight_limit)
+		return part;
+	part = fmin(part * l->count[0] * l->share[worker], plan->in_flight_limit[l->p->machine[worker]]);
+	return fmax(floor(fmin(part, capacity) + 0.5), least);
+}
+
+/* Who would be done with one more first is dealt one more; no worker more than its credit. */
+static void deal(struct skep_loads *l, double limit)
+{
+	double dealt = 0;
+	for (uint32_t i = 0; i < l->p->workers; i++) {
+		if (!is_owner(l, i))
+			continue;
+		l->outstanding[i] = fmin(floor(limit * l->share[i]), l->outstanding[i]);
+		dealt += l->outstanding[i];
+	}
+	for (bool any = true; any && dealt + 1 <= limit; dealt++) {
+		uint32_t best = UINT32_MAX;
+		double least_s = INFINITY;
+		for (uint32_t i = 0; i < l->p->workers; i++) {
+			if (!is_owner(l, i) || l->outstanding[i] + 1 > l->credit[i])
+				continue;
+			double until_s = (l->outstanding[i] + 1) * skep_loads_compute_s(l, i);
+			best = until_s < least_s ? i : best;
+			least_s = fmin(least_s, until_s);
+		}
+		any = best != UINT32_MAX;
+		if (any)
+			l->outstanding[best]++;
+	}
+}
+
+/* Fills in_flight, credit and outstanding, and says how many are in flight in all. No more are than a round has. */
+static double fill_in_flight(struct skep_loads *l, double round)
+{
+	const struct skep_plan *plan = &l->p->scenario->plan;
+	uint32_t capacity = skep_swarm_capacity(plan, l->count[0], taking_part(l));
+	double limit = fmin(round, (double)skep_swarm_outstanding(fewest(l), capacity)), all = 0, sum = 0;
+	for (uint32_t i = 0; i < l->p->workers; i++) {
+		if (!is_owner(l, i))
+			continue;
+		l->in_flight[i] = in_flight_of(l, i, capacity);
+		l->outstanding[i] = l->credit[i] = skep_plan_credit(plan, (uint32_t)l->in_flight[i]);
+		all += l->credit[i];
+	}
+	if (all > limit)
+		deal(l, limit);
+	for (uint32_t i = 0; i < l->p->workers; i++)
+		if (is_owner(l, i)) {
+			l->in_flight[i] = fmin(l->in_flight[i], l->outstanding[i]);
+			sum += l->in_flight[i];
+		}
+	return sum;
+}
+
+/* ---- the flow ------------------------------------------------------------------------------------------------------- */
+
+/* Where each stage has one worker all microbatches go one way, and little is left to chance. */
+static bool is_one_path(const struct skep_loads *l)
+{
+	return taking_part(l) == l->p->stages;
+}
+
+/* What a microbatch waits for at stations, on the mean, at this rate; of the workers of the first stage what it waits for their
+ * own devices is in l->wait_s, for a microbatch of theirs. Mean value analysis (Reiser and Lavenberg 1980), by Schweitzer's
+ * approximation: who comes to a station finds (n - 1) / n of its mean queue, and of the one that is served what is left of it. */
+static double waits_s(struct skep_loads *l, double n, double rate)
+{
+	double all_s = 0, chance = is_one_path(l) ? CHANCE_OF_ONE_PATH : 1;
+	for (uint32_t k = 0; k < l->stations; k++) {
+		const struct skep_station *at = &l->station[k];
+		double busy = fmin(1, rate * at->load_s), found = l->queue[k] * (n - 1) / n;
+		double wait_s = chance * at->load_s * fmax(0, found - busy * (1 - at->rest));
+		l->queue[k] = rate * (at->load_s + wait_s);
+		if (at->bound == SKEP_EXPECTED_COMPUTE && is_owner(l, at->from) && l->share[at->from] > 0)
+			l->wait_s[at->from] = wait_s / l->share[at->from];
+		else
+			all_s += wait_s;
+	}
+	return all_s;
+}
+
+/* From when each worker of the first stage issues a microbatch until that is back, on empty links. */
+static void find_circles(struct skep_loads *l, const struct skep_expected *e)
+{
+	double own_s = 0;
+	if (skep_loads_find_circles(l))
+		return;
+	for (uint32_t i = 0; i < l->p->workers; i++)
+		own_s += is_owner(l, i) ? l->share[i] * (skep_loads_compute_s(l, i) + l->own_s[i]) : 0;
+	for (uint32_t i = 0; i < l->p->workers; i++)
+		if (is_owner(l, i))
+			l->until_s[i] = e->trip_s - own_s + skep_loads_compute_s(l, i) + l->own_s[i];
+}
+
+/* Microbatches a second, of all; each owner's part into l->rate. */
+static double rates(struct skep_loads *l, double wait_s)
+{
+	double sum = 0, least = INFINITY;
+	for (uint32_t i = 0; i < l->p->workers; i++) {
+		if (!is_owner(l, i))
+			continue;
+		double circle = l->until_s[i] + wait_s + l->wait_s[i];
+		double rate =
+			fmin(l->in_flight[i] / circle, l->outstanding[i] / (circle + skep_swarm_directory_s(l, i)));
+		l->rate[i] = fmin(rate, 1 / skep_loads_compute_s(l, i));
+		sum += l->rate[i];
+		least = fmin(least, l->rate[i]);
+	}
+	return skep_loads_by_speed(l, 0) ? sum : least * l->count[0];
+}
+
+/* Microbatches a second, when n are under way. */
+static double rate_of(struct skep_loads *l, double n, double pace_s)
+{
+	double x = 1 / pace_s, waited_s = 0;
+	memset(l->queue, 0, l->stations * sizeof *l->queue);
+	for (uint32_t k = 0; k < ITERATIONS; k++) {
+		double wait_s = waits_s(l, n, x), next = 0.5 * (x + fmin(rates(l, wait_s), 1 / pace_s));
+		bool settled = k > 2 && fabs(next - x) < EXACT * x && fabs(wait_s - waited_s) < EXACT * wait_s;
+		x = next;
+		waited_s = wait_s;
+		if (settled)
+			break;
+	}
+	return x;
+}
+
+/* How unevenly a worker's part of so many microbatches falls, as a variance over its mean: senders choose each by itself,
+ * so it is Poisson's law where each sends few to many; by throughput a sender takes turns, so only what is left of whole
+ * turns is by chance. */
+static double unevenness(const struct skep_loads *l, uint32_t stage, double microbatches)
+{
+	double senders = l->count[stage > 0 ? stage - 1 : 0], receivers = l->count[stage];
+	double each = microbatches / senders / receivers, left = each - floor(each);
+	if (l->p->throughput[0].shares == SKEP_SHARES_EQUAL)
+		return 1;
+	return each > 0 ? left * (1 - left) / each : 0;
+}
+
+static double busiest_line_s(const struct skep_loads *l)
+{
+	uint32_t places = l->p->scenario->topology.places;
+	double most = 0;
+	for (uint32_t a = 0; a < places; a++) {
+		most = fmax(most, fmax(l->uplink[a], l->downlink[a]));
+		for (uint32_t b = 0; b < places; b++)
+			most = fmax(most, l->shared[(size_t)a * places + b]);
+	}
+	return most;
+}
+
+/* Messages that share a line all arrive when the line is done, so those that go on are together at the next one: where all
+ * that is in flight moves like this, the lines of a microbatch's way add up. */
+static double lines_in_a_row_s(struct skep_loads *l)
+{
+	double sum = 0;
+	bool peers = l->p->scenario->plan.routing != SKEP_ROUTING_TRAINER;
+	for (uint32_t way = 0; peers && l->p->scenario->topology.places > 1 && way < 2 * (l->p->stages - 1); way++) {
+		skep_loads_clear(l);
+		skep_loads_carry_stage(l, way / 2, way % 2 == 0 ? SKEP_WAY_FORWARD : SKEP_WAY_BACKWARD);
+		sum += busiest_line_s(l);
+	}
+	return sum;
+}
+
+/* Of the worker's stage, those that have about as much to do, itself among them. */
+static double as_busy(const struct skep_loads *l, uint32_t worker)
+{
+	double count = 0, own_s = l->share[worker] * skep_loads_compute_s(l, worker);
+	for (uint32_t i = 0; i < l->p->workers; i++)
+		if (l->stage_of[i] == l->stage_of[worker])
+			count += l->share[i] * skep_loads_compute_s(l, i) >= AS_BUSY * own_s;
+	return count;
+}
+
+/* The mean of the largest of n standard normal deviates (Blom 1958). */
+static double largest_of(double n)
+{
+	return n > 1 ? gsl_cdf_ugaussian_Pinv((n - 0.375) / (n + 0.25)) : 0;
+}
+
+/* From when the last of n microbatches are issued until all have come back: as long as the worker that was given most
+ * needs, of which the largest of many normal deviates tells, or as long as the lines on their way beyond what one alone
+ * takes for it. */
+static double drain_s(struct skep_loads *l, double n, double travel_s)
+{
+	double longest_s = n * lines_in_a_row_s(l) - travel_s;
+	for (uint32_t i = 0; i < l->p->workers; i++) {
+		if (!skep_loads_takes_part(l, i))
+			continue;
+		double mean = n * l->share[i], chance = unevenness(l, l->stage_of[i], n) * (1 - l->share[i]);
+		double spread = l->stage_of[i] > 0 ? sqrt(mean * chance) * largest_of(as_busy(l, i)) : 0;
+		longest_s = fmax(longest_s, skep_loads_compute_s(l, i) * (mean + spread));
+	}
+	return longest_s;
+}
+
+static void find_trip(struct skep_loads *l, struct skep_expected *e)
+{
+	const struct skep_station *most = skep_loads_busiest(l);
+	e->trip_s = l->travel_s;
+	for (uint32_t i = 0; i < l->p->workers; i++)
+		e->trip_s += skep_loads_takes_part(l, i) ? l->share[i] * skep_loads_compute_s(l, i) : 0;
+	e->pace_s = most ? most->load_s : 0;
+	if (!most)
+		return;
+	e->bound = most->bound;
+	e->from = most->from;
+	e->to = most->to;
+}
+
+static double share_by_rates(struct skep_loads *l)
+{
+	double sum = 0, moved = 0;
+	for (uint32_t i = 0; i < l->p->workers; i++)
+		sum += is_owner(l, i) ? l->rate[i] : 0;
+	for (uint32_t i = 0; i < l->p->workers && sum > 0; i++) {
+		if (!is_owner(l, i))
+			continue;
+		double share = 0.5 * (l->share[i] + l->rate[i] / sum);
+		moved = fmax(moved, fabs(share - l->share[i]));
+		l->share[i] = share;
+	}
+	return moved;
+}
+
+void skep_swarm_flow(struct skep_loads *l, struct skep_expected *e, double round)
+{
+	double n = fmax(1, fmin(fill_in_flight(l, round), round)), rate = 0;
+	for (uint32_t k = 0; k < (l->p->workers > MANY ? SETTLINGS_OF_MANY : SETTLINGS); k++) {
+		skep_loads_hand_on(l);
+		skep_loads_clear(l);
+		skep_loads_carry_all(l);
+		skep_loads_list_stations(l, true, SKEP_WAY_BOTH);
+		find_trip(l, e);
+		find_circles(l, e);
+		rate = rate_of(l, n, e->pace_s);
+		if (!skep_loads_by_speed(l, 0) || share_by_rates(l) < 0.01)
+			break;
+	}
+	double travel_s = l->travel_s;
+	double busy = rate * e->pace_s, first_s = e->pace_s + busy * (1 / rate - e->pace_s);
+	e->flow_s = e->trip_s + (n - 1) * first_s + fmax(0, round - n) / rate;
+	e->flow_s = fmax(e->flow_s, e->trip_s + (round - n) / rate + drain_s(l, n, travel_s));
+	e->busy = rate * e->pace_s;
+	e->starved = e->busy < STARVED && n < round;
+}
+
+/* ---- a single stage ------------------------------------------------------------------------------------------------- */
+
+/* From one microbatch of a worker to its next one: what it computes, or, while all that it may be dealt ahead is on the way, a
+ * part of the way to the directory, by which it is dealt anew. */
+static double between_s(const struct skep_loads *l, uint32_t worker)
+{
+	double compute_s = skep_loads_compute_s(l, worker);
+	if (skep_plan_fixed(&l->p->scenario->plan)) /* it has its share from the start */
+		return compute_s;
+	return fmax(compute_s, (compute_s + skep_swarm_directory_s(l, worker)) / l->credit[worker]);
+}
+
+/* No worker waits for a link. Dealt to who is done first, all are done when the workers could have done as many; in turn, when
+ * the slowest has done its part. */
+static double alone_s(const struct skep_loads *l, double microbatches)
+{
+	double rate = 0, slowest_s = 0;
+	for (uint32_t i = 0; i < l->p->workers; i++) {
+		double each_s = skep_loads_takes_part(l, i) ? between_s(l, i) : INFINITY;
+		rate += 1 / each_s;
+		slowest_s = each_s < INFINITY ? fmax(slowest_s, each_s) : slowest_s;
+	}
+	if (!skep_loads_by_speed(l, 0))
+		return microbatches / l->count[0] * slowest_s;
+	double least_s = microbatches / rate, most_s = (microbatches + l->count[0]) / rate;
+	for (uint32_t halving = 0; halving < 40; halving++) {
+		double until_s = (least_s + most_s) / 2, done = 0;
+		for (uint32_t i = 0; i < l->p->workers; i++)
+			done += skep_loads_takes_part(l, i) ? floor(until_s / between_s(l, i) * (1 + 1e-9)) : 0;
+		if (done < microbatches)
+			least_s = until_s;
+		else
+			most_s = until_s;
+	}
+	return most_s;
+}
+
+void skep_swarm_alone(struct skep_loads *l, struct skep_expected *e, double round)
+{
+	double n = skep_plan_fixed(&l->p->scenario->plan) ? round : fill_in_flight(l, round);
+	skep_loads_list_stations(l, true, SKEP_WAY_BOTH);
+	find_trip(l, e);
+	e->flow_s = alone_s(l, round);
+	e->busy = fmin(round / e->flow_s, 1 / e->pace_s) * e->pace_s;
+	e->starved = e->busy < STARVED_ALONE && n < round;
+}

@@ -1,0 +1,85 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# ask.sh - `skep ask`: what it states of the choice is what `skep sim` makes of the scenario that it writes; its target follows from the
+# published table; egress is bytes times price; and each mistake is shown at its place.
+set -u
+. tests/cli/lib.sh
+needs python3
+ln -s "$root/topologies" "$root/scenarios" "$root/models" .
+
+# ---- an answer ----------------------------------------------------------------------------------------------------------
+
+small=(--gpus '2xl4@us-central1,1xt4:0.5@europe-west4' --model 30M --tokens 40M --budget '0.2 s')
+accepts 'a small question' ask "${small[@]}" --link us-central1:europe-west4=200Mbit/s --json -o answer
+cp "$out" answer.json
+check 'four files are written' test -f answer/scenario.yaml -a -f answer/topology.yaml -a -f answer/model.yaml -a -f answer/law.yaml
+check 'and a GPU of half the speed' grep -q 'assumed, 0.5 times as fast as a t4' answer/gpus/t4-x0.5.yaml
+check 'none of what was tried is left' test -z "$(find answer -name '.what-if*')"
+accepts 'its scenario is simulated' sim answer/scenario.yaml -q --json --db a.db
+cp "$out" sim.json
+accepts 'and checked' check answer/scenario.yaml
+cat >"$scratch/answer.py" <<'END'
+import csv, json, math, sys
+a, s = json.load(open("answer.json")), json.load(open("sim.json"))
+root = sys.argv[1]
+low, mean, high = (a["time_s"][k] for k in ("low", "mean", "high"))
+assert low <= mean <= high, a["time_s"]
+assert 0.93 < s["time_to_target_s"] / mean < 1.07, (s["time_to_target_s"], mean)
+assert 0.9 < s["cost_to_target_usd"] / a["machines_usd"] < 1.1, (s["cost_to_target_usd"], a["machines_usd"])
+assert math.isclose(a["cost_usd"]["mean"], a["machines_usd"] + a["egress_usd"], rel_tol=1e-6)
+
+# The loss of data parallel training behind 20 N tokens is that of the table; from there it falls as Hoffmann et al. have it.
+rows = [r for r in csv.DictReader(l for l in open(root + "/scenarios/laws/diloco-2025.csv") if l[0] != "#")]
+n, tokens = a["parameters"], a["tokens_asked"]
+assert n < float(rows[0]["parameters"]) and tokens == 40e6, (n, tokens)
+amplitude = 410.7 * (20 * n) ** -0.28
+target = float(rows[0]["data_parallel"]) + amplitude * ((tokens / (20 * n)) ** -0.28 - 1)
+assert math.isclose(a["target_loss"], target, rel_tol=1e-4), (a["target_loss"], target)
+
+# Traffic between sites costs what the table of links says.
+price = {(r["from"], r["to"]): float(r["usd_per_gb"]) for r in csv.DictReader(l for l in open(root + "/topologies/regions/cloud-links.csv") if l[0] != "#")
+         if r["usd_per_gb"]}
+for t in a["traffic"]:
+    want = t["bytes"] * 1e-9 * price["gcp:" + t["from"], "gcp:" + t["to"]]
+    assert math.isclose(t["cost_usd"], want, rel_tol=1e-6), (t, want)
+
+# The choice is among its settings, and helps are sorted by what they bring.
+assert len(a["settings"]) >= 6 and all(x["time_s"] is None or x["time_s"] > 0 for x in a["settings"])
+times = [h["time_s"] for h in a["helps"] if h["possible"]]
+assert len(times) >= 3 and times == sorted(times), times
+assert any("2 Gbit/s between" in h["name"] for h in a["helps"]), a["helps"]
+END
+check 'time, money, loss and egress' python3 "$scratch/answer.py" "$root"
+accepts 'its own files may be replaced' ask "${small[@]}" --every 1 --stages 2 --pipeline swarm -q -o answer
+for part in '^answer$' '^who serves what$' '^why these settings' '^what holds it back$' '^what would help most' '^what was assumed$' '^go on with$'; do
+	check "the page has: $part" grep -q "$part" "$out"
+done
+check 'settings that are given are kept' grep -q 'a swarm of 2 stages, gradients summed in every step' "$out"
+
+# ---- mistakes -----------------------------------------------------------------------------------------------------------
+
+wrong() { # wrong WORDS PATTERN COLUMN OPTION ..: refused with these words and a caret under that column of the option's text
+	local name=$1 pattern=$2 column=$3
+	shift 3
+	refuses "$name" "$pattern" ask "$@"
+	[ "$column" = 0 ] || check "$name: the place" test "$(sed -n 3p "$err")" = "$(printf '  %*s^' $((column - 1)) '')"
+}
+wrong 'no x' '^--gpus: error: expected an x' 2 --gpus 8l4 --model 30M
+wrong 'an unknown region' "'us-centrall1' \(near: us-central1\)" 6 --gpus 8xl4@us-centrall1 --model 30M
+wrong 'an unknown GPU' "no GPU profile 'l5'.*did you mean l4" 3 --gpus 8xl5 --model 30M
+wrong 'an unknown model' "no model is called 'gpt2-medum' \(near: gpt2-medium\)" 1 --gpus 8xl4 --model gpt2-medum
+wrong 'a link of no site' "^--link: error: --gpus has no machines at 'lab'" 13 --gpus 8xl4@us-central1 --model 30M --link us-central1:lab=1Gbit/s
+wrong 'a speed' '^--gpus: error: expected how fast it is' 6 --gpus 8xl4:x --model 30M
+wrong 'tokens' '^--tokens: error: expected a number of tokens' 1 --gpus 8xl4 --model 30M --tokens 1Bx
+wrong 'a bandwidth' '^--site: error: expected a bandwidth with its unit' 6 --gpus 8xl4 --model 30M --site here=1
+wrong 'a price of what is not there' '^--price: error: --gpus has no t4' 1 --gpus 8xl4 --model 30M --price t4=1USD/h
+wrong 'too large a model' 'does not fit: .* GB with AdamW.* all machines together have 192 GB' 0 --gpus 8xl4 --model llama-2-70b
+wrong 'no line between' 'what joins us-central1 and lab is not known' 0 --gpus 1xl4@us-central1,1xl4@lab --site lab=1Gbit/s --model 30M
+wrong 'money without a price' 'no price of a l4 at here is known: give it' 0 --gpus 8xl4 --model 30M --cheapest
+wrong 'no model' '^skep: ask: --model is missing' 0 --gpus 8xl4
+mkdir other && echo 'mine: true' >other/scenario.yaml
+wrong 'files of others' 'other/scenario.yaml' 0 --gpus 8xl4 --model 30M -o other
+check 'which stay' grep -q 'mine: true' other/scenario.yaml
+
+plan

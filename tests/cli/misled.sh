@@ -1,0 +1,93 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# misled.sh - what a newcomer does first, and where a silence would lead them wrong: names in traces, sites without a network,
+# folders other than the clone's, laws that are extrapolated, the best value at an edge, plans without time and price.
+set -u
+. tests/cli/lib.sh
+needs python3
+
+said() { # said REGEX FILE
+	grep -qE -- "$1" "$2"
+}
+
+accepts '-V' -V
+check '-V is --version' said '^skep ' "$out"
+
+# ---- where names are looked for --------------------------------------------------------------------------------------
+
+cd "$root/scenarios" || exit 1
+accepts 'in the folder of the scenario' check two-datacentres.yaml
+cd baselines || exit 1
+accepts 'and in one below' check ddp.yaml
+cd "$scratch/here" || exit 1
+accepts 'a shipped scenario, from any folder' check scenarios/one-worker.yaml
+refuses 'one that is nowhere' '^none/such.yaml: error: cannot be opened' check none/such.yaml
+
+# ---- names in traces, networks of sites ------------------------------------------------------------------------------
+
+cat >pool.yaml <<-END
+name: two sites
+source: assumed for this test
+directory: home
+sites:
+  home: {machines: []}
+  west: {machines: [{gpu: t4, count: 2}], inside: {bandwidth: 10 Gbit/s, latency: 0.1 ms}}
+  east: {machines: [{gpu: t4}]}
+fallback: {bandwidth: 100 Mbit/s, latency: 20 ms}
+END
+cat >mine.yaml <<-END
+name: named
+seed: 1
+model: {file: models/square-mlp.yaml, stages: 1}
+cluster: {topology: pool.yaml, trace: {file: named.csv}}
+schedule: {global_batch: 64, microbatch: 8}
+train: {arithmetic: none, until: {steps: 400}}
+END
+printf '%s\n' time,event,node 0,up,west-1 0,Join,west-2 0,start,east 0.1,preempt,east 0.2,evict,west-1 0.3,down,west-2 0.4,join,east 9,end >named.csv
+accepts 'words of people, and a row of column names' trace stats named.csv
+accepts 'a trace that names sites' sim mine.yaml -q --json
+check 'plays each on its site' python3 - <<-END
+	import sqlite3
+	row = sqlite3.connect("skep.db").execute("SELECT worker, started_s FROM incarnations WHERE worker < 3 ORDER BY started_s, worker").fetchall()
+	assert row[:3] == [(0, 0.0), (1, 0.0), (2, 0.0)] and row[3][0] == 2, row
+END
+rm -f skep.db
+printf '0,join,west-1\n0,join,eats\n9,end\n' >named.csv
+refuses 'a site that is misspelt' "'west-1' names a place of the topology 'two sites' and 'eats' none" sim mine.yaml
+sed 's/, inside: {[^}]*}//' pool.yaml >flat.yaml
+refuses_at 'two at a site without a network' flat.yaml:6:9 'expected inside: \{bandwidth, latency\}; the fallback is of links' \
+	topology stats flat.yaml
+sed 's/t4}]}/T4}]}/' pool.yaml >capital.yaml
+refuses 'a GPU in capitals' "no GPU profile 'T4' .*did you mean t4\?.*to add one, copy the nearest to gpus/T4.yaml" \
+	topology stats capital.yaml
+
+# ---- what is not known must not look known ---------------------------------------------------------------------------
+
+law=(--set 'train={arithmetic: law, law: {file: scenarios/laws/tiny-gpt2.yaml}, until: {steps: 8}}')
+tiny=("$root/scenarios/diloco-sweep.yaml" "${law[@]}" --set plan=null --set cluster.trace=null)
+accepts 'a sweep by a law' sweep "${tiny[@]}" --vary sync.every=2,4,8 -q
+check 'says that it is extrapolated' said 'Extrapolated: in [1-3] of 3 runs' "$out"
+check 'and that the best is at an edge' said 'The best sync.every is the largest that was tried, 8' "$out"
+accepts 'the same as JSON' sweep "${tiny[@]}" --vary sync.every=2,4,8 -q --json
+check 'counts them' python3 -c 'import json, sys; assert sum(r["extrapolated"] for r in json.load(open(sys.argv[1]))["rows"]) > 0' "$out"
+rm -f skep.db
+plan=("$root/scenarios/two-datacentres.yaml" --set train.arithmetic=none --set train.until.steps=100)
+accepts 'a plan' plan "${plan[@]}" -q
+check 'says how long and how much' said '^all 100 steps: [0-9.]+ (ms|s|min), [0-9.]+ USD at the prices of the start' "$out"
+accepts 'a plan as JSON' plan "${plan[@]}" -q --json
+check 'has both' python3 -c 'import json, sys; p = json.load(open(sys.argv[1])); assert p["whole_run_s"] > 0 and p["whole_run_usd"] > 0' "$out"
+rm -f skep.db
+
+# ---- terminals -------------------------------------------------------------------------------------------------------
+
+if command -v script >/dev/null; then
+	long=("$root/scenarios/two-datacentres.yaml" --set train.arithmetic=none --set train.until.steps=300 -q)
+	draws() { # draws TERM: does a run draw on such a terminal?
+		TERM=$1 script -qec "$skep sim ${long[*]/-q/} --db $1.db" /dev/null </dev/null | grep -q "$(printf '\033')\[K"
+	}
+	check 'a dumb terminal is not drawn on' eval '! draws dumb'
+else
+	skip 'terminals' 'script is not installed'
+fi
+plan

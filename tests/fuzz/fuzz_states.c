@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * fuzz_states.c - a folder of checkpoints in any condition: what is not a whole state of this job is refused with a
+ * reason, and the folder can be written to again.
+ *
+ * The input is a list of changes of a sound folder, five bytes each: the file, what is done to it, where (two), and a value.
+ *
+ *   clang -DSKEP_LIBFUZZER -fsanitize=fuzzer,address,undefined ...    then: fuzz_states
+ *   without SKEP_LIBFUZZER it is a plain program: the files of its arguments one after the other, or so many random inputs
+ */
+#include <ftw.h>
+#include <sys/stat.h>
+
+#include "models/checkpoint/checkpoint_folder.h"
+#include "tests/fuzz/damage.h"
+
+enum { STAGES = 2, VERSIONS = 2, BYTES = 24, JOB = 0x1122, RUN = 5, CHANGES_MAX = 16 };
+
+static struct {
+	unsigned read, refused, found;
+} tried; /* for the last line */
+
+static int remove_one(const char *path, const struct stat *status, int kind, struct FTW *where)
+{
+	(void)status, (void)kind, (void)where;
+	return remove(path);
+}
+
+static void keep_sound(const char *path)
+{
+	struct skep_checkpoint_folder folder = {.path = path, .job = JOB, .run = RUN, .keep = SKEP_CHECKPOINTS_KEPT};
+	const struct skep_keeper keeper = skep_checkpoint_keeper(&folder);
+	struct skep_diag diag = {0};
+	uint8_t state[BYTES];
+	for (uint32_t i = 0; i < STAGES * VERSIONS; i++) {
+		memset(state, (int)i, sizeof state);
+		must(keeper.write(keeper.context, i % STAGES, 3 + 2 * (i / STAGES), state, BYTES, &diag));
+	}
+}
+
+/* A copy of the bytes under another name, which may be that of any stage and version or of none. */
+static void put_copy(const char *folder, const uint8_t *bytes, size_t size, unsigned where, unsigned value)
+{
+	static const char *const name[] = {"%s/stage-%u-version-%u.kept",
+		"%s/stage-%u-version-%u.kept.77-0123456789abcdef.new", "%s/stage-%u-version-%ux.kept", "%s/%u-%u",
+		"%s/stage-%u-version-99999999999%u.kept"};
+	char path[256];
+	snprintf(path, sizeof path, name[value / 16 % 5], folder, value % 4, where % 12);
+	if (value / 16 == 15) {
+		(void)!mkdir(path, 0777);
+		return;
+	}
+	FILE *file = fopen(path, "wb");
+	if (file == NULL)
+		return; /* a folder has that name */
+	fwrite(bytes, 1, size, file);
+	fclose(file);
+}
+
+static void change(const char *folder, const uint8_t *c)
+{
+	char path[256];
+	uint8_t bytes[1024] = {0};
+	unsigned which = c[0] % (STAGES * VERSIONS), where = (unsigned)(c[2] | c[3] << 8);
+	snprintf(path, sizeof path, "%s/stage-%u-version-%u.kept", folder, which % STAGES, 3 + 2 * (which / STAGES));
+	FILE *file = fopen(path, "rb");
+	size_t size = file != NULL ? fread(bytes, 1, sizeof bytes / 2, file) : 0;
+	if (file != NULL)
+		fclose(file);
+	if (c[1] % 6 == 4) {
+		(void)!remove(path);
+		return;
+	}
+	if (c[1] % 6 == 5) {
+		put_copy(folder, bytes, size, where, c[4]);
+		return;
+	}
+	size_t at = size > 0 ? where % size : 0, most = sizeof bytes / 2;
+	if (c[1] % 6 == 0)
+		bytes[at] = c[4];
+	else if (c[1] % 6 == 1)
+		bytes[at] ^= (uint8_t)(1 << c[4] % 8);
+	else
+		size = c[1] % 6 == 2 ? at : size + c[4] < most ? size + c[4] : most;
+	file = fopen(path, "wb");
+	if (file == NULL)
+		return;
+	fwrite(bytes, 1, size, file);
+	fclose(file);
+}
+
+static void try_run(struct skep_checkpoint_folder *folder)
+{
+	struct skep_checkpoints list;
+	char text[1024];
+	must(skep_checkpoints_find(folder->path, JOB, STAGES, &list));
+	skep_checkpoints_say_none(&list, STAGES, text, sizeof text);
+	for (uint32_t i = 1; i < list.versions; i++)
+		must(list.version[i - 1] < list.version[i]);
+	tried.found += list.versions > 0;
+	folder->run = list.versions > 0 ? list.run : 5;
+	const struct skep_keeper keeper = skep_checkpoint_keeper(folder);
+	for (uint32_t stage = 0; stage < STAGES; stage++)
+		for (uint32_t i = 0; i < 1 + (list.versions < 4 ? list.versions : 4); i++) {
+			struct skep_diag diag = {0};
+			uint8_t *state = malloc(BYTES);
+			uint32_t version = i < list.versions ? list.version[i] : 3;
+			bool fine = keeper.read(keeper.context, stage, version, state, BYTES, &diag);
+			must(fine == !diag.set);
+			tried.read += fine;
+			tried.refused += !fine;
+			if (!fine)
+				check_diag(&diag);
+			free(state);
+		}
+	skep_checkpoints_finish(&list);
+}
+
+/* A new run begins there, keeps a state and reads it. */
+static void begin_anew(const char *path)
+{
+	struct skep_checkpoint_folder folder = {.path = path, .job = JOB, .run = 9, .keep = SKEP_CHECKPOINTS_KEPT};
+	const struct skep_keeper keeper = skep_checkpoint_keeper(&folder);
+	struct skep_diag diag = {0};
+	uint32_t moved;
+	uint8_t state[BYTES], again[BYTES];
+	memset(state, 42, sizeof state);
+	must(skep_checkpoint_folder_usable(&folder, &moved, &diag));
+	must(keeper.write(keeper.context, 1, 7, state, BYTES, &diag));
+	must(keeper.read(keeper.context, 1, 7, again, BYTES, &diag) && memcmp(state, again, BYTES) == 0);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	char folder[] = "/dev/shm/skep-fuzz-XXXXXX"; /* in memory, else on a disk */
+	if (!mkdtemp(folder)) {
+		strcpy(folder, "/tmp/skep-fuzz-XXXXXX");
+		must(mkdtemp(folder));
+	}
+	keep_sound(folder);
+	for (size_t i = 0; i + 5 <= size && i < 5 * CHANGES_MAX; i += 5)
+		change(folder, data + i);
+	try_run(&(struct skep_checkpoint_folder){.path = folder, .job = JOB, .keep = SKEP_CHECKPOINTS_KEPT});
+	begin_anew(folder);
+	must(nftw(folder, remove_one, 16, FTW_DEPTH | FTW_PHYS) == 0);
+	return 0;
+}
+
+#ifndef SKEP_LIBFUZZER
+int main(int argc, char **argv)
+{
+	bool ok = true;
+	uint64_t random = skep_mix(1);
+	unsigned long tries = argc == 2 ? strtoul(argv[1], NULL, 10) : 0;
+	for (unsigned long i = 0; i < tries; i++) {
+		uint8_t data[5 * 4];
+		size_t size = 5 * (size_t)(1 + skep_random_below(&random, 4));
+		for (size_t at = 0; at < size; at++)
+			data[at] = (uint8_t)skep_random_below(&random, 256);
+		LLVMFuzzerTestOneInput(data, size);
+	}
+	for (int i = 1; i < argc && tries == 0; i++)
+		ok = fuzz_file(argv[i]) && ok;
+	printf("%u read, %u refused, %u folders with a version of all stages\n", tried.read, tried.refused,
+		tried.found);
+	return ok && tried.read > 0 && tried.refused > 0 && tried.found > 0 ? 0 : 1;
+}
+#endif

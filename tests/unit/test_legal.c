@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * test_legal.c - what comes from outside and what may be handed to a machine: each rule of core/legal.c with the value that it
+ * just allows and the one that it just refuses.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/skep.h"
+
+enum { WORKERS = 4, STAGES = 2 };
+
+static struct skep_stage_plan stage[STAGES] = {
+	{.parameters = 100, .activation_bytes = 64, .state_bytes = 1200}, {.parameters = 100, .state_bytes = 1200}};
+static uint32_t first_stage_of[WORKERS] = {0, 0, 1, 1};
+
+static struct skep_plan plan(void)
+{
+	return (struct skep_plan){.workers = WORKERS,
+		.stages = STAGES,
+		.samples = 4,
+		.microbatches = 8,
+		.in_flight = 2,
+		.rounds = 3,
+		.heartbeat_ns = 1000,
+		.fence_after_ns = 5000,
+		.target_loss_nano = INT64_MIN,
+		.stage = stage,
+		.first_stage_of = first_stage_of};
+}
+
+/* From the directory to worker 1, from worker 1 to the directory, or between two workers. */
+static struct skep_message message(uint8_t kind, uint32_t from, uint32_t to)
+{
+	return (struct skep_message){.kind = kind, .from = {from, 1}, .to = {to, 1}};
+}
+
+#define LEGAL(m) assert_true(skep_message_legal(&p, &(m)))
+#define REFUSED(m) assert_false(skep_message_legal(&p, &(m)))
+
+static void test_who_says_what_to_whom(void **state)
+{
+	(void)state;
+	const struct skep_plan p = plan();
+	struct skep_message m = message(SKEP_MESSAGE_HEARTBEAT, 1, WORKERS);
+	LEGAL(m);
+	m.to.index = 2; /* a report to a worker */
+	REFUSED(m);
+	m = message(SKEP_MESSAGE_HEARTBEAT, WORKERS, WORKERS);
+	REFUSED(m);
+	m = message(SKEP_MESSAGE_STOP, WORKERS, 1);
+	LEGAL(m);
+	m.from.index = 0; /* an order by a worker */
+	REFUSED(m);
+	m = message(SKEP_MESSAGE_STOP, WORKERS, WORKERS);
+	REFUSED(m);
+	m = message(SKEP_MESSAGE_HEARTBEAT, WORKERS + 1, WORKERS);
+	REFUSED(m);
+	m = message(0, 1, WORKERS);
+	REFUSED(m);
+	m.kind = SKEP_MESSAGE_KINDS;
+	REFUSED(m);
+	m = message(SKEP_MESSAGE_HEARTBEAT, 1, WORKERS);
+	m.round = 1; /* a field that the kind does not use */
+	REFUSED(m);
+	m.round = 0;
+	m.payload_bytes = 1;
+	REFUSED(m);
+}
+
+static void test_grants(void **state)
+{
+	(void)state;
+	const struct skep_plan p = plan();
+	const uint32_t numbers = skep_plan_numbers(&p), most = skep_plan_in_flight_most(&p);
+	struct skep_message m = message(SKEP_MESSAGE_GRANT, WORKERS, 1);
+	m.span = (struct skep_span){0, STAGES - 1};
+	m.u.grant.count = 1;
+	m.u.grant.in_flight = most;
+	LEGAL(m);
+	m.microbatch = numbers - 1;
+	LEGAL(m);
+	m.microbatch = numbers;
+	REFUSED(m);
+	m.microbatch = numbers - 2;
+	m.u.grant.count = 3;
+	REFUSED(m);
+	m.microbatch = 0;
+	m.u.grant.count = numbers;
+	LEGAL(m);
+	m.u.grant.count = 0;
+	REFUSED(m);
+	m.u.grant.count = 1;
+	m.u.grant.in_flight = most + 1;
+	REFUSED(m);
+	m.u.grant.in_flight = 0;
+	REFUSED(m);
+}
+
+static void test_reductions(void **state)
+{
+	(void)state;
+	struct skep_plan p = plan();
+	struct skep_message m = message(SKEP_MESSAGE_REDUCE, WORKERS, 1);
+	m.attempt = 1;
+	m.u.reduce.size = WORKERS;
+	m.u.reduce.rank = WORKERS - 1;
+	LEGAL(m);
+	m.u.reduce.discard = true; /* a sum, and nothing to sum */
+	REFUSED(m);
+	m.u.reduce.rank = WORKERS;
+	REFUSED(m);
+	m.u.reduce.discard = false;
+	REFUSED(m);
+	m.u.reduce.rank = 0;
+	m.u.reduce.size = WORKERS + 1;
+	REFUSED(m);
+	m.u.reduce.size = 0;
+	LEGAL(m);
+	m.u.reduce.discard = true;
+	REFUSED(m);
+	p.on_loss = SKEP_ON_LOSS_VOID;
+	LEGAL(m);
+	m.stage = STAGES;
+	REFUSED(m);
+
+	m = message(SKEP_MESSAGE_ROSTER, WORKERS, 1);
+	m.u.roster.size = WORKERS;
+	m.u.roster.first = WORKERS - 1;
+	LEGAL(m);
+	m.u.roster.first = WORKERS;
+	REFUSED(m);
+	m.u.roster.first = 0;
+	m.u.roster.size = WORKERS + 1;
+	REFUSED(m);
+
+	m = message(SKEP_MESSAGE_COMMIT, WORKERS, 1);
+	LEGAL(m);
+	m.u.commit.tied = 1;
+	REFUSED(m);
+	m = message(SKEP_MESSAGE_NORM, 1, WORKERS);
+	REFUSED(m); /* nothing is clipped */
+	p.clip = true;
+	m.u.norm.term = SKEP_NORM_SQUARES;
+	LEGAL(m);
+	m.u.norm.term = SKEP_NORM_SQUARES + 1;
+	REFUSED(m);
+}
+
+static void test_tallies(void **state)
+{
+	(void)state;
+	const struct skep_plan p = plan();
+	struct skep_message m = message(SKEP_MESSAGE_TALLY, 1, WORKERS);
+	LEGAL(m);
+	m.u.tally.count = m.u.tally.used = 2;
+	m.u.tally.offset[1] = 1;
+	LEGAL(m);
+	m.u.tally.offset[0] = 1; /* twice the same */
+	REFUSED(m);
+	m.u.tally.offset[0] = 0;
+	m.u.tally.count = 1; /* more than there are */
+	REFUSED(m);
+	m.u.tally.used = SKEP_TALLY_PART + 1;
+	m.u.tally.count = SKEP_TALLY_PART + 1;
+	REFUSED(m);
+}
+
+static void test_states_and_peers(void **state)
+{
+	(void)state;
+	const struct skep_plan p = plan();
+	struct skep_message m = message(SKEP_MESSAGE_FETCH, 1, 2);
+	m.u.state.chunk = skep_state_chunks(&p, 0) - 1;
+	LEGAL(m);
+	m.u.state.chunk++;
+	REFUSED(m);
+	m = message(SKEP_MESSAGE_PEER, WORKERS, 1);
+	m.u.peer.who.index = WORKERS - 1;
+	LEGAL(m);
+	m.u.peer.who.index = WORKERS;
+	REFUSED(m);
+	m = message(SKEP_MESSAGE_ADMIT, WORKERS, 1);
+	m.admission = 1;
+	m.u.admit.source.index = WORKERS - 1;
+	LEGAL(m);
+	m.u.admit.source.index = SKEP_NO_INDEX;
+	LEGAL(m);
+	m.u.admit.source.index = WORKERS;
+	REFUSED(m);
+	m.u.admit.source.index = 0;
+	m.admission = 0;
+	REFUSED(m);
+	m = message(SKEP_MESSAGE_FAULT, 1, WORKERS);
+	REFUSED(m);
+	m.u.fault.kind = SKEP_FAULTS - 1;
+	LEGAL(m);
+	m.u.fault.kind = SKEP_FAULTS;
+	REFUSED(m);
+}
+
+static void test_operations_and_events(void **state)
+{
+	(void)state;
+	const struct skep_plan p = plan();
+	struct skep_op op = {.kind = SKEP_OP_FORWARD, .lane = SKEP_LANE_COMPUTE};
+	assert_true(skep_op_legal(&p, &op));
+	op.number = skep_plan_numbers(&p) - 1;
+	assert_true(skep_op_legal(&p, &op));
+	op.number++;
+	assert_false(skep_op_legal(&p, &op));
+	op.number = 0;
+	op.stage = 1; /* without anything to work on */
+	assert_false(skep_op_legal(&p, &op));
+	op.in = (struct skep_buf){1, 1};
+	assert_true(skep_op_legal(&p, &op));
+	op.stage = STAGES;
+	assert_false(skep_op_legal(&p, &op));
+	op = (struct skep_op){.kind = SKEP_OP_ADD, .lane = SKEP_LANE_REDUCE, .in = {1, 1}, .count = 100};
+	op.members = 2;
+	assert_true(skep_op_legal(&p, &op));
+	op.first = 1; /* one element too many */
+	assert_false(skep_op_legal(&p, &op));
+	op.first = 0;
+	op.members = 1;
+	assert_false(skep_op_legal(&p, &op));
+	op.members = 2;
+	op.in = (struct skep_buf){0, 0};
+	assert_false(skep_op_legal(&p, &op));
+
+	struct skep_event event = {.kind = SKEP_EVENT_SUSPECT, .u.peer = {WORKERS - 1, 1}};
+	assert_true(skep_event_legal(&p, &event));
+	event.u.peer.index = WORKERS;
+	assert_false(skep_event_legal(&p, &event));
+	event = (struct skep_event){.kind = SKEP_EVENT_PREEMPT_NOTICE};
+	assert_true(skep_event_legal(&p, &event));
+	event.kind = 0;
+	assert_false(skep_event_legal(&p, &event));
+}
+
+static void test_notes(void **state)
+{
+	(void)state;
+	const struct skep_plan p = plan();
+	struct skep_note n = {.kind = SKEP_NOTE_JOINED, .stage = STAGES - 1, .peer = {WORKERS - 1, 1}};
+	assert_true(skep_note_legal(&p, &n));
+	n.stage = STAGES;
+	assert_false(skep_note_legal(&p, &n));
+	n.stage = 0;
+	n.peer.index = WORKERS;
+	assert_false(skep_note_legal(&p, &n));
+	n.peer.index = 0;
+	n.value = 1;
+	assert_false(skep_note_legal(&p, &n));
+	n = (struct skep_note){.kind = SKEP_NOTE_STOPPED, .value = 1};
+	assert_true(skep_note_legal(&p, &n));
+	n.value = 2;
+	assert_false(skep_note_legal(&p, &n));
+	n = (struct skep_note){.kind = SKEP_NOTE_KINDS};
+	assert_false(skep_note_legal(&p, &n));
+	n = (struct skep_note){.kind = SKEP_NOTE_LOSS, .candidate = 1};
+	assert_false(skep_note_legal(&p, &n));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_who_says_what_to_whom),
+		cmocka_unit_test(test_grants),
+		cmocka_unit_test(test_reductions),
+		cmocka_unit_test(test_tallies),
+		cmocka_unit_test(test_states_and_peers),
+		cmocka_unit_test(test_operations_and_events),
+		cmocka_unit_test(test_notes),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
