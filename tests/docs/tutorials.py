@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""tutorials.py [PAGE...] - runs what the tutorials (docs/tutorials/*.md) show, in a copy of the folders that they use.
+"""tutorials.py [PAGE...] [--without PAGE...] - runs what the tutorials (docs/tutorials/*.md) show, in a copy of the folders that
+they use.
 
 A YAML block behind "Write this as `FILE`" is written to that file. Each line `$ COMMAND` of a console block is run and has to
 succeed; each word of four letters and more that the block shows as its output has to be in what the command says, so that a
@@ -11,6 +12,7 @@ in a line stands for what is left out.
 A comment before a block, `<!-- test: with ARGUMENTS -->`, makes its commands cheaper, so that digits are not compared; `<!-- test: words
 only, WHY -->` leaves out the digits alone, `<!-- test: not run, WHY -->` the commands.
 What needs MPI or gnuplot is skipped without. Speaks the Test Anything Protocol."""
+import argparse
 import glob
 import os
 import re
@@ -83,6 +85,16 @@ def lacks(command):
     return None
 
 
+def execute(command, folder):
+    """A probe that other work on this machine delays too much says so and writes nothing: it is asked again."""
+    for _ in range(4):
+        ran = subprocess.run(["bash", "-c", command], cwd=folder, env=ENVIRONMENT, capture_output=True, text=True,
+                             stdin=subprocess.DEVNULL, timeout=200)
+        if "skep probe" not in command or ran.returncode != 1 or "bandwidth not known" not in ran.stderr:
+            break
+    return ran
+
+
 def run_block(name, block, folder):
     notes = [note[len("test: "):] for note in block.notes if note.startswith("test: ")]
     more = " ".join(note[len("with "):] for note in notes if note.startswith("with "))
@@ -97,8 +109,7 @@ def run_block(name, block, folder):
         cheaper = more and re.search(r"skep (sim|run|sweep|probe)", command)
         if cheaper:
             command += " " + more
-        ran = subprocess.run(["bash", "-c", command], cwd=folder, env=ENVIRONMENT, capture_output=True, text=True,
-                             stdin=subprocess.DEVNULL, timeout=200)
+        ran = execute(command, folder)
         said = ran.stdout + ran.stderr
         missing = sorted(words(lines) - words([said]))
         missing += stale(lines, said) if is_same_everywhere(command) and not cheaper and not in_words else []
@@ -136,7 +147,11 @@ def follow(path):
 
 
 if __name__ == "__main__":
-    for tutorial in sys.argv[1:] or sorted(glob.glob("docs/tutorials/*.md")):
+    arguments = argparse.ArgumentParser()
+    arguments.add_argument("pages", nargs="*")
+    arguments.add_argument("--without", nargs="+", default=[])
+    asked = arguments.parse_args()
+    for tutorial in asked.pages or sorted(set(glob.glob("docs/tutorials/*.md")) - set(asked.without)):
         follow(tutorial)
     print("1..%d" % count)
     sys.exit(1 if failed else 0)

@@ -228,6 +228,7 @@ fi
 # ---- ended before its time
 
 begin() { # begin: a measurement that would take long; its process is $running
+	: >"$err" # of the command before, which also speaks of what there is to measure
 	"$skep" probe -o long.yaml --shape near.yaml --gpu cluster-cpu --time '60 s' >"$out" 2>"$err" </dev/null &
 	running=$!
 	for _ in $(seq 200); do
