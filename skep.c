@@ -56,6 +56,7 @@ static const struct skep_example examples[] = {
 static const struct skep_program skep = {
 	.name = "skep",
 	.version = SKEP_VERSION,
+	.date = SKEP_DATE,
 	.summary = "simulate and run training on unreliable, mixed GPUs",
 	.text = "Training on pools of GPUs of mixed types that join, leave and have uneven links: skep simulates a "
 		"scenario file, runs the same file for real over MPI, and compares the two.",

@@ -101,7 +101,8 @@ static void print_command(const struct skep_program *program, const struct skep_
 
 void skep_manual_print(const struct skep_program *program, FILE *out)
 {
-	fprintf(out, ".TH SKEP 1 \"\" \"%s %s\" \"User Commands\"\n.nh\n.ad l\n", program->name, program->version);
+	fprintf(out, ".TH SKEP 1 \"%s\" \"%s %s\" \"User Commands\"\n.nh\n.ad l\n", program->date, program->name,
+		program->version);
 	print_line(".SH NAME\n", program->name, " \\- ", out);
 	print_line("", program->summary, "\n", out);
 	print_line(

@@ -91,6 +91,7 @@ const char *skep_command_word(const struct skep_command *command);
 
 struct skep_program {
 	const char *name, *version;
+	const char *date;    /* of the manual page, ISO 8601 */
 	const char *summary; /* a line for the manual page */
 	const char *text;
 	const struct skep_command *const *command; /* ends with NULL */
