@@ -83,12 +83,12 @@ assert [r["row"] for r in rows] == ["halves, 50 %", "halves, 80 %"] and all(r["w
 
 # ---- the page --------------------------------------------------------------------------------------------------------
 
-accepts 'a page' published "${quick[@]}" -o page.md
+accepts 'a page' published swarm-large "${quick[@]}" -o page.md
 check 'says where it is' grep -qx 'wrote page.md' "$err"
 section() { # section FILE NAME
 	sed -n "/^## $2\$/,/^## /{/^## /{/^## $2\$/!d};p}" "$1" | sed -e :a -e '/^\n*$/{$d;N;ba' -e '}'
 }
-for name in gpipe-gpu gpipe-tpu dt-fm; do
+for name in gpipe-gpu gpipe-tpu dt-fm swarm-large; do
 	section page.md "$name" >"$scratch/new"
 	section "$root/docs/published.md" "$name" >"$scratch/old"
 	check "docs/published.md has $name as it is made: skep published --all -o docs/published.md" diff "$scratch/old" "$scratch/new"
