@@ -4,7 +4,6 @@
  *
  * Keeps true: only runs that are done have figures, so a run that failed bends no mean; a figure that some runs lack (no
  * target, or not reached; no price; a loss that is infinite) is over those that have it, and how many they are is said.
- * A column without a single figure is not printed.
  */
 #include "analysis/summary/sweep_table.h"
 
@@ -17,7 +16,6 @@
 #include "analysis/store/database.h"
 #include "base/grow.h"
 #include "base/json.h"
-#include "base/layout.h"
 
 static const struct metric {
 	const char *key, *title;
@@ -35,8 +33,8 @@ static const struct metric {
 	[SKEP_SWEEP_COST_TO_TARGET] = {"cost_to_target_usd", "cost to target (USD)", false},
 };
 
-/* More than a sweep can have: its runs are processes of this host and of ranks, and its keys are typed. */
-enum { KEYS_MOST = 256, POINTS_MOST = 1 << 20 };
+/* More than a sweep can have: its runs are processes of this host and of ranks. */
+enum { POINTS_MOST = 1 << 20 };
 
 const char *skep_sweep_metric_key(enum skep_sweep_metric metric)
 {
@@ -67,7 +65,7 @@ static bool read_head(struct skep_store *store, struct skep_sweep_table *t, stru
 		skep_column_show(row, 1, t->scenario, sizeof t->scenario);
 		skep_column_show(row, 2, t->version, sizeof t->version);
 		int64_t keys = sqlite3_column_int64(row, 3), points = sqlite3_column_int64(row, 4);
-		found = keys >= 0 && keys <= KEYS_MOST && points >= 0 && points <= POINTS_MOST;
+		found = keys >= 0 && keys <= SKEP_SWEEP_KEYS_MOST && points >= 0 && points <= POINTS_MOST;
 		if (!found)
 			skep_fail(reterr, "sweep %lld is not one that skep has written", (long long)t->sweep);
 		t->keys = found ? (uint32_t)keys : 0;
@@ -293,226 +291,4 @@ void skep_sweep_table_print_json(const struct skep_sweep_table *table, FILE *out
 	for (uint32_t p = 0; p < table->points; p++)
 		cJSON_AddItemToArray(rows, row_object(table, p));
 	skep_json_print(object, out);
-}
-
-/* ---- for a person ------------------------------------------------------------------------------------------------ */
-
-#define QUANTILES_LEAST 5u /* runs: of fewer the quantiles are hardly more than the least and the most */
-
-static bool has_quantiles(const struct skep_sweep_figure *f)
-{
-	return f->runs >= QUANTILES_LEAST && f->spread > 0;
-}
-
-/* Of a number with four digits, as far as these are behind the point. */
-static int decimals(double value)
-{
-	int before = fabs(value) > 0 ? (int)floor(log10(fabs(value))) + 1 : 1;
-	return before >= 4 ? 0 : before < -8 ? 12 : 4 - before;
-}
-
-/* "12.3 ± 0.4", of five runs or more "12.3 ± 0.4 [11.8, 12.9]", with the number of runs that have the figure
- * when that is not all of them; "-" when none has it. */
-static void figure_text(const struct skep_sweep_row *row, int metric, char *ret, size_t size)
-{
-	const struct skep_sweep_figure *f = &row->figure[metric];
-	char part[32] = "", number[SKEP_TEXT_BYTES], quantiles[64] = "";
-	double unit = METRIC[metric].percent ? 100 : 1;
-	if (metric == SKEP_SWEEP_LOSS && row->diverged > 0)
-		snprintf(part, sizeof part, " (%u diverged)", row->diverged);
-	else if (f->runs < row->done && f->runs > 0)
-		snprintf(part, sizeof part, " (%u of %u)", f->runs, row->done);
-	if (has_quantiles(f))
-		snprintf(quantiles, sizeof quantiles, " [%.*f, %.*f]", decimals(f->p95 * unit), f->p5 * unit,
-			decimals(f->p95 * unit), f->p95 * unit);
-	snprintf(ret, size, "%s%s%s", f->runs > 0 ? skep_mean_text(f->mean * unit, f->spread * unit, number) : "-",
-		quantiles, part);
-}
-
-/* "10", or with what is wrong: "7 of 10", "9, 1 failed". */
-static void runs_text(const struct skep_sweep_row *row, char *ret, size_t size)
-{
-	char failed[32] = "", of[32] = "";
-	if (row->failed > 0)
-		snprintf(failed, sizeof failed, ", %u failed", row->failed);
-	if (row->done + row->failed < row->wanted)
-		snprintf(of, sizeof of, " of %u", row->wanted);
-	snprintf(ret, size, "%u%s%s", row->done, of, failed);
-}
-
-/* The text of a cell; columns are the keys, the runs, the metrics. Row -1 is the heading. */
-static const char *cell(const struct skep_sweep_table *t, int64_t row, uint32_t column, char *ret, size_t size)
-{
-	if (row < 0 && column > t->keys)
-		return METRIC[column - t->keys - 1].title;
-	if (row < 0)
-		return column == t->keys ? "runs" : t->key[column];
-	if (column < t->keys)
-		return t->value[(size_t)row * t->keys + column];
-	if (column == t->keys)
-		runs_text(&t->row[row], ret, size);
-	else
-		figure_text(&t->row[row], (int)(column - t->keys - 1), ret, size);
-	return ret;
-}
-
-/* Characters, not bytes. */
-static uint32_t width(const char *text)
-{
-	uint32_t count = 0;
-	for (; *text; text++)
-		count += ((unsigned char)*text & 0xc0) != 0x80;
-	return count;
-}
-
-static bool shown(const struct skep_sweep_table *t, uint32_t column)
-{
-	if (column <= t->keys)
-		return true;
-	for (uint32_t p = 0; p < t->points; p++)
-		if (t->row[p].figure[column - t->keys - 1].runs > 0 ||
-			(column - t->keys - 1 == SKEP_SWEEP_LOSS && t->row[p].diverged > 0))
-			return true;
-	return false;
-}
-
-/* The time to the target if a run reached one, else the throughput. */
-static enum skep_sweep_metric asked_for(const struct skep_sweep_table *t)
-{
-	for (uint32_t p = 0; p < t->points; p++)
-		if (t->row[p].figure[SKEP_SWEEP_TO_TARGET].runs > 0)
-			return SKEP_SWEEP_TO_TARGET;
-	return SKEP_SWEEP_THROUGHPUT;
-}
-
-/* The row with the best mean; one that more seeds reached goes before. UINT32_MAX: there is nothing to choose. */
-static uint32_t best_row(const struct skep_sweep_table *t, enum skep_sweep_metric by)
-{
-	uint32_t best = UINT32_MAX, rivals = 0;
-	for (uint32_t p = 0; p < t->points; p++) {
-		const struct skep_sweep_figure *f = &t->row[p].figure[by];
-		const struct skep_sweep_figure *b = best == UINT32_MAX ? NULL : &t->row[best].figure[by];
-		if (f->runs == 0)
-			continue;
-		bool more = b && f->runs > b->runs, as_many = b && f->runs == b->runs;
-		bool better = b && (by == SKEP_SWEEP_TO_TARGET ? f->mean < b->mean : f->mean > b->mean);
-		rivals++;
-		if (!b || more || (as_many && better))
-			best = p;
-	}
-	return rivals > 1 ? best : UINT32_MAX;
-}
-
-/* The longer the period the higher the throughput, whatever it does to the loss. */
-static bool favours_long_periods(const struct skep_sweep_table *table)
-{
-	bool periods = false;
-	for (uint32_t k = 0; k < table->keys; k++)
-		periods = periods || strcmp(table->key[k], "sync.every") == 0 ||
-		          strcmp(table->key[k], "sync.method") == 0;
-	for (uint32_t p = 0; p < table->points; p++)
-		periods = periods && table->row[p].figure[SKEP_SWEEP_LOSS].runs == 0;
-	return periods;
-}
-
-/* The number that a value begins with, and what stands behind it. False: it begins with none. */
-static bool number_of(const char *value, double *ret, const char **ret_unit)
-{
-	char *end;
-	*ret = strtod(value, &end);
-	*ret_unit = end;
-	return end != value && isfinite(*ret);
-}
-
-/* Is the best row's value of a key the least (-1) or the largest (1) of three or more? 0: neither, or they are no numbers. */
-static int at_edge(const struct skep_sweep_table *t, uint32_t key, uint32_t best)
-{
-	double here, other, least = INFINITY, most = -INFINITY;
-	const char *unit, *another;
-	bool between = false;
-	if (!number_of(t->value[(size_t)best * t->keys + key], &here, &unit))
-		return 0;
-	for (uint32_t p = 0; p < t->points; p++) {
-		if (!number_of(t->value[(size_t)p * t->keys + key], &other, &another) || strcmp(unit, another) != 0)
-			return 0;
-		least = fmin(least, other);
-		most = fmax(most, other);
-	}
-	for (uint32_t p = 0; p < t->points; p++) {
-		number_of(t->value[(size_t)p * t->keys + key], &other, &another);
-		between = between || (other > least && other < most);
-	}
-	return !between ? 0 : here <= least ? -1 : here >= most ? 1 : 0;
-}
-
-static void print_edges(const struct skep_sweep_table *t, uint32_t best, FILE *out)
-{
-	for (uint32_t k = 0; best != UINT32_MAX && k < t->keys; k++) {
-		int edge = at_edge(t, k, best);
-		if (edge != 0)
-			fprintf(out, "  The best %s is the %s that was tried, %s: better ones may lie beyond it.\n",
-				t->key[k], edge < 0 ? "least" : "largest", t->value[(size_t)best * t->keys + k]);
-	}
-}
-
-static void print_extrapolated(const struct skep_sweep_table *t, FILE *out)
-{
-	uint32_t count = 0;
-	for (uint32_t p = 0; p < t->points; p++)
-		count += t->row[p].extrapolated;
-	if (count > 0)
-		fprintf(out,
-			"  Extrapolated: in %u of %u runs the law was asked outside of what it was fitted in, so their losses "
-			"are a guess;\n  `skep check` with the same --set says in what.\n",
-			count, t->done);
-}
-
-static bool any_quantiles(const struct skep_sweep_table *table)
-{
-	bool any = false;
-	for (uint32_t p = 0; p < table->points; p++)
-		for (int m = 0; m < SKEP_SWEEP_METRICS; m++)
-			any = any || has_quantiles(&table->row[p].figure[m]);
-	return any;
-}
-
-void skep_sweep_table_print(const struct skep_sweep_table *table, FILE *out)
-{
-	enum skep_sweep_metric by = asked_for(table);
-	uint32_t best = best_row(table, by);
-	uint32_t columns = table->keys + 1 + SKEP_SWEEP_METRICS, wide[64] = {0};
-	char text[160];
-	for (uint32_t c = 0; c < columns; c++)
-		for (int64_t row = -1; row < table->points; row++) {
-			uint32_t here = width(cell(table, row, c, text, sizeof text));
-			wide[c] = here > wide[c] ? here : wide[c];
-		}
-	fprintf(out, "sweep %lld: %s, %u of %u runs%s\n", (long long)table->sweep, table->scenario,
-		table->done + table->failed, table->wanted, table->failed ? ", some of which failed" : "");
-	for (int64_t row = -1; row < table->points; row++) {
-		bool first = true;
-		for (uint32_t c = 0; c < columns; c++) {
-			if (!shown(table, c))
-				continue;
-			const char *what = cell(table, row, c, text, sizeof text);
-			fprintf(out, "%s%*s%s", first ? "  " : "   ", (int)(wide[c] - width(what)), "", what);
-			first = false;
-		}
-		fprintf(out, "%s\n",
-			row < 0 || row != best       ? ""
-			: by == SKEP_SWEEP_TO_TARGET ? "   <- first at the target"
-						     : "   <- highest throughput");
-	}
-	if (any_quantiles(table))
-		fputs("  mean ± standard deviation [5 %, 95 % of the runs]\n", out);
-	if (table->formats > 0)
-		fprintf(out, "  number format%s: %s\n", table->formats > 1 ? "s, which are not alike" : "",
-			table->format);
-	print_extrapolated(table, out);
-	print_edges(table, best, out);
-	if (best != UINT32_MAX && by == SKEP_SWEEP_THROUGHPUT && favours_long_periods(table))
-		fputs("  Throughput alone favours long periods; what they do to the loss is seen with `arithmetic: "
-		      "real`, or with\n"
-		      "  `arithmetic: law` and a law that `skep fit` makes of runs.\n",
-			out);
 }

@@ -25,6 +25,9 @@ const char *skep_sweep_metric_key(enum skep_sweep_metric metric);   /* as --json
 const char *skep_sweep_metric_title(enum skep_sweep_metric metric); /* of its column, with the unit */
 double skep_sweep_metric_scale(enum skep_sweep_metric metric);      /* from the figure to that unit */
 
+/* More than a sweep can have: its keys are typed. */
+#define SKEP_SWEEP_KEYS_MOST 256u
+
 struct skep_sweep_figure {
 	uint32_t runs;       /* how many runs have the figure */
 	double mean, spread; /* over these runs: mean, NAN without a run; standard deviation, NAN below two runs */

@@ -88,7 +88,27 @@ python3 -c 'import sqlite3; d = sqlite3.connect("a.db"); d.execute("DELETE FROM 
 accepts 'with a run deleted by hand' sweep "${two[@]}" --seeds 1..3 --db a.db
 check 'it is made anew' grep -qx 'skep: 5 of 6 are there' "$err"
 check 'and said in a line' grep -qE '^6 of 6: schedule.wiring=[a-z]*, seed [123]: [0-9.e+]* samples/s, ' "$err"
-check 'the table says what and how many' grep -qE '^ +throughput +3 +[0-9.]+ ± [0-9.]+' "$out"
+check 'a table for each figure says what and how many' grep -qE '^ +throughput +3 +[0-9.]+ +[0-9.e-]+ +[0-9.]+ +[0-9.]+( +<-.*)?$' "$out"
+check 'that of the throughput and that of the time among them' equals 2 "$(grep -cE '^(samples/s|time \(s\))$' "$out")"
+check 'a terminal holds them' test "$(wc -L <"$out")" -le 80
+accepts 'the same as JSON' sweep "${two[@]}" --seeds 1..3 --db a.db --json -q
+python3 -c 'import json, sys
+for row in json.load(open(sys.argv[1]))["rows"]:
+    f = row["throughput_samples_per_s"]
+    print(row["values"]["schedule.wiring"], *("%.2f" % f[k] for k in ("mean", "p5", "p95")))' "$out" >json
+accepts 'and as text' sweep "${two[@]}" --seeds 1..3 --db a.db -q
+check 'says the same of the throughput' python3 -c 'import sys
+lines = open(sys.argv[1]).read().split("\n")
+at = lines.index("samples/s")
+assert lines[at + 1].replace("%", "").split() == ["schedule.wiring", "runs", "mean", "deviation", "5", "95"], lines
+for line, json in zip(lines[at + 2 : at + 4], open("json")):
+    name, runs, mean, _, p5, p95 = line.split()[:6]
+    other, *numbers = json.split()
+    assert (name, runs) == (other, "3") and all(abs(float(a) / float(b) - 1) < 5e-3
+        for a, b in zip((mean, p5, p95), numbers)), (line, json)' "$out"
+accepts 'seeds alone' sim "${small[@]}" --seeds 1..6 --db s.db -q
+check 'a row for each figure, with mean, deviation and quantiles' sh -c 'grep -qE "^  figure +runs +mean +deviation +5 % +95 %$" "$1" &&
+	grep -qE "^  samples/s +6 +[0-9.]+ +[0-9.e-]+ +[0-9.]+ +[0-9.]+$" "$1" && [ "$(wc -L <"$1")" -le 80 ]' - "$out"
 
 cp -r "$root/topologies" "$root/models" . 2>/dev/null
 cp "$root/scenarios/two-datacentres.yaml" mine.yaml
