@@ -44,8 +44,10 @@ static void shape_of(const struct block *b, uint32_t part, struct skep_tensor *r
 		[UP] = b->up,
 		[DOWN] = b->hidden};
 	bool matrix = part % 2 == 0 && !(norm >> part & 1);
-	*ret = (struct skep_tensor){
-		.rows = matrix ? (uint32_t)in[part] : 1, .columns = (uint32_t)out[part & ~1u], .decays = matrix};
+	*ret = (struct skep_tensor){.rows = matrix ? (uint32_t)in[part] : 1,
+		.columns = (uint32_t)out[part & ~1u],
+		.role = matrix ? SKEP_TENSOR_MATRIX : SKEP_TENSOR_VECTOR,
+		.decays = matrix};
 	if (part % 2 == 1 && !b->biases)
 		ret->rows = 0;
 }

@@ -28,10 +28,12 @@ static uint32_t tensors(const struct skep_layer *layer, struct skep_tensor ret[S
 		.columns = layer->out,
 		.draw = SKEP_DRAW_UNIFORM,
 		.size = limit,
+		.role = SKEP_TENSOR_MATRIX,
 		.decays = true};
 	struct skep_tensor bias = weight;
 	bias.name = "bias";
 	bias.rows = 1;
+	bias.role = SKEP_TENSOR_VECTOR;
 	uint32_t count = skep_tensor_add(ret, 0, &weight);
 	return skep_tensor_add(ret, count, &bias);
 }

@@ -33,6 +33,7 @@ static uint32_t tensors(const struct skep_layer *layer, struct skep_tensor ret[S
 		.columns = m->hidden,
 		.draw = SKEP_DRAW_NORMAL,
 		.size = 0.02f,
+		.role = SKEP_TENSOR_TABLE,
 		.decays = true,
 		.copied = m->copied};
 	uint32_t count = skep_tensor_add(ret, 0, &norm);

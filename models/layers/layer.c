@@ -68,6 +68,7 @@ void skep_layer_draw(const struct skep_layer *layer, uint64_t seed, skep_real *r
 	struct skep_tensor tensor[SKEP_TENSORS_MAX];
 	uint32_t tensors = layer->type->tensors(layer, tensor);
 	for (uint32_t t = 0; t < tensors; t++) {
+		skep_tensor_init(layer->model, &tensor[t]);
 		const bool copied = tensor[t].copied;
 		uint64_t key = skep_random_key(seed, SKEP_STREAM_LAYER + (copied ? 0 : layer->number));
 		size_t at = copied ? 0 : tensor[t].offset;

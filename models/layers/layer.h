@@ -21,12 +21,19 @@ enum skep_draw {
 	SKEP_DRAW_CONSTANT /* `size` */
 };
 
+enum skep_tensor_role {
+	SKEP_TENSOR_VECTOR, /* a bias, or what a norm multiplies by */
+	SKEP_TENSOR_MATRIX, /* [in][out] of a product */
+	SKEP_TENSOR_TABLE   /* a row for each token or position: [out][in] of the product with its one-hot vectors */
+};
+
 struct skep_tensor {
 	const char *name;
 	uint32_t rows, columns; /* row-major; a vector has one row */
 	size_t offset;          /* in the layer's parameters */
 	enum skep_draw draw;    /* how its first values are drawn */
 	float size;
+	enum skep_tensor_role role;
 	bool decays; /* weight decay applies to it */
 	bool copied; /* its first values are those of the first tensor of the model's first layer */
 };
@@ -78,6 +85,9 @@ struct skep_layer {
 
 /* Layer `number` of the model, not placed in any stage. */
 struct skep_layer skep_layer_of(const struct skep_model *model, uint32_t number);
+
+/* init.c. What the model's `init` changes in how the first values of a tensor are drawn. */
+void skep_tensor_init(const struct skep_model *model, struct skep_tensor *tensor);
 
 /* The layer's first parameters, drawn from (seed, layer), whatever the cut. */
 void skep_layer_draw(const struct skep_layer *layer, uint64_t seed, skep_real *ret_parameters);

@@ -18,6 +18,15 @@ struct skep_given {                       /* a layer of a model whose figures ar
 
 enum skep_dropout { SKEP_DROPOUT_ALL, SKEP_DROPOUT_RESIDUAL, SKEP_DROPOUT_NONE };
 enum skep_architecture { SKEP_ARCHITECTURE_NONE, SKEP_ARCHITECTURE_GPT2, SKEP_ARCHITECTURE_LLAMA };
+/* How first parameters are drawn; the default is the architecture's own. */
+enum skep_init {
+	SKEP_INIT_DEFAULT,
+	SKEP_INIT_NORMAL,
+	SKEP_INIT_XAVIER_UNIFORM,
+	SKEP_INIT_XAVIER_NORMAL,
+	SKEP_INIT_KAIMING_UNIFORM,
+	SKEP_INIT_KAIMING_NORMAL
+};
 enum skep_activation { SKEP_ACTIVATION_TANH, SKEP_ACTIVATION_RELU, SKEP_ACTIVATION_GELU };
 
 /* A multi-layer perceptron: layer i maps width[i] -> width[i+1], activation after every layer but the last.
@@ -45,6 +54,8 @@ struct skep_model {
 	bool halves; /* its parameters, activations and gradients have 2 bytes each, as in mixed precision; else 4 */
 	bool copied; /* the same of one in several: the head has a copy, which begins as the table and is stepped as that is */
 	double norm_epsilon, rotary_base;
+	enum skep_init init;
+	float init_deviation;     /* of SKEP_INIT_NORMAL */
 	struct skep_given *given; /* [layers] of SKEP_MODEL_GIVEN, else NULL */
 	uint32_t given_samples;   /* of the microbatches that they are of */
 	uint32_t *cut,

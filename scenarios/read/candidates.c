@@ -16,7 +16,7 @@ bool skep_candidates_read(struct skep_reader *r, const struct skep_yaml_node *ma
 	if (!skep_read_has(r, map, "candidates")) {
 		if (skep_read_has(r, map, "steps") || skep_read_has(r, map, "select"))
 			skep_reader_fail(r, map, skep_read_has(r, map, "steps") ? "steps" : "select",
-				"train.init: `steps` and `keep` are about `candidates`, which is missing");
+				"train.init: `steps` and `select` are about `candidates`, which is missing");
 		return false;
 	}
 	s->plan.candidates = (uint32_t)skep_read_integer(r, map, "candidates", 2, CANDIDATES_MOST, INT64_MIN);

@@ -82,10 +82,6 @@ void skep_train_set_sequence(
 	struct skep_reader *r, const struct skep_yaml_node *model, uint32_t sequence, struct skep_scenario *s);
 /* train.validate. Needs plan.microbatches, samples and data. */
 void skep_train_read_validation(struct skep_reader *r, const struct skep_yaml_node *train, struct skep_scenario *s);
-/* train.init, with what trial.h has; opens weights if there is arithmetic that begins with them. `details`: for all that
- * differs, or NULL. */
-void skep_train_read_init(
-	struct skep_reader *r, const struct skep_yaml_node *train, struct skep_scenario *s, FILE *details);
 /* train.optimizer */
 void skep_train_read_optimizer(struct skep_reader *r, const struct skep_yaml_node *train, struct skep_scenario *s);
 /* train.schedule. Needs plan.rounds. */
@@ -102,9 +98,19 @@ const char *skep_train_head_from(const struct skep_scenario *s);
 void skep_train_print(const struct skep_scenario *s, FILE *out);
 void skep_train_add_json(const struct skep_scenario *s, cJSON *root);
 
+/* ---- init.c ---------------------------------------------------------------------------------------------------------- */
+
+/* train.init: from where first parameters come, or how they are drawn; opens weights if there is arithmetic that begins with
+ * them. Needs the model and the arithmetic. `details`: for all in which weights differ from the model, or NULL. */
+void skep_init_read(struct skep_reader *r, const struct skep_yaml_node *train, struct skep_scenario *s, FILE *details);
+
+/* For `skep check`, with what is said of candidates. */
+void skep_init_print(const struct skep_scenario *s, FILE *out);
+void skep_init_add_json(const struct skep_scenario *s, cJSON *root);
+
 /* ---- candidates.c ---------------------------------------------------------------------------------------------------- */
 
-/* The keys of `train.init` that ask for several candidates for the first parameters: candidates, keep, steps
+/* The keys of `train.init` that ask for several candidates for the first parameters: candidates, select, steps
  * (core/methods/candidates.c has what is done with them). */
 
 /* `map` is train.init. Returns whether it asks for candidates. */

@@ -352,7 +352,7 @@ static void read_train(struct draft *d)
 			"a law knows of replicas that are equal after each round; take `arithmetic: real` or `none`",
 			d->s);
 	skep_train_read_data(&d->r, map, d->s);
-	skep_train_read_init(&d->r, map, d->s, d->details);
+	skep_init_read(&d->r, map, d->s, d->details);
 	skep_train_read_optimizer(&d->r, map, d->s);
 	skep_train_read_until(&d->r, map, d->s);
 	skep_train_read_validation(&d->r, map, d->s);

@@ -230,56 +230,6 @@ void skep_train_set_sequence(
 		skep_model_set_sequence(&s->model, sequence);
 }
 
-static void open_weights(struct skep_reader *r, const struct skep_yaml_node *map, const char *path,
-	struct skep_scenario *s, FILE *details)
-{
-	struct skep_diag why = skep_diag_beside(r->diag);
-	char *list = NULL;
-	s->weights = skep_model_weights_open(&s->model, path, &list, &why);
-	if (s->weights == NULL)
-		skep_reader_fail(r, map, "weights", "train.init.weights: %.200s: %.250s", why.file, why.message);
-	else
-		snprintf(s->weights_path, sizeof s->weights_path, "%s", skep_safetensors_path(s->weights));
-	if (list != NULL && s->weights == NULL && details != NULL)
-		fputs(list, details);
-	free(list);
-}
-
-void skep_train_read_init(
-	struct skep_reader *r, const struct skep_yaml_node *train, struct skep_scenario *s, FILE *details)
-{
-	char path[sizeof s->weights_path];
-	const struct skep_yaml_node *map = skep_read_map(r, train, "init", false);
-	if (!map)
-		return;
-	bool tries = skep_candidates_read(r, map, s);
-	const char *name = skep_read_string(r, map, "weights", tries ? "" : NULL);
-	skep_reader_close_map(r, map);
-	if (r->diag->set)
-		return;
-	if (tries && name[0] == '\0')
-		return;
-	if (tries) {
-		skep_reader_fail(r, map, "weights",
-			"train.init.weights: candidates draw their first parameters, so there is nothing to try with those "
-			"of a file; leave out either");
-		return;
-	}
-	if (s->model.architecture == SKEP_ARCHITECTURE_NONE)
-		skep_reader_fail(r, map, "weights",
-			"train.init.weights: only models with an architecture have weights in files, and %.60s has "
-			"none",
-			s->model.name);
-	else if (s->model.shared > 1)
-		skep_reader_fail(r, map, "weights",
-			"train.init.weights: blocks of %.60s share their parameters, those of a file do not",
-			s->model.name);
-	else if (!skep_file_find(r->diag->files, s->path, name, path, sizeof path))
-		skep_reader_fail_value(r, map, "weights", "train.init.weights: no file or folder `%.200s`", name);
-	else if (s->arithmetic == SKEP_ARITHMETIC_REAL)
-		open_weights(r, map, path, s, details);
-}
-
 /* ---- optimizer ---------------------------------------------------------------------------------------------------- */
 
 static float read_float(struct skep_reader *r, const struct skep_yaml_node *map, const char *key, double low,
@@ -396,15 +346,6 @@ static double epochs(const struct skep_scenario *s, const struct skep_tokens_fac
 	       (double)facts->windows[SKEP_TOKENS_TRAINING];
 }
 
-static void print_weights(const struct skep_scenario *s, FILE *out)
-{
-	const char *head = skep_train_head_from(s);
-	fprintf(out, "  begins    with the %u weights of %.400s", skep_safetensors_count(s->weights), s->weights_path);
-	if (head)
-		fprintf(out, "\n            and a copy of %.80s as lm_head.weight, which is not there", head);
-	fputc('\n', out);
-}
-
 void skep_train_print(const struct skep_scenario *s, FILE *out)
 {
 	const struct skep_rates *rates = &s->optimizer.rates;
@@ -429,9 +370,7 @@ void skep_train_print(const struct skep_scenario *s, FILE *out)
 		fprintf(out, ", on %u microbatch%s that nothing is trained on%s\n", judged, judged == 1 ? "" : "es",
 			s->plan.async ? ", while the next round is trained" : "");
 	}
-	skep_candidates_print(s, out);
-	if (s->weights)
-		print_weights(s, out);
+	skep_init_print(s, out);
 	const bool varies = rates->decay != SKEP_RATE_CONSTANT || rates->warmup > 0;
 	const bool clips = s->optimizer.clip_norm > 0;
 	if (varies || clips)
@@ -474,8 +413,7 @@ void skep_train_add_json(const struct skep_scenario *s, cJSON *root)
 		cJSON_AddStringToObject(judged, "path", s->validation_path);
 	skep_json_add_number(root, "target_loss", s->target_loss);
 	cJSON_AddBoolToObject(root, "stops_at_target", s->plan.target_loss_nano != INT64_MIN);
-	skep_json_add_text(root, "weights", s->weights ? s->weights_path : "");
-	skep_candidates_add_json(s, root);
+	skep_init_add_json(s, root);
 	cJSON *steps = cJSON_AddObjectToObject(root, "optimizer");
 	cJSON_AddStringToObject(steps, "name", optimizers[s->optimizer.kind]);
 	cJSON_AddNumberToObject(steps, "learning_rate", (double)s->optimizer.learning_rate);
