@@ -23,8 +23,6 @@
 #include "exec/tcp/mesh_internal.h"
 
 #define TICK_NS 100000000u
-#define DISCONNECT_NS 2000000000u /* from the first disconnect to who is evicted: others may complain as well */
-#define PINGS 5u                  /* in the time after which silence is an end */
 #define EVENTS_A_LOOK 64
 #define RECORDS_A_LOOK 64u /* who sends or fetches much is always ready, and others are only found by looking */
 #define LINGER_NS 2000000000u
@@ -164,7 +162,8 @@ static void tick_peer(struct skep_mesh *mesh, uint32_t rank, uint64_t now_ns)
 	if (now_ns > channel->heard_ns + mesh->setup.silence_ns && !peer->link->ready) {
 		skep_channel_fail(channel, "it fell silent");
 		skep_mesh_is_ready(mesh, peer->link);
-	} else if (now_ns > channel->spoke_ns + mesh->setup.silence_ns / PINGS && peer->urgent.first == NULL) {
+	} else if (now_ns > channel->spoke_ns + mesh->setup.silence_ns / SKEP_MESH_PINGS &&
+		   peer->urgent.first == NULL) {
 		skep_mesh_queue(mesh, rank, false, SKEP_RECORD_PING, NULL, 0);
 		skep_mesh_pump(mesh, rank);
 	}
@@ -174,7 +173,7 @@ static void tick_peer(struct skep_mesh *mesh, uint32_t rank, uint64_t now_ns)
 static void forgive_pause(struct skep_mesh *mesh, uint64_t now_ns)
 {
 	uint64_t late_ns = mesh->tick_ns > 0 ? now_ns - mesh->tick_ns : 0;
-	if (late_ns < mesh->setup.silence_ns / PINGS)
+	if (late_ns < mesh->setup.silence_ns / SKEP_MESH_PINGS)
 		return;
 	for (uint32_t i = 0; i < mesh->members; i++) {
 		struct peer *peer = &mesh->peer[mesh->member[i]];
@@ -197,8 +196,8 @@ static void tick(struct skep_mesh *mesh)
 	for (uint32_t i = mesh->members; i-- > 0;)
 		tick_peer(mesh, mesh->member[i], now_ns);
 	skep_mesh_guests_tick(mesh, now_ns);
-	if (mesh->disconnects > 0 && now_ns > mesh->disconnected_ns + DISCONNECT_NS)
-		skep_mesh_judge(mesh);
+	if (mesh->disconnects > 0)
+		skep_mesh_judge(mesh, now_ns);
 }
 
 /* ---- poll ------------------------------------------------------------------------------------------------------------ */

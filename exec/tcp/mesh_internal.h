@@ -15,6 +15,7 @@
 #include "exec/tcp/mesh.h"
 
 #define DISCONNECTS_MAX 4096u
+#define SKEP_MESH_PINGS 5u /* in the time after which silence is an end */
 #define SKEP_RELAY_HEAD 5u /* of a RELAY record: the other process, the type of the record inside */
 #define SKEP_RELAY_WINDOW (4u << 20)
 #define SKEP_RELAY_MOST (2 * SKEP_RELAY_WINDOW + SKEP_RECORD_MAX) /* of one sender; who sends more is sent away */
@@ -132,8 +133,8 @@ void skep_mesh_drop(struct skep_mesh *mesh, uint32_t rank);                  /* 
 void skep_mesh_disconnected(struct skep_mesh *mesh, uint32_t by, uint32_t about); /* rank 0 */
 void skep_mesh_relay_from_now(struct skep_mesh *mesh, uint32_t rank);
 void skep_mesh_dialled(struct skep_mesh *mesh, struct link *link); /* a connection that this process makes is there */
-void skep_mesh_judge(
-	struct skep_mesh *mesh); /* rank 0: evicts members until none is left that another one does not hear */
+/* Rank 0: evicts members until none is left that another one does not hear, once all who may complain have had the time to. */
+void skep_mesh_judge(struct skep_mesh *mesh, uint64_t now_ns);
 
 /* mesh_guests.c */
 void skep_mesh_accept(struct skep_mesh *mesh);

@@ -13,7 +13,7 @@
 #include "base/clock.h"
 #include "exec/tcp/mesh_internal.h"
 
-#define DIAL_NS 5000000000u /* then a peer is taken for unreachable */
+#define DIAL_NS 5000000000u /* then a peer is taken for unreachable, if silence does not say so earlier */
 
 /* ---- members --------------------------------------------------------------------------------------------------------- */
 
@@ -140,7 +140,8 @@ static void dial(struct skep_mesh *mesh, uint32_t rank)
 		skep_mesh_relay_from_now(mesh, rank);
 		return;
 	}
-	peer->dial_until_ns = skep_monotonic_ns() + DIAL_NS;
+	uint64_t most_ns = mesh->setup.silence_ns < DIAL_NS ? mesh->setup.silence_ns : DIAL_NS;
+	peer->dial_until_ns = skep_monotonic_ns() + most_ns;
 	peer->link = skep_mesh_watch(mesh, LINK_PEER, rank, &channel);
 	if (peer->link == NULL)
 		skep_mesh_relay_from_now(mesh, rank);
@@ -216,9 +217,21 @@ void skep_mesh_disconnected(struct skep_mesh *mesh, uint32_t by, uint32_t about)
 	mesh->disconnect[mesh->disconnects++] = (struct skep_disconnect){by, about};
 }
 
-void skep_mesh_judge(struct skep_mesh *mesh)
+/* Has this member missed a ping to rank 0? Then either it is heard of soon, or it is gone and explains what others complain
+ * of. */
+static bool is_quiet(const struct skep_mesh *mesh, uint32_t rank, uint64_t now_ns)
+{
+	const struct link *link = mesh->peer[rank].link;
+	assert(skep_mesh_is_root(mesh));
+	return link != NULL && now_ns > link->channel.heard_ns + 2 * mesh->setup.silence_ns / SKEP_MESH_PINGS;
+}
+
+/* Members that lost one and the same peer heard it last at most a ping apart, so they complain at most so long apart. */
+void skep_mesh_judge(struct skep_mesh *mesh, uint64_t now_ns)
 {
 	assert(skep_mesh_is_root(mesh) && mesh->disconnects <= DISCONNECTS_MAX);
+	if (now_ns < mesh->disconnected_ns + mesh->setup.silence_ns / SKEP_MESH_PINGS)
+		return;
 	uint32_t kept = 0;
 	for (uint32_t i = 0; i < mesh->disconnects; i++) {
 		struct skep_disconnect *c = &mesh->disconnect[i];
@@ -226,6 +239,10 @@ void skep_mesh_judge(struct skep_mesh *mesh)
 			mesh->disconnect[kept++] = *c;
 	}
 	mesh->disconnects = kept;
+	for (uint32_t i = 0; i < kept; i++) {
+		if (is_quiet(mesh, mesh->disconnect[i].by, now_ns) || is_quiet(mesh, mesh->disconnect[i].about, now_ns))
+			return;
+	}
 	uint32_t rank;
 	while ((rank = skep_evict_next(mesh->disconnect, &mesh->disconnects)) != UINT32_MAX) {
 		fprintf(stderr, "skep: rank %u is evicted: its connection to another process broke\n", rank);
