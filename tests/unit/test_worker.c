@@ -327,6 +327,22 @@ static void test_a_new_attempt_voids_the_old_one(void **state)
 	fixture_finish(&f);
 }
 
+/* It would be dropped when the sum begins, and take memory until then. */
+static void test_a_chunk_of_a_void_attempt_is_not_kept(void **state)
+{
+	(void)state;
+	struct fixture f;
+	begin(&f, 1);
+	struct skep_message early = chunk(&f, 2, 1, 1), late = chunk(&f, 1, 1, 1);
+	fixture_deliver(&f, early);
+	assert_false(fixture_released(&f, early.payload));
+	fixture_deliver(&f, late);
+	assert_true(fixture_released(&f, late.payload));
+	fixture_deliver(&f, reduce(0, 2, 0, 2, 4));
+	assert_int_equal(fixture_ran(&f, SKEP_OP_ADD_STORE)->in.slot, early.payload.slot);
+	fixture_finish(&f);
+}
+
 static void test_fenced_worker_forgets_and_joins_again(void **state)
 {
 	(void)state;
@@ -474,6 +490,7 @@ int main(void)
 		cmocka_unit_test(test_a_count_without_a_sum),
 		cmocka_unit_test(test_a_running_backward_is_still_counted),
 		cmocka_unit_test(test_a_new_attempt_voids_the_old_one),
+		cmocka_unit_test(test_a_chunk_of_a_void_attempt_is_not_kept),
 		cmocka_unit_test(test_fenced_worker_forgets_and_joins_again),
 		cmocka_unit_test(test_source_saves_at_the_right_version),
 		cmocka_unit_test(test_heartbeat_only_when_silent),
