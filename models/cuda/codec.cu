@@ -76,6 +76,13 @@ __device__ static inline float e3m0_value(uint32_t code)
 	return __uint_as_float(number > 0 ? (120 + number) << 23 | sign : 0);
 }
 
+/* A block without a scale has the NaN that the CPU makes of it; a GPU's products have another one. */
+__device__ static inline float scaled(float number, float scale)
+{
+	const float product = __fmul_rn(number, scale);
+	return product == product ? product : __uint_as_float(NAN_BITS);
+}
+
 /* Elements of the block in which the piece is. */
 __device__ static inline unsigned block_of(const struct piece &p, size_t n)
 {
@@ -101,7 +108,7 @@ __device__ static inline void read_quads(const struct piece &p, size_t n, const 
 	for (unsigned i = 0; i < p.count; i++) {
 		const bool high = at + i >= half;
 		const uint32_t byte = from[SKEP_CODEC_SCALE_BYTES + at + i - (high ? half : 0)];
-		value[i] = __fmul_rn(e3m0_value(high ? byte >> 4 : byte), *(const float *)from);
+		value[i] = scaled(e3m0_value(high ? byte >> 4 : byte), *(const float *)from);
 	}
 }
 
@@ -117,9 +124,8 @@ __device__ static inline void read_piece(const struct piece &p, size_t n, void *
 		else if (codec == SKEP_CODEC_FP16)
 			value[i] = __uint_as_float(whole_of(((const uint16_t *)from)[i]));
 		else if (codec == SKEP_CODEC_INT8)
-			value[i] =
-				__fmul_rn((float)(int8_t)from[SKEP_CODEC_SCALE_BYTES + p.first % SKEP_CODEC_BLOCK + i],
-					*(const float *)from);
+			value[i] = scaled((float)(int8_t)from[SKEP_CODEC_SCALE_BYTES + p.first % SKEP_CODEC_BLOCK + i],
+				*(const float *)from);
 	}
 }
 
@@ -281,8 +287,8 @@ template <int codec> __device__ static inline struct span span_of(const struct w
 template <int codec> __device__ static inline float value_of(uint32_t byte, bool high, float scale)
 {
 	if (codec == SKEP_CODEC_INT8)
-		return __fmul_rn((float)(int8_t)byte, scale);
-	return __fmul_rn(e3m0_value(high ? byte >> 4 : byte), scale);
+		return scaled((float)(int8_t)byte, scale);
+	return scaled(e3m0_value(high ? byte >> 4 : byte), scale);
 }
 
 template <int codec> __device__ static inline float wide_value(const struct wide &w, void *encoded, size_t i)

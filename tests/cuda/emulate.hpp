@@ -124,17 +124,22 @@ static inline __nv_bfloat16 __float2bfloat16(float x)
 		return {0x7fff};
 	return {(uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16)};
 }
+/* The hardware has one NaN, whichever an operand is. */
+static inline float emulate_result(float x)
+{
+	return x == x ? x : __uint_as_float(0x7fffffff);
+}
 static inline float __fadd_rn(float a, float b)
 {
-	return a + b;
+	return emulate_result(a + b);
 }
 static inline float __fmul_rn(float a, float b)
 {
-	return a * b;
+	return emulate_result(a * b);
 }
 static inline float __fdiv_rn(float a, float b)
 {
-	return a / b;
+	return emulate_result(a / b);
 }
 static inline float rsqrtf(float x)
 {
