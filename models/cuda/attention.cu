@@ -42,21 +42,33 @@ __device__ static inline void score(
 	const struct share &own, const unsigned q[D / 16][4], const struct tile<D> &k, float s[KEYS][4])
 {
 #pragma unroll
-	for (int n = 0; n < KEYS; n++) {
-		s[n][0] = s[n][1] = s[n][2] = s[n][3] = 0;
+	for (int n = 0; n < KEYS; n += 2) {
+#pragma unroll
+		for (int e = 0; e < 4; e++)
+			s[n][e] = s[n + 1][e] = 0;
 #pragma unroll
 		for (int d = 0; d < D / 16; d++) {
-			unsigned b[2];
+			unsigned b[4];
 			k.as_columns(own, n * 8, d * 16, b);
 			multiply(s[n], q[d], b);
+			multiply(s[n + 1], q[d], b + 2);
 		}
 	}
 }
 
-/* Units of ln 2, and no query sees a later key. */
+/* Units of ln 2, and no query sees a later key: of queries `first` on only the keys from there on can be later. */
 __device__ static inline void scale_and_mask(
-	const struct share &own, unsigned query, unsigned key, float scale, float s[KEYS][4])
+	const struct share &own, unsigned first, unsigned mine, unsigned key, float scale, float s[KEYS][4])
 {
+	const unsigned query = first + mine;
+	if (key < first) {
+#pragma unroll
+		for (int n = 0; n < KEYS; n++)
+#pragma unroll
+			for (int e = 0; e < 4; e++)
+				s[n][e] *= scale;
+		return;
+	}
 #pragma unroll
 	for (int n = 0; n < KEYS; n++)
 #pragma unroll
@@ -81,10 +93,11 @@ __device__ static inline void add_values(const struct share &own, const float we
 		const unsigned a[4] = {
 			join(low[0], low[1]), join(low[2], low[3]), join(high[0], high[1]), join(high[2], high[3])};
 #pragma unroll
-		for (int n = 0; n < D / 8; n++) {
-			unsigned b[2];
+		for (int n = 0; n < D / 8; n += 2) {
+			unsigned b[4];
 			v.as_rows(own, k * 16, n * 8, b);
 			multiply(o[n], a, b);
+			multiply(o[n + 1], a, b + 2);
 		}
 	}
 }
@@ -93,8 +106,8 @@ template <int D>
 __global__ void __launch_bounds__(THREADS) attend(struct skep_cuda_attention a, const bf16 *qkv, bf16 *out, float *kept)
 {
 	const struct tile<D> q = tile_at<D>(shared_memory());
-	const struct tile<D> k = tile_at<D>(q.at + ROWS * q.row);
-	const struct tile<D> v = tile_at<D>(k.at + ROWS * k.row);
+	struct tile<D> k = tile_at<D>(q.at + ROWS * q.row), next_k = tile_at<D>(k.at + 2 * ROWS * k.row);
+	struct tile<D> v = tile_at<D>(k.at + ROWS * k.row), next_v = tile_at<D>(next_k.at + ROWS * k.row);
 	const struct head_at h = find_head(a, blockIdx.z, blockIdx.y);
 	const struct share own = own_share();
 	const unsigned first = (gridDim.x - 1 - blockIdx.x) * ROWS; /* those with most keys begin first */
@@ -104,19 +117,24 @@ __global__ void __launch_bounds__(THREADS) attend(struct skep_cuda_attention a, 
 	float o[D / 8][4] = {}, s[KEYS][4], factor[2];
 	unsigned own_q[D / 16][4];
 	load_tile(q, ROWS, rows_left(a, first), a.width, qkv + h.q + first * h.row, h.row);
+	commit();
+	load_keys(a, h, qkv, 0, k, v);
+	await<1>();
 	__syncthreads();
 #pragma unroll
 	for (int d = 0; d < D / 16; d++)
 		q.as_a(own, mine, d * 16, own_q[d]);
 	for (unsigned key = 0; key <= first; key += ROWS) {
-		load_tile(k, ROWS, rows_left(a, key), a.width, qkv + h.k + key * h.row, h.row);
-		load_tile(v, ROWS, rows_left(a, key), a.width, qkv + h.v + key * h.row, h.row);
+		load_keys(a, h, qkv, key < first ? key + ROWS : a.sequence, next_k, next_v);
+		await<1>();
 		__syncthreads();
 		score<D>(own, own_q, k, s);
-		scale_and_mask(own, first + mine, key, scale, s);
+		scale_and_mask(own, first, mine, key, scale, s);
 		soften(&soft, s, factor);
 		add_values<D>(own, s, v, factor, o);
 		__syncthreads();
+		swap(k, next_k);
+		swap(v, next_v);
 	}
 #pragma unroll
 	for (int half = 0; half < 2; half++) {
@@ -136,7 +154,7 @@ void skep_cuda_attention_forward(struct skep_cuda_queue *queue, const struct ske
 {
 	const dim3 grid(blocks_for(a->sequence, ROWS), a->heads, a->samples);
 #define ATTEND(D)                                                                                                      \
-	launch(queue, "attention", attend<D>, grid, dim3(THREADS), 3 * ROWS * sizeof(bf16) * tile<D>::row, *a,         \
+	launch(queue, "attention", attend<D>, grid, dim3(THREADS), 5 * ROWS * sizeof(bf16) * tile<D>::row, *a,         \
 		halves(qkv), halves(ret_out), ret_kept)
 	FOR_WIDTH(a->width, ATTEND);
 }

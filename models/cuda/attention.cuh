@@ -36,6 +36,26 @@ __device__ static inline unsigned rows_left(const struct skep_cuda_attention &a,
 	return first < a.sequence ? a.sequence - first : 0;
 }
 
+/* Keys and values `key` on of a head; none where that is behind its last one. */
+template <int D>
+__device__ static inline void load_keys(const struct skep_cuda_attention &a, const struct head_at &h, const bf16 *qkv,
+	unsigned key, const struct tile<D> &k, const struct tile<D> &v)
+{
+	const unsigned there = rows_left(a, key);
+	if (there > 0) {
+		load_tile(k, ROWS, there, a.width, qkv + h.k + key * h.row, h.row);
+		load_tile(v, ROWS, there, a.width, qkv + h.v + key * h.row, h.row);
+	}
+	commit();
+}
+
+template <int D> __device__ static inline void swap(struct tile<D> &x, struct tile<D> &y)
+{
+	bf16 *at = x.at;
+	x.at = y.at;
+	y.at = at;
+}
+
 /* Calls `with` of the narrowest D that has room for a head. */
 #define FOR_WIDTH(width, with)                                                                                         \
 	do {                                                                                                           \

@@ -34,12 +34,13 @@ __device__ static inline void cross(
 		c[n][0] = c[n][1] = c[n][2] = c[n][3] = 0;
 #pragma unroll
 	for (int d = 0; d < D / 16; d++) {
-		unsigned a[4], b[2];
+		unsigned a[4], b[4];
 		x.as_a(own, first, d * 16, a);
 #pragma unroll
-		for (int n = 0; n < N; n++) {
+		for (int n = 0; n < N; n += 2) {
 			y.as_columns(own, n * 8, d * 16, b);
 			multiply(c[n], a, b);
+			multiply(c[n + 1], a, b + 2);
 		}
 	}
 }
@@ -55,10 +56,11 @@ __device__ static inline void add_product(
 		const unsigned a[4] = {
 			join(low[0], low[1]), join(low[2], low[3]), join(high[0], high[1]), join(high[2], high[3])};
 #pragma unroll
-		for (int n = 0; n < D / 8; n++) {
-			unsigned b[2];
+		for (int n = 0; n < D / 8; n += 2) {
+			unsigned b[4];
 			y.as_rows(own, k * 16, n * 8, b);
 			multiply(sum[n], a, b);
+			multiply(sum[n + 1], a, b + 2);
 		}
 	}
 }
@@ -71,8 +73,8 @@ __global__ void __launch_bounds__(THREADS) back_to_queries(struct skep_cuda_atte
 {
 	const struct tile<D> q = tile_at<D>(shared_memory());
 	const struct tile<D> g = tile_at<D>(q.at + ROWS * q.row);
-	const struct tile<D> k = tile_at<D>(g.at + ROWS * g.row);
-	const struct tile<D> v = tile_at<D>(k.at + ROWS * k.row);
+	struct tile<D> k = tile_at<D>(g.at + ROWS * g.row), next_k = tile_at<D>(k.at + 2 * ROWS * k.row);
+	struct tile<D> v = tile_at<D>(k.at + ROWS * k.row), next_v = tile_at<D>(next_k.at + ROWS * k.row);
 	const struct head_at h = find_head(a, blockIdx.z, blockIdx.y);
 	const struct share own = own_share();
 	const unsigned first = (gridDim.x - 1 - blockIdx.x) * ROWS, mine = threadIdx.x / WARP * 16;
@@ -80,6 +82,7 @@ __global__ void __launch_bounds__(THREADS) back_to_queries(struct skep_cuda_atte
 	float dq[D / 8][4] = {}, s[ROWS / 8][4], dp[ROWS / 8][4], log_sum[2] = {0, 0}, mean[2] = {0, 0};
 	load_tile(q, ROWS, rows_left(a, first), a.width, qkv + h.q + first * h.row, h.row);
 	load_tile(g, ROWS, rows_left(a, first), a.width, gradient + h.out + first * h.out_row, h.out_row);
+	load_keys(a, h, qkv, 0, k, v);
 	for (int half = 0; half < 2; half++) {
 		const unsigned i = first + mine + own.group + 8 * half;
 		if (i < a.sequence) {
@@ -88,8 +91,8 @@ __global__ void __launch_bounds__(THREADS) back_to_queries(struct skep_cuda_atte
 		}
 	}
 	for (unsigned key = 0; key <= first; key += ROWS) {
-		load_tile(k, ROWS, rows_left(a, key), a.width, qkv + h.k + key * h.row, h.row);
-		load_tile(v, ROWS, rows_left(a, key), a.width, qkv + h.v + key * h.row, h.row);
+		load_keys(a, h, qkv, key < first ? key + ROWS : a.sequence, next_k, next_v);
+		await<1>();
 		__syncthreads();
 		cross<D, ROWS / 8>(own, q, mine, k, s);
 		cross<D, ROWS / 8>(own, g, mine, v, dp);
@@ -105,6 +108,8 @@ __global__ void __launch_bounds__(THREADS) back_to_queries(struct skep_cuda_atte
 			}
 		add_product<D, ROWS / 8>(own, s, k, dq);
 		__syncthreads();
+		swap(k, next_k);
+		swap(v, next_v);
 	}
 	store_rows<D>(own, dq, mine, rows_left(a, first), a.width, scales, ret + h.q + first * h.row, h.row);
 }
@@ -114,8 +119,39 @@ __global__ void __launch_bounds__(THREADS) back_to_queries(struct skep_cuda_atte
 /* Wide heads leave fewer registers for scores: so many queries at a time. */
 template <int D> struct queries {
 	static const int rows = D > 64 ? 32 : 64;
-	static const size_t bytes = 2 * (ROWS + rows) * sizeof(bf16) * tile<D>::row + 2 * rows * sizeof(float);
+	static const size_t tiles = 2 * rows * tile<D>::row, bytes = tiles * sizeof(bf16) + 2 * rows * sizeof(float);
+	struct tile<D> q, g; /* g: the gradients at their outputs */
+	float *log_sum, *mean;
 };
+
+template <int D> __device__ static inline struct queries<D> queries_at(void *memory) {
+	bf16 *at = (bf16 *)memory;
+	float *sums = (float *)(at + queries<D>::tiles);
+	return {{at}, {at + queries<D>::tiles / 2}, sums, sums + queries<D>::rows};
+}
+
+/* What a block goes over: all queries from its first key on, of one head after the other. */
+struct walk {
+	unsigned first, steps; /* of a head */
+};
+
+template <int D>
+__device__ static inline void load_queries(const struct skep_cuda_attention &a, const struct walk &w, unsigned nth,
+	const bf16 *qkv, const float *kept, const bf16 *gradient, const float *along, const struct queries<D> &to)
+{
+	const unsigned rows = queries<D>::rows, heads = a.heads / a.kv_heads, n = nth / w.steps;
+	if (n < heads) {
+		const struct head_at h = find_head(a, blockIdx.z, blockIdx.y * heads + n);
+		const unsigned query = w.first + nth % w.steps * rows, there = rows_left(a, query);
+		load_tile(to.q, rows, there, a.width, qkv + h.q + query * h.row, h.row);
+		load_tile(to.g, rows, there, a.width, gradient + h.out + query * h.out_row, h.out_row);
+		for (unsigned i = threadIdx.x; i < rows; i += THREADS) {
+			to.log_sum[i] = i < there ? kept[h.kept + query + i] * LOG2_E : 0;
+			to.mean[i] = i < there ? along[h.kept + query + i] : 0;
+		}
+	}
+	commit();
+}
 
 template <int D>
 __global__ void __launch_bounds__(THREADS) back_to_keys(struct skep_cuda_attention a, const bf16 *qkv,
@@ -124,44 +160,41 @@ __global__ void __launch_bounds__(THREADS) back_to_keys(struct skep_cuda_attenti
 	const int Q = queries<D>::rows;
 	const struct tile<D> k = tile_at<D>(shared_memory());
 	const struct tile<D> v = tile_at<D>(k.at + ROWS * k.row);
-	const struct tile<D> q = tile_at<D>(v.at + ROWS * v.row);
-	const struct tile<D> g = tile_at<D>(q.at + Q * q.row);
-	float *log_sum = (float *)(g.at + Q * g.row), *mean = log_sum + Q;
+	struct queries<D> at = queries_at<D>(v.at + ROWS * v.row),
+			  next = queries_at<D>((unsigned char *)at.q.at + queries<D>::bytes);
 	const unsigned heads = a.heads / a.kv_heads, first = blockIdx.x * ROWS, mine = threadIdx.x / WARP * 16;
+	const struct walk w = {first, (rows_left(a, first) + Q - 1) / Q};
 	const struct share own = own_share();
 	const float root = 1 / sqrtf((float)a.width), scale = LOG2_E * root;
 	const float one[2] = {1, 1}, roots[2] = {root, root};
 	float dk[D / 8][4] = {}, dv[D / 8][4] = {}, s[Q / 8][4], dp[Q / 8][4];
-	struct head_at h = find_head(a, blockIdx.z, blockIdx.y * heads);
+	const struct head_at h = find_head(a, blockIdx.z, blockIdx.y * heads);
 	load_tile(k, ROWS, rows_left(a, first), a.width, qkv + h.k + first * h.row, h.row);
 	load_tile(v, ROWS, rows_left(a, first), a.width, qkv + h.v + first * h.row, h.row);
-	for (unsigned n = 0; n < heads; n++) {
-		h = find_head(a, blockIdx.z, blockIdx.y * heads + n);
-		for (unsigned query = first; query < a.sequence; query += Q) {
-			const unsigned there = rows_left(a, query);
-			load_tile(q, Q, there, a.width, qkv + h.q + query * h.row, h.row);
-			load_tile(g, Q, there, a.width, gradient + h.out + query * h.out_row, h.out_row);
-			for (unsigned i = threadIdx.x; i < (unsigned)Q; i += THREADS) {
-				log_sum[i] = i < there ? kept[h.kept + query + i] * LOG2_E : 0;
-				mean[i] = i < there ? along[h.kept + query + i] : 0;
+	load_queries<D>(a, w, 0, qkv, kept, gradient, along, at);
+	for (unsigned nth = 0; nth < heads * w.steps; nth++) {
+		const unsigned query = first + nth % w.steps * Q, there = rows_left(a, query);
+		load_queries<D>(a, w, nth + 1, qkv, kept, gradient, along, next);
+		await<1>();
+		__syncthreads();
+		cross<D, Q / 8>(own, k, mine, at.q, s);
+		cross<D, Q / 8>(own, v, mine, at.g, dp);
+#pragma unroll
+		for (int c = 0; c < Q / 8; c++)
+#pragma unroll
+			for (int e = 0; e < 4; e++) {
+				const unsigned j = first + mine + own.group + e / 2 * 8;
+				const unsigned i = c * 8 + own.pair + e % 2;
+				const bool seen = j <= query + i && i < there;
+				s[c][e] = seen ? exp2f(s[c][e] * scale - at.log_sum[i]) : 0;
+				dp[c][e] = s[c][e] * (dp[c][e] - at.mean[i]);
 			}
-			__syncthreads();
-			cross<D, Q / 8>(own, k, mine, q, s);
-			cross<D, Q / 8>(own, v, mine, g, dp);
-#pragma unroll
-			for (int c = 0; c < Q / 8; c++)
-#pragma unroll
-				for (int e = 0; e < 4; e++) {
-					const unsigned j = first + mine + own.group + e / 2 * 8;
-					const unsigned i = c * 8 + own.pair + e % 2;
-					const bool seen = j <= query + i && i < there;
-					s[c][e] = seen ? exp2f(s[c][e] * scale - log_sum[i]) : 0;
-					dp[c][e] = s[c][e] * (dp[c][e] - mean[i]);
-				}
-			add_product<D, Q / 8>(own, s, g, dv);
-			add_product<D, Q / 8>(own, dp, q, dk);
-			__syncthreads();
-		}
+		add_product<D, Q / 8>(own, s, at.g, dv);
+		add_product<D, Q / 8>(own, dp, at.q, dk);
+		__syncthreads();
+		const struct queries<D> used = at;
+		at = next;
+		next = used;
 	}
 	store_rows<D>(own, dk, mine, rows_left(a, first), a.width, roots, ret + h.k + first * h.row, h.row);
 	store_rows<D>(own, dv, mine, rows_left(a, first), a.width, one, ret + h.v + first * h.row, h.row);
@@ -179,10 +212,11 @@ void skep_cuda_attention_backward(struct skep_cuda_queue *queue, const struct sk
 #define BACK(D)                                                                                                        \
 	do {                                                                                                           \
 		launch(queue, "attention back to queries", back_to_queries<D>, to_queries, dim3(THREADS),              \
-			4 * ROWS * sizeof(bf16) * tile<D>::row, *a, halves(qkv), kept, halves(gradient),               \
+			6 * ROWS * sizeof(bf16) * tile<D>::row, *a, halves(qkv), kept, halves(gradient),               \
 			(const float *)along, halves(ret_gradient));                                                   \
-		launch(queue, "attention back to keys", back_to_keys<D>, to_keys, dim3(THREADS), queries<D>::bytes,    \
-			*a, halves(qkv), kept, halves(gradient), (const float *)along, halves(ret_gradient));          \
+		launch(queue, "attention back to keys", back_to_keys<D>, to_keys, dim3(THREADS),                       \
+			2 * ROWS * sizeof(bf16) * tile<D>::row + 2 * queries<D>::bytes, *a, halves(qkv), kept,         \
+			halves(gradient), (const float *)along, halves(ret_gradient));                                 \
 	} while (0)
 	FOR_WIDTH(a->width, BACK);
 }

@@ -8,7 +8,11 @@
  *     of c: rows group and group + 8, columns pair and pair + 1.
  *
  * So what two neighbours c hold side by side is, rounded, one a: weights of attention go into the next product as they are.
- * A row of a tile is 8 numbers longer than it needs to be: then the 32 threads that read a share hit 32 banks.
+ * A row of a tile is 8 numbers longer than it needs to be: then eight rows of eight numbers, which the warp reads at once
+ * (ldmatrix), lie in 32 different banks.
+ *
+ * Tiles are loaded without waiting (cp.async): a thread commits what it has asked for, goes on with other work, waits until it
+ * is there, and then meets the others at a barrier.
  */
 #ifndef SKEP_MODELS_CUDA_TILE_CUH
 #define SKEP_MODELS_CUDA_TILE_CUH
@@ -35,6 +39,59 @@ __device__ static inline unsigned bits_of(bf16 x)
 	return *reinterpret_cast<const uint16_t *>(&x);
 }
 
+/* Four matrices of 8 x 8: each lane names a row, of the first matrix those of lanes 0 to 7, and gets of each matrix the word
+ * of row lane / 4 that begins in column 2 (lane % 4), or, `across`, of the transposed matrix. */
+template <bool across> __device__ static inline void read_matrices(const bf16 *row, unsigned ret[4])
+{
+#ifdef __CUDACC__
+	const unsigned at = (unsigned)__cvta_generic_to_shared(row);
+	if (across)
+		asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];\n"
+			     : "=r"(ret[0]), "=r"(ret[1]), "=r"(ret[2]), "=r"(ret[3])
+			     : "r"(at)
+			     : "memory");
+	else
+		asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];\n"
+			     : "=r"(ret[0]), "=r"(ret[1]), "=r"(ret[2]), "=r"(ret[3])
+			     : "r"(at)
+			     : "memory");
+#else
+	emulate_ldmatrix(across, row, ret);
+#endif
+}
+
+/* 16 bytes to shared memory, or zeros. */
+__device__ static inline void bring(bf16 *to, const bf16 *from, bool there)
+{
+#ifdef __CUDACC__
+	asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;\n" ::"r"((unsigned)__cvta_generic_to_shared(to)),
+		     "l"(from), "r"(there ? 16 : 0)
+		     : "memory");
+#else
+	emulate_bring(to, from, there);
+#endif
+}
+
+/* What this thread has asked for since the last time belongs together. */
+__device__ static inline void commit()
+{
+#ifdef __CUDACC__
+	asm volatile("cp.async.commit_group;\n" ::: "memory");
+#else
+	emulate_commit();
+#endif
+}
+
+/* Until all but the `later` last commits of this thread are there. */
+template <int later> __device__ static inline void await()
+{
+#ifdef __CUDACC__
+	asm volatile("cp.async.wait_group %0;\n" ::"n"(later) : "memory");
+#else
+	emulate_await(later);
+#endif
+}
+
 /* Two numbers side by side, the first in the low half. */
 __device__ static inline unsigned join(bf16 low, bf16 high)
 {
@@ -46,45 +103,38 @@ __device__ static inline unsigned join(float low, float high)
 	return join(narrow(low), narrow(high));
 }
 
-struct share { /* of this thread */
-	unsigned group, pair;
+struct share { /* of this thread; and of which matrix it names which row */
+	unsigned group, pair, matrix, row;
 };
 
 __device__ static inline struct share own_share()
 {
 	const unsigned lane = threadIdx.x % WARP;
-	return {lane / 4, lane % 4 * 2};
+	return {lane / 4, lane % 4 * 2, lane / 8, lane % 8};
 }
 
 template <int D> struct tile {
 	static const int row = D + TILE_PAD;
 	bf16 *at; /* [rows][row] */
 
-	__device__ unsigned word(unsigned i, unsigned j) const
-	{
-		return *reinterpret_cast<const unsigned *>(at + i * row + j);
-	}
 	/* Its rows first .. first + 15 and columns column .. column + 15 as an a. */
 	__device__ void as_a(const struct share &own, unsigned first, unsigned column, unsigned ret[4]) const
 	{
-		const unsigned i = first + own.group, j = column + own.pair;
-		ret[0] = word(i, j);
-		ret[1] = word(i + 8, j);
-		ret[2] = word(i, j + 8);
-		ret[3] = word(i + 8, j + 8);
+		const unsigned i = first + own.row + own.matrix % 2 * 8, j = column + own.matrix / 2 * 8;
+		read_matrices<false>(at + i * row + j, ret);
 	}
-	/* As a b of which these are the columns: rows first .. first + 7, columns column .. column + 15. */
-	__device__ void as_columns(const struct share &own, unsigned first, unsigned column, unsigned ret[2]) const
+	/* As two b, one behind the other, of which these are the columns: rows first .. first + 7 and first + 8 .. first + 15,
+	 * columns column .. column + 15. */
+	__device__ void as_columns(const struct share &own, unsigned first, unsigned column, unsigned ret[4]) const
 	{
-		ret[0] = word(first + own.group, column + own.pair);
-		ret[1] = word(first + own.group, column + own.pair + 8);
+		const unsigned i = first + own.row + own.matrix / 2 * 8, j = column + own.matrix % 2 * 8;
+		read_matrices<false>(at + i * row + j, ret);
 	}
-	/* As a b: rows first .. first + 15, columns column .. column + 7. */
-	__device__ void as_rows(const struct share &own, unsigned first, unsigned column, unsigned ret[2]) const
+	/* As two b: rows first .. first + 15, columns column .. column + 7 and column + 8 .. column + 15. */
+	__device__ void as_rows(const struct share &own, unsigned first, unsigned column, unsigned ret[4]) const
 	{
-		const bf16 *from = at + (first + own.pair) * row + column + own.group;
-		ret[0] = join(from[0], from[row]);
-		ret[1] = join(from[8 * row], from[9 * row]);
+		const unsigned i = first + own.row + own.matrix % 2 * 8, j = column + own.matrix / 2 * 8;
+		read_matrices<true>(at + i * row + j, ret);
 	}
 };
 
@@ -92,7 +142,8 @@ template <int D> __device__ static inline struct tile<D> tile_at(void *memory) {
 	return {(bf16 *)memory};
 }
 
-/* Rows of `width` numbers, `step` apart, of which `there` are there; the rest of the tile is 0. By all threads of the block. */
+/* Rows of `width` numbers, `step` apart, of which `there` are there; the rest of the tile is 0. By all threads of the block,
+ * each of which then commits. */
 template <int D>
 __device__ static inline void load_tile(
 	const struct tile<D> &t, unsigned rows, unsigned there, unsigned width, const bf16 *from, size_t step)
@@ -100,10 +151,8 @@ __device__ static inline void load_tile(
 	if (width % 8 == 0) { /* then rows begin at multiples of 16 bytes */
 		for (unsigned i = threadIdx.x; i < rows * (D / 8); i += blockDim.x) {
 			const unsigned r = i / (D / 8), j = i % (D / 8) * 8;
-			uint4 eight = {0, 0, 0, 0};
-			if (r < there && j < width)
-				eight = *reinterpret_cast<const uint4 *>(from + r * step + j);
-			*reinterpret_cast<uint4 *>(t.at + r * t.row + j) = eight;
+			const bool has = r < there && j < width;
+			bring(t.at + r * t.row + j, has ? from + r * step + j : from, has);
 		}
 		return;
 	}

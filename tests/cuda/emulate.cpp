@@ -33,8 +33,16 @@ namespace
 
 enum { THREADS_MAX = 1024, STACK_BYTES = 256 * 1024, MAILBOX_BYTES = 32, PATIENCE = 4 };
 
+struct bringing { /* 16 bytes to shared memory */
+	void *to;
+	const void *from; /* NULL: zeros */
+	int commit;
+};
+
 struct fiber {
 	void *place[5]; /* where it goes on */
+	std::vector<bringing> *asked;
+	int commits;
 	emulate_thread self;
 	bool started, done;
 	void *stack;
@@ -147,6 +155,7 @@ void make(fiber *thread)
 	thread->stack = mmap(nullptr, STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (thread->stack == MAP_FAILED)
 		die("no memory for a stack");
+	thread->asked = new std::vector<bringing>;
 	getcontext(&thread->first);
 	thread->first.uc_stack.ss_sp = thread->stack;
 	thread->first.uc_stack.ss_size = STACK_BYTES;
@@ -162,6 +171,8 @@ void run_block(dim3 grid, dim3 block, dim3 index)
 		if (!thread->stack)
 			make(thread);
 		thread->done = false;
+		thread->asked->clear();
+		thread->commits = 0;
 		thread->self = {dim3(t % block.x, t / block.x % block.y, t / block.x / block.y), index, block, grid};
 		if (t % 32 == 0)
 			device.of[t / 32].live = device.of[t / 32].arrived = 0;
@@ -303,6 +314,34 @@ unsigned emulate_lane()
 unsigned char *emulate_shared()
 {
 	return device.shared;
+}
+
+void emulate_bring(void *to, const void *from, bool there)
+{
+	fiber *self = &device.thread[device.now];
+	if ((uintptr_t)to % 16 != 0 || (uintptr_t)from % 16 != 0)
+		die("16 bytes are brought that are not aligned");
+	self->asked->push_back({to, there ? from : nullptr, self->commits});
+}
+
+void emulate_commit()
+{
+	device.thread[device.now].commits++;
+}
+
+void emulate_await(int later)
+{
+	fiber *self = &device.thread[device.now];
+	std::vector<bringing> rest;
+	for (const bringing &one : *self->asked) {
+		if (one.commit >= self->commits - later)
+			rest.push_back(one);
+		else if (one.from)
+			memcpy(one.to, one.from, 16);
+		else
+			memset(one.to, 0, 16);
+	}
+	self->asked->swap(rest);
 }
 
 unsigned char *emulate_mailbox(unsigned lane)

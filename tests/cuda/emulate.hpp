@@ -190,12 +190,32 @@ cudaError_t cudaEventDestroy(cudaEvent_t event);
 cudaError_t cudaDeviceSynchronize();
 cudaError_t cudaGetLastError();
 
+/* ---- on the way to shared memory ---------------------------------------------------------------------------------- */
+
+/* cp.async: what a thread has asked for is there when it has waited for it, and not before. */
+void emulate_bring(void *to, const void *from, bool there);
+void emulate_commit();
+void emulate_await(int later);
+
 /* ---- the matrix unit ---------------------------------------------------------------------------------------------- */
 
 /* mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32: c[16][8] += a[16][16] b[16][8], each lane with its share (PTX ISA). */
 static inline float emulate_half_of(const unsigned *words, unsigned half)
 {
 	return __uint_as_float(half ? words[0] & 0xffff0000u : words[0] << 16);
+}
+
+/* ldmatrix.x4, .trans if across: matrix m has the rows that lanes 8 m to 8 m + 7 name. */
+static inline void emulate_ldmatrix(bool across, const __nv_bfloat16 *row, unsigned ret[4])
+{
+	const unsigned lane = emulate_lane(), group = lane / 4, pair = lane % 4 * 2;
+	memcpy(emulate_mailbox(lane), row, 16);
+	emulate_warp_barrier();
+	for (unsigned m = 0; m < 4; m++)
+		for (unsigned half = 0; half < 2; half++) {
+			const unsigned i = across ? pair + half : group, j = across ? group : pair + half;
+			memcpy((unsigned char *)&ret[m] + 2 * half, emulate_mailbox_before(8 * m + i) + 2 * j, 2);
+		}
 }
 
 static inline void emulate_mma(float c[4], const unsigned a[4], const unsigned b[2])
