@@ -42,6 +42,22 @@ __global__ void add_positions(uint32_t samples, size_t numbers, const float *gra
 	positions[i] += sum;
 }
 
+#define SCORES 8 /* scores that a thread reads at once */
+
+__device__ static inline void read_scores(const bf16 *from, float x[SCORES])
+{
+	const uint4 words = *reinterpret_cast<const uint4 *>(from);
+	const unsigned word[SCORES / 2] = {words.x, words.y, words.z, words.w};
+#pragma unroll
+	for (unsigned e = 0; e < SCORES; e++)
+		x[e] = __uint_as_float(e % 2 ? word[e / 2] & 0xffff0000u : word[e / 2] << 16);
+}
+
+__device__ static inline void write_scores(const float x[SCORES], bf16 *to)
+{
+	*reinterpret_cast<uint4 *>(to) = {join(x[0], x[1]), join(x[2], x[3]), join(x[4], x[5]), join(x[6], x[7])};
+}
+
 /* A block has a token. */
 __global__ void surprise(uint32_t sequence, uint32_t vocabulary, size_t stride, float tokens, const int32_t *id,
 	bf16 *score, float *loss)
@@ -51,20 +67,35 @@ __global__ void surprise(uint32_t sequence, uint32_t vocabulary, size_t stride, 
 	const uint32_t target = (uint32_t)id[sample * (sequence + 1) + token % sequence + 1];
 	bf16 *row = score + token * stride;
 	float most = -INFINITY, sum = 0;
-	for (uint32_t j = threadIdx.x; j < vocabulary; j += blockDim.x) {
-		const float x = wide(row[j]), higher = fmaxf(most, x);
+	for (size_t j = threadIdx.x * SCORES; j < stride; j += blockDim.x * SCORES) {
+		float x[SCORES], higher = most;
+		read_scores(row + j, x);
+#pragma unroll
+		for (unsigned e = 0; e < SCORES; e++) {
+			x[e] = j + e < vocabulary ? x[e] : -INFINITY;
+			higher = fmaxf(higher, x[e]);
+		}
 		if (higher > most)
 			sum *= expf(most - higher);
 		most = higher;
-		sum += expf(x - most);
+#pragma unroll
+		for (unsigned e = 0; e < SCORES; e++)
+			sum += expf(x[e] - most);
 	}
 	const float top = block_most(most, room);
 	sum = block_sum(most > -INFINITY ? sum * expf(most - top) : 0.0f, room);
 	const float wanted = wide(row[target]);
 	__syncthreads();
-	for (size_t j = threadIdx.x; j < stride; j += blockDim.x) {
-		const float part = j < vocabulary ? expf(wide(row[j]) - top) / sum : 0;
-		row[j] = narrow((part - (j == target ? 1 : 0)) / tokens);
+	const float scale = 1 / sum, each = 1 / tokens;
+	for (size_t j = threadIdx.x * SCORES; j < stride; j += blockDim.x * SCORES) {
+		float x[SCORES];
+		read_scores(row + j, x);
+#pragma unroll
+		for (unsigned e = 0; e < SCORES; e++) {
+			const float part = j + e < vocabulary ? expf(x[e] - top) * scale : 0;
+			x[e] = (part - (j + e == target ? 1 : 0)) * each;
+		}
+		write_scores(x, row + j);
 	}
 	if (threadIdx.x == 0)
 		loss[token] = logf(sum) + (top - wanted);

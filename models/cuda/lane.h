@@ -28,6 +28,10 @@ struct skep_cuda_lane {
 	double *loss;        /* receives the mean of the losses; NULL: the operation reports no loss */
 };
 
+/* Products over the vocabulary take up to so many rows more than its table has, for the matrix unit wants multiples of eight:
+ * what lies behind the table is read too, and either not looked at or multiplied by 0. */
+enum { SKEP_CUDA_ROWS_BEHIND = 7 };
+
 struct skep_cuda_own {              /* memory of one stage; all but `host` lies on the device */
 	skep_bf16 *narrowed;        /* [versions, and inner ones][stride]: the parameters, rounded */
 	skep_bf16 *narrow_gradient; /* [tokens][hidden]: what scratch[0] holds, rounded */

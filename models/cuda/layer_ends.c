@@ -117,10 +117,12 @@ const struct skep_cuda_layer_type skep_cuda_embedding = {
 
 /* ---- head: kept are what the norm keeps, and the gradient at the scores -------------------------------------------------- */
 
-/* From one token's scores to the next: what the matrix unit likes. */
+/* From one token's scores to the next. A product with an odd number of columns, as of GPT-2's vocabulary of 50257, is made
+ * five times as slowly on an H100, so those behind the vocabulary are made as well; the cross-entropy takes no notice of
+ * them and makes their gradients 0. */
 static size_t stride_of(const struct skep_model *m)
 {
-	return ((size_t)m->vocabulary + 7) / 8 * 8;
+	return ((size_t)m->vocabulary + SKEP_CUDA_ROWS_BEHIND) / 8 * 8;
 }
 
 static size_t tokens_of(const struct skep_model *m, uint32_t samples)
@@ -186,13 +188,12 @@ static void head(const struct skep_layer *layer, const struct skep_cuda_pass *pa
 	bring_targets(pass, m);
 	skep_cuda_norm_forward(pass->queue, &norm, in, ret_inside, pass->own->normed);
 	skep_cuda_multiply(pass->queue, &(struct skep_cuda_product){.rows = norm.rows,
-						.columns = m->vocabulary,
+						.columns = stride_of(m),
 						.inner = m->hidden,
 						.a = pass->own->normed,
 						.b = table_of(layer, pass),
 						.transpose_b = true,
-						.c = score,
-						.c_row = stride_of(m)});
+						.c = score});
 	skep_cuda_surprise(pass->queue, samples_of(pass), m->sequence, m->vocabulary, stride_of(m), pass->own->targets,
 		score, pass->own->losses);
 	skep_cuda_copy(pass->queue, pass->lane->losses, pass->own->losses, norm.rows * sizeof(float));
@@ -220,9 +221,8 @@ static void head_backward(const struct skep_layer *layer, const struct skep_cuda
 	}
 	product = (struct skep_cuda_product){.rows = norm.rows,
 		.columns = m->hidden,
-		.inner = m->vocabulary,
+		.inner = stride_of(m),
 		.a = product.a,
-		.a_row = product.a_row,
 		.b = table_of(layer, pass),
 		.c = pass->own->normed};
 	skep_cuda_multiply(pass->queue, &product);

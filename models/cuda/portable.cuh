@@ -107,6 +107,13 @@ __device__ static inline double warp_sum(double x)
 	return x;
 }
 
+__device__ static inline unsigned long long warp_sum(unsigned long long x)
+{
+	for (int distance = WARP / 2; distance > 0; distance /= 2)
+		x += __shfl_xor_sync(ALL_LANES, x, distance);
+	return x;
+}
+
 __device__ static inline float warp_most(float x)
 {
 	for (int distance = WARP / 2; distance > 0; distance /= 2)
@@ -150,6 +157,17 @@ __device__ static inline float wide(bf16 x)
 __device__ static inline bf16 narrow(float x)
 {
 	return __float2bfloat16(x);
+}
+
+__device__ static inline unsigned bits_of(bf16 x)
+{
+	return *reinterpret_cast<const uint16_t *>(&x);
+}
+
+/* Two numbers side by side, the first in the low half. */
+__device__ static inline unsigned join(float low, float high)
+{
+	return bits_of(narrow(low)) | bits_of(narrow(high)) << 16;
 }
 
 __host__ __device__ static inline bf16 *halves(skep_bf16 *x)

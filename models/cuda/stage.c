@@ -144,7 +144,7 @@ static void carve_stage(const struct skep_training *training, const struct skep_
 		stage->rotation = carve(arena, extent->rotation);
 	if (skep_training_recomputes(training, stage->index))
 		stage->workspace = carve(arena, stage->stash_bytes / sizeof(float));
-	own->narrowed = carve_halves(arena, copies * stage->stride);
+	own->narrowed = carve_halves(arena, copies * stage->stride + SKEP_CUDA_ROWS_BEHIND * s.hidden);
 	own->narrow_gradient = carve_halves(arena, s.tokens * s.hidden);
 	own->normed = carve_halves(arena, s.tokens * s.hidden);
 	carve_work(&s, arena, own);

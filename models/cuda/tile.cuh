@@ -34,11 +34,6 @@ __device__ static inline void multiply(float c[4], const unsigned a[4], const un
 #endif
 }
 
-__device__ static inline unsigned bits_of(bf16 x)
-{
-	return *reinterpret_cast<const uint16_t *>(&x);
-}
-
 /* Four matrices of 8 x 8: each lane names a row, of the first matrix those of lanes 0 to 7, and gets of each matrix the word
  * of row lane / 4 that begins in column 2 (lane % 4), or, `across`, of the transposed matrix. */
 template <bool across> __device__ static inline void read_matrices(const bf16 *row, unsigned ret[4])
@@ -90,17 +85,6 @@ template <int later> __device__ static inline void await()
 #else
 	emulate_await(later);
 #endif
-}
-
-/* Two numbers side by side, the first in the low half. */
-__device__ static inline unsigned join(bf16 low, bf16 high)
-{
-	return bits_of(low) | bits_of(high) << 16;
-}
-
-__device__ static inline unsigned join(float low, float high)
-{
-	return join(narrow(low), narrow(high));
 }
 
 struct share { /* of this thread; and of which matrix it names which row */
