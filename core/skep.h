@@ -175,7 +175,8 @@ struct skep_message {
 		uint32_t candidate;  /* ASSIGN */
 		uint32_t serving; /* ADMIT with `async`: workers that serve the stage, the receiver included; else 0 */
 		/* TALLY: of the parameters that the sender's last STEP has made, which are those of version `round`, a sum
-		 * that is equal for equal ones; 0: it does not say. Digests leave it out. */
+		 * that is equal for equal ones; 0: it does not say. Its lowest bit names the arithmetic, since processors of
+		 * another kind may round otherwise: only sums of one arithmetic are compared. Digests leave it out. */
 		uint32_t parameters;
 		uint32_t open_round; /* OUTER_UPDATE: the first round of which the sender has not told all */
 		uint32_t number;     /* whichever of these the kind has: for digests and wires */
@@ -471,10 +472,10 @@ struct skep_event {
 			struct skep_op op; /* as it was asked for */
 			struct skep_buf out, stash;
 			union {
-				int64_t loss_nano; /* mean over the microbatch's samples, 1e-9 units */
-				uint64_t square;   /* NORM (square.h) */
-				uint64_t
-					parameters; /* STEP: a sum of what it has made of all of the stage; 0: not known */
+				int64_t loss_nano;   /* mean over the microbatch's samples, 1e-9 units */
+				uint64_t square;     /* NORM (square.h) */
+				uint64_t parameters; /* STEP: a sum of what it has made of all of the stage,
+				                        its lowest bit as in TALLY; 0: not known */
 			};
 			skep_time elapsed_ns;
 		} done;

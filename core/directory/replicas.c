@@ -6,7 +6,8 @@
  * comes again as any worker that was fenced, with the state of another one.
  *
  * With two members that differ nothing says which one is right; the one with the lower index stays, so that they are equal
- * again, and the note tells. A worker that differs again and again is noted but fenced no more: its arithmetic is another one,
+ * again, and the note tells. Workers of another arithmetic (a GPU among CPUs) may round otherwise, and are compared among
+ * themselves. A worker that differs again and again is noted but fenced no more: its arithmetic is another one,
  * and to send it away each round would cost more than it helps.
  */
 #include <assert.h>
@@ -31,32 +32,39 @@ static uint32_t votes(struct directory *d, const struct skep_plan *plan, uint32_
 	return count;
 }
 
-/* What most have, of equally many what the lowest one has; 0: all have the same. */
-static uint32_t choose(struct directory *d, const struct skep_plan *plan, uint32_t stage)
+static uint32_t arithmetic_of(uint32_t parameters)
+{
+	return parameters & 1;
+}
+
+/* What most have of those with this arithmetic, of equally many what the lowest one has; 0: all have the same. */
+static uint32_t choose(struct directory *d, const struct skep_plan *plan, uint32_t stage, uint32_t arithmetic)
 {
 	uint32_t first = 0, best = 0, most = 0;
 	bool differ = false;
-	for (uint32_t i = 0; i < plan->workers && !differ; i++) {
-		if (!has_told(d, i, stage))
+	for (uint32_t i = 0; i < plan->workers; i++) {
+		uint32_t own = directory_row(d, i)->parameters;
+		if (!has_told(d, i, stage) || arithmetic_of(own) != arithmetic)
 			continue;
-		first = first == 0 ? directory_row(d, i)->parameters : first;
-		differ = directory_row(d, i)->parameters != first;
+		first = first == 0 ? own : first;
+		differ = differ || own != first;
 	}
 	for (uint32_t i = 0; i < plan->workers && differ; i++) {
-		uint32_t own = has_told(d, i, stage) ? votes(d, plan, stage, directory_row(d, i)->parameters) : 0;
-		if (own > most) {
-			most = own;
-			best = directory_row(d, i)->parameters;
-		}
+		uint32_t own = directory_row(d, i)->parameters;
+		if (!has_told(d, i, stage) || arithmetic_of(own) != arithmetic || votes(d, plan, stage, own) <= most)
+			continue;
+		most = votes(d, plan, stage, own);
+		best = own;
 	}
 	return best;
 }
 
 static uint32_t odd_one(struct directory *d, const struct skep_plan *plan, uint32_t stage)
 {
-	uint32_t right = choose(d, plan, stage);
-	for (uint32_t i = 0; i < plan->workers && right != 0; i++) {
-		if (has_told(d, i, stage) && directory_row(d, i)->parameters != right)
+	const uint32_t right[] = {choose(d, plan, stage, 0), choose(d, plan, stage, 1)};
+	for (uint32_t i = 0; i < plan->workers && (right[0] != 0 || right[1] != 0); i++) {
+		uint32_t own = directory_row(d, i)->parameters, most = right[arithmetic_of(own)];
+		if (has_told(d, i, stage) && most != 0 && own != most)
 			return i;
 	}
 	return SKEP_NO_INDEX;

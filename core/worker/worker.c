@@ -321,6 +321,12 @@ static void discard_result(struct step *step, const struct skep_event *event)
 	skep_emit_release(step, event->u.done.stash);
 }
 
+/* In 32 bits, with the bit that names the arithmetic. */
+static uint32_t sum_of(uint64_t parameters)
+{
+	return ((uint32_t)(parameters >> 32 ^ parameters) & ~1u) | (uint32_t)(parameters & 1);
+}
+
 static void on_op_done(struct worker *w, struct step *step, const struct skep_event *event)
 {
 	assert(event->kind == SKEP_EVENT_OP_DONE);
@@ -349,7 +355,7 @@ static void on_op_done(struct worker *w, struct step *step, const struct skep_ev
 		skep_pipeline_recompute_done(w, step, work, event->u.done.elapsed_ns);
 		break;
 	case SKEP_OP_STEP:
-		w->parameters = (uint32_t)(event->u.done.parameters >> 32 ^ event->u.done.parameters);
+		w->parameters = sum_of(event->u.done.parameters);
 		skep_reduce_stepped(w, step, event->fault);
 		break;
 	case SKEP_OP_INNER_STEP:

@@ -479,6 +479,21 @@ static uint64_t digest(void *queue, const struct skep_stage *stage)
 	return hash;
 }
 
+/* By the device itself, for all parameters would have to go to the host's memory for the sum that a CPU takes. */
+static uint64_t sum_of_parameters(void *queue, const struct skep_stage *stage)
+{
+	const struct skep_cuda_lane *lane = queue;
+	uint64_t sum;
+	char why[256];
+	skep_cuda_sum_bits(lane->queue, stage->parameters, skep_stage_parameters(stage, stage->version),
+		(uint64_t *)(void *)lane->norms);
+	skep_cuda_copy(lane->queue, lane->sum, lane->norms, sizeof sum);
+	if (!skep_cuda_wait(lane->queue, why, sizeof why))
+		return 0;
+	memcpy(&sum, lane->sum, sizeof sum);
+	return sum;
+}
+
 /* ---- payloads ------------------------------------------------------------------------------------------------------------- */
 
 static void encode(void *queue, enum skep_codec codec, uint32_t block, size_t n, const float *value, void *ret_encoded)
@@ -546,5 +561,6 @@ const struct skep_backend skep_backend_cuda = {.name = "CUDA",
 	.keep = keep,
 	.take_up = take_up,
 	.digest = digest,
-	.compares = false, /* all parameters would go to the host's memory for that */
+	.arithmetic = 1,
+	.sum = sum_of_parameters,
 	.wait = wait};

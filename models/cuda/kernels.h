@@ -104,8 +104,9 @@ struct skep_cuda_groups {
 void skep_cuda_embed_backward(struct skep_cuda_queue *queue, uint32_t samples, uint32_t sequence, size_t width,
 	const struct skep_cuda_groups *groups, const float *gradient, float *table, float *positions);
 
-/* score[samples * sequence][stride], of which `vocabulary` are used, become the gradient of the mean cross-entropy, the rest 0;
- * ret_loss[samples * sequence] in nats. id[samples][sequence + 1]: a token's target is the id that follows. */
+/* score[samples * sequence][stride] become the gradient of the mean cross-entropy; of the stride, a multiple of eight,
+ * `vocabulary` are used, and the rest become 0. ret_loss[samples * sequence] in nats. id[samples][sequence + 1]: a token's
+ * target is the id that follows. */
 void skep_cuda_surprise(struct skep_cuda_queue *queue, uint32_t samples, uint32_t sequence, uint32_t vocabulary,
 	size_t stride, const int32_t *id, skep_bf16 *score, float *ret_loss);
 
@@ -136,7 +137,10 @@ void skep_cuda_blend(
 
 /* ret[0] = the sum of the squares of n numbers; the rest of skep_cuda_norms_bytes() is used up. */
 void skep_cuda_squares(struct skep_cuda_queue *queue, size_t n, const float *x, double *ret);
-/* The same of those products a[i] b[i] that are above 0, or of the others, without their sign. */
+/* The same of a hash of each number and its place: arrays of the same bits have the same sum, on any GPU, and others another
+ * one but by a chance of 2^-64. A number's place is told up to 2^32. */
+void skep_cuda_sum_bits(struct skep_cuda_queue *queue, size_t n, const float *x, uint64_t *ret);
+/* The sum of those products a[i] b[i] that are above 0, or of the others, without their sign. */
 void skep_cuda_products(
 	struct skep_cuda_queue *queue, size_t n, const float *a, const float *b, bool above, double *ret);
 

@@ -12,6 +12,7 @@
 
 #define THREADS 256
 #define PARTS 128 /* blocks that share a sum of squares */
+enum { AHEAD = 8 };
 
 /* As Nesterov's, spread over turns. */
 __device__ static inline void go_by_turns(const struct skep_cuda_step &s, size_t i)
@@ -124,9 +125,11 @@ __global__ void step_scaled(struct skep_cuda_step s, const double *norms)
 		go(s, i, s.rate * scale, direction_again(s, i));
 }
 
+/* What the blocks of a sum read they read many numbers ahead: else they would wait for memory most of the time. */
 __global__ void square_parts(size_t n, const float *x, double *parts)
 {
 	double *room = (double *)shared_memory(), sum = 0;
+#pragma unroll AHEAD
 	for (size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += (size_t)PARTS * blockDim.x)
 		sum += (double)x[i] * x[i];
 	sum = block_sum(sum, room);
@@ -149,10 +152,30 @@ __global__ void product_parts(size_t n, const float *a, const float *b, bool abo
 		parts[blockIdx.x] = sum;
 }
 
-__global__ void sum_parts(double *parts)
+/* Splitmix64 (core/random.h) of the bits of a number and of its place. */
+__device__ static inline unsigned long long mix(uint64_t z)
 {
-	double *room = (double *)shared_memory();
-	const double sum = block_sum(threadIdx.x < PARTS ? parts[threadIdx.x] : 0.0, room);
+	z += 0x9e3779b97f4a7c15u;
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+	z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+	return z ^ z >> 31;
+}
+
+__global__ void bit_parts(size_t n, const float *x, unsigned long long *parts)
+{
+	unsigned long long *room = (unsigned long long *)shared_memory(), sum = 0;
+#pragma unroll AHEAD
+	for (size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += (size_t)PARTS * blockDim.x)
+		sum += mix((uint64_t)i << 32 | __float_as_uint(x[i]));
+	sum = block_sum(sum, room);
+	if (threadIdx.x == 0)
+		parts[blockIdx.x] = sum;
+}
+
+template <typename Number> __global__ void sum_parts(Number *parts)
+{
+	Number *room = (Number *)shared_memory();
+	const Number sum = block_sum(threadIdx.x < PARTS ? parts[threadIdx.x] : Number(0), room);
 	if (threadIdx.x == 0)
 		parts[0] = sum;
 }
@@ -178,7 +201,15 @@ void skep_cuda_step(struct skep_cuda_queue *queue, const struct skep_cuda_step *
 void skep_cuda_squares(struct skep_cuda_queue *queue, size_t n, const float *x, double *ret)
 {
 	launch(queue, "squares", square_parts, dim3(PARTS), dim3(THREADS), WARP * sizeof(double), n, x, ret);
-	launch(queue, "sum of squares", sum_parts, dim3(1), dim3(THREADS), WARP * sizeof(double), ret);
+	launch(queue, "sum of squares", sum_parts<double>, dim3(1), dim3(THREADS), WARP * sizeof(double), ret);
+}
+
+void skep_cuda_sum_bits(struct skep_cuda_queue *queue, size_t n, const float *x, uint64_t *ret)
+{
+	unsigned long long *parts = (unsigned long long *)ret;
+	launch(queue, "bits", bit_parts, dim3(PARTS), dim3(THREADS), WARP * sizeof *parts, n, x, parts);
+	launch(queue, "sum of bits", sum_parts<unsigned long long>, dim3(1), dim3(THREADS), WARP * sizeof *parts,
+		parts);
 }
 
 void skep_cuda_products(
@@ -187,7 +218,7 @@ void skep_cuda_products(
 	const dim3 block(THREADS);
 	launch(queue, "products of sums", product_parts, dim3(PARTS), block, WARP * sizeof(double), n, a, b, above,
 		ret);
-	launch(queue, "sum of products", sum_parts, dim3(1), block, WARP * sizeof(double), ret);
+	launch(queue, "sum of products", sum_parts<double>, dim3(1), block, WARP * sizeof(double), ret);
 }
 
 void skep_cuda_weigh(struct skep_cuda_queue *queue, size_t n, const float *w, const float *v, float weight, float *ret)

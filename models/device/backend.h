@@ -75,7 +75,10 @@ struct skep_backend {
 	void (*keep)(void *queue, const struct skep_stage *stage, void *ret_state);
 	bool (*take_up)(void *queue, struct skep_stage *stage, uint32_t version, const void *state, uint64_t bytes);
 	uint64_t (*digest)(void *queue, const struct skep_stage *stage);
-	bool compares; /* after each step: it costs little, and equal steps make equal bits on all such devices */
+	uint8_t arithmetic; /* 0 or 1: equal steps make equal bits on all devices of one */
+	/* Of the parameters that a step has made: equal for all of this arithmetic if these are, to the bit; 0: it could not be
+	 * told. */
+	uint64_t (*sum)(void *queue, const struct skep_stage *stage);
 
 	/* Waits until all work of the queue is done; false, with the reason in `why`, if some of it failed. */
 	bool (*wait)(void *queue, char *why, size_t why_size);

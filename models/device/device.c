@@ -582,8 +582,8 @@ void skep_device_wait(struct skep_device *device, const struct skep_op *op, stru
 	}
 	if (op->kind == SKEP_OP_FORWARD)
 		ret->loss_nano = loss_nano(device->loss[op->lane]);
-	if (op->kind == SKEP_OP_STEP && ends_step(device, op) && device->backend->compares)
-		ret->parameters = device->backend->digest(device_queue(device, op), &device->stage);
+	if (op->kind == SKEP_OP_STEP && ends_step(device, op))
+		ret->parameters = skep_device_sum(device, op);
 	skep_device_check_finite(device, op, ret);
 }
 

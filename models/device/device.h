@@ -135,7 +135,7 @@ struct skep_device_result {
 	const char *why; /* and why, if there is more to say than that; the device's, until its next operation */
 	int64_t loss_nano; /* FORWARD in the last stage: mean over the samples; INT64_MAX if it is not finite or too large */
 	uint64_t square;     /* NORM (core/square.h) */
-	uint64_t parameters; /* STEP: of those that it has made, all of the stage; 0: not known */
+	uint64_t parameters; /* STEP: a sum of those that it has made, as core/skep.h has it; 0: not known */
 	uint8_t fault; /* enum skep_fault: it was done, and what it made is not finite; or it could not be kept, and `why` */
 	uint16_t layer; /* of the model, from 1, that made it so; 0: that cannot be told */
 };

@@ -3,6 +3,7 @@
  * device_state.c - the operations on the state of a stage: save it for a newcomer, load what another worker saved,
  * write a checkpoint if the state is finite, restore one, and enter a stage.
  */
+#include <assert.h>
 #include <stdio.h>
 
 #include "models/device/device_internal.h"
@@ -131,4 +132,12 @@ bool skep_device_take_up(struct skep_device *device, struct skep_diag *reterr)
 	if (result.failed)
 		skep_fail(reterr, "%s", result.why ? result.why : "not enough memory for a checkpoint");
 	return !result.failed;
+}
+
+uint64_t skep_device_sum(const struct skep_device *device, const struct skep_op *op)
+{
+	const struct skep_backend *backend = device->backend;
+	uint64_t sum = backend->sum(device_queue(device, op), &device->stage);
+	assert(op->kind == SKEP_OP_STEP && backend->arithmetic <= 1);
+	return sum != 0 ? (sum & ~UINT64_C(1)) | backend->arithmetic : 0;
 }

@@ -153,10 +153,11 @@ struct setup {
 	bool move_nodes;        /* copy machines to other addresses at random */
 	uint8_t padding;        /* what memory holds before a machine is made: must not matter */
 	int64_t loss_bias_nano; /* added to every loss: must not matter to the digest */
-	uint32_t view;          /* a worker may know only so many of the next stage; 0: all */
-	skep_time calm_ns;      /* from here on every worker that is out has to get in again */
-	skep_time end_ns;       /* progress is demanded: the run must be over by then */
-	uint64_t events_limit;  /* and within so many events */
+	uint32_t other;        /* bits: workers of another arithmetic, whose parameters differ from those of the rest */
+	uint32_t view;         /* a worker may know only so many of the next stage; 0: all */
+	skep_time calm_ns;     /* from here on every worker that is out has to get in again */
+	skep_time end_ns;      /* progress is demanded: the run must be over by then */
+	uint64_t events_limit; /* and within so many events */
 	enum sabotage sabotage; /* and after how many opportunities, from 1 */
 	uint32_t sabotage_at;
 };

@@ -346,12 +346,13 @@ void process_unequal(struct cluster *c, const struct skep_note *note)
 static uint64_t made(struct cluster *c, const struct process *p, const struct skep_op *op, const struct effect *effect)
 {
 	const struct skep_plan *plan = c->setup.plan;
-	uint64_t sum = p->flipped;
+	uint64_t other = c->setup.other >> (p - c->process) & 1, sum = p->flipped + 2 * other;
 	if (op->stage + plan->stages < skep_plan_vstages(plan) || effect->known != ALL_KNOWN)
 		return 0;
 	for (uint32_t e = 0; e < CLUSTER_ELEMENTS; e++)
 		sum = mix64(sum ^ effect->parameter[e]);
-	return sabotaged(c, SABOTAGE_PARAMETER_FLIPPED) ? ~mix64(sum) : sum;
+	sum = sabotaged(c, SABOTAGE_PARAMETER_FLIPPED) ? ~mix64(sum) : sum;
+	return (sum & ~UINT64_C(1)) | other;
 }
 
 void process_op_ends(struct cluster *c, const struct event *event)

@@ -103,6 +103,7 @@ static void run_story(struct story *story, struct cluster *cluster)
 		.op_time = op_time,
 		.trace = tell,
 		.trace_context = story,
+		.other = story->other,
 		.end_ns = story->until_ns,
 		.events_limit = 100000};
 	cluster_begin(cluster, &setup, &verdict);

@@ -42,6 +42,7 @@ struct story {
 	uint64_t bucket_first[CLUSTER_ELEMENTS]; /* of every stage */
 	skep_time latency_ns, forward_ns, backward_ns, operation_ns, until_ns;
 	uint32_t slowness[CLUSTER_WORKERS];
+	uint32_t other; /* bits: workers of another arithmetic */
 	struct rule rule[STORY_RULES];
 	struct blow blow[STORY_FAULTS];
 	uint32_t rules, blows;

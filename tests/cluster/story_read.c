@@ -189,6 +189,18 @@ static bool read_slowness(struct story *story, const struct words *words)
 	       who < story->plan.workers && read_number(words->word[3], 1000, &story->slowness[who]);
 }
 
+/* other-arithmetic X ... */
+static bool read_other(struct story *story, const struct words *words)
+{
+	for (uint32_t i = 1; i < words->count; i++) {
+		uint32_t who;
+		if (!read_machine(story, words->word[i], &who) || who >= story->plan.workers)
+			return false;
+		story->other |= 1u << who;
+	}
+	return words->count > 1;
+}
+
 /* WHAT KIND from X to Y WORD TIME */
 static bool read_rule(struct story *story, const struct words *words, uint32_t what)
 {
@@ -260,7 +272,7 @@ static bool read_line(struct story *story, const struct words *words)
 	} reader[] = {{"workers", read_workers}, {"hide", read_visibility}, {"show", read_visibility},
 		{"wiring", read_wiring}, {"routing", read_routing}, {"collective", read_collective},
 		{"pipeline", read_pipeline}, {"ring", read_ring}, {"slow", read_slowness},
-		{"rebalance-by", read_rebalance_by}, {"ban", read_ban}};
+		{"rebalance-by", read_rebalance_by}, {"ban", read_ban}, {"other-arithmetic", read_other}};
 	const char *key = words->word[0];
 	bool known = read_flag(&story->plan, key), good = known && words->count == 1;
 	if (strcmp(key, "delayed") == 0)

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/random.h"
 #include "models/cuda/product.h"
 #include "models/layers/attention.h"
 #include "models/layers/feed.h"
@@ -505,6 +506,30 @@ static void check_products_of_sums(struct arrays *all)
 	}
 }
 
+/* A bit, or two numbers that have changed places. */
+static void check_bits(struct arrays *all)
+{
+	struct array x = array_random(all, 70001, false, 2), ret = array_of(all, skep_cuda_norms_bytes() / 4, false, 0);
+	for (int way = 0; way < 3; way++) {
+		uint64_t want = 0, got;
+		if (way == 1)
+			x.host[69999] = nextafterf((float)x.host[69999], 9);
+		if (way == 2)
+			x.host[3] = x.host[4];
+		x = array_copy(all, &x);
+		for (size_t i = 0; i < x.n; i++) {
+			const float number = (float)x.host[i];
+			uint32_t bits;
+			memcpy(&bits, &number, sizeof bits);
+			want += skep_mix((uint64_t)i << 32 | bits);
+		}
+		skep_cuda_sum_bits(all->queue, x.n, floats_of(&x), ret.device);
+		const double first = first_of(all, &ret);
+		memcpy(&got, &first, sizeof got);
+		all->failures += got != want;
+	}
+}
+
 /* ---- all -------------------------------------------------------------------------------------------------------------- */
 
 static unsigned run(struct skep_cuda_queue *queue, const char *name, void (*check)(struct arrays *))
@@ -547,7 +572,7 @@ int main(void)
 		{"steps", check_steps}, {"steps by turns", check_steps_by_turns}, {"following", check_following},
 		{"gathered parts", check_robust}, {"lies", check_lies}, {"squares", check_squares},
 		{"gradient of a tied table", check_blend}, {"products of two sums", check_products_of_sums},
-		{"codecs", check_codecs}, {"codecs with other blocks", check_codec_blocks}};
+		{"bits", check_bits}, {"codecs", check_codecs}, {"codecs with other blocks", check_codec_blocks}};
 	struct skep_diag error;
 	unsigned failures = 0;
 	if (skep_cuda_count(fresh(&error)) == 0) {

@@ -7,6 +7,7 @@
  *
  * Linked with kernels as nvcc makes them it checks a GPU; else it runs them in the emulation of tests/cuda/emulate.hpp.
  */
+#include "tests/cuda/jobs.h"
 #include "tests/unit/fresh.h"
 #include "tests/unit/tied_job.h"
 
@@ -24,34 +25,6 @@
 
 void emulate_refuses(bool refuses) __attribute__((weak));
 void emulate_backwards(bool backwards) __attribute__((weak));
-
-enum { SEQUENCE = 21 }; /* odd, and fewer than a tile: check_kernels.c has more */
-
-/* ---- jobs --------------------------------------------------------------------------------------------------------------- */
-
-static void init(struct job *job, const char *name, uint32_t stages, enum skep_device_kind kind)
-{
-	char path[512], wanted[64];
-	struct skep_diag diag = {0};
-	job_init(job, 1, SKEP_ACTIVATION_GELU, 1, 0);
-	snprintf(wanted, sizeof wanted, "models/%s.yaml", name);
-	assert_true(skep_file_find(NULL, __FILE__, wanted, path, sizeof path));
-	if (!skep_model_read(path, &job->model, &diag))
-		fail_msg("%s: %s", path, diag.message);
-	skep_model_set_sequence(&job->model, SEQUENCE);
-	job->plan.stages = job->plan.workers = stages;
-	job->training.samples = 2;
-	job->training.corpus = SKEP_CORPUS_TOKENS;
-	job->training.tokens = job_open_text(SEQUENCE);
-	job->kind = kind;
-}
-
-static void finish(struct job *job)
-{
-	job_finish(job);
-	skep_tokens_close((struct skep_tokens *)job->training.tokens);
-	skep_model_finish(&job->model);
-}
 
 /* The length of a - b over that of b. */
 static double apart(size_t n, const float *a, const float *b)
@@ -80,7 +53,7 @@ static void check_gradients(struct job *cuda, struct job *cpu, uint32_t round, d
 
 struct setting {
 	const char *model;
-	uint32_t stages, shared;
+	uint32_t stages, shared, words; /* words: more than the model has */
 	bool tied, recomputes;
 	enum skep_codec codec;
 	enum skep_optimizer_kind optimizer;
@@ -93,6 +66,7 @@ static void set(struct job *job, const struct setting *s)
 {
 	job->model.shared = s->shared ? s->shared : 1;
 	job->model.tied = s->tied;
+	job->model.vocabulary += s->words;
 	job->training.checkpoint_activations = s->recomputes;
 	job->training.activation_codec = s->codec;
 	job->training.optimizer.kind = s->optimizer;
@@ -103,8 +77,8 @@ static void set(struct job *job, const struct setting *s)
 static void check_setting(const struct setting *s)
 {
 	struct job cuda, cpu;
-	init(&cuda, s->model, s->stages, SKEP_DEVICE_CUDA);
-	init(&cpu, s->model, s->stages, SKEP_DEVICE_CPU);
+	jobs_init(&cuda, s->model, s->stages, SKEP_DEVICE_CUDA);
+	jobs_init(&cpu, s->model, s->stages, SKEP_DEVICE_CPU);
 	set(&cuda, s);
 	set(&cpu, s);
 	if (emulate_backwards)
@@ -125,8 +99,8 @@ static void check_setting(const struct setting *s)
 	/* What the last step made, read by the next pass. */
 	int64_t ours = job_microbatch(&cuda, s->rounds, 0), theirs = job_microbatch(&cpu, s->rounds, 0);
 	assert_true(llabs(ours - theirs) < theirs / 200);
-	finish(&cuda);
-	finish(&cpu);
+	jobs_finish(&cuda);
+	jobs_finish(&cpu);
 }
 
 static void test_as_the_cpu(void **state)
@@ -136,6 +110,7 @@ static void test_as_the_cpu(void **state)
 		{.model = "tiny-gpt2",
 			.stages = 1,
 			.tied = true,
+			.words = 3,
 			.optimizer = SKEP_OPTIMIZER_SGD,
 			.offload = SKEP_OFFLOAD_GRADIENTS,
 			.rounds = 2,
@@ -149,6 +124,7 @@ static void test_as_the_cpu(void **state)
 			.part = 0.02},
 		{.model = "tiny-gpt2",
 			.stages = 2,
+			.words = 1,
 			.codec = SKEP_CODEC_FP16,
 			.optimizer = SKEP_OPTIMIZER_NESTEROV,
 			.rounds = 2,
@@ -195,7 +171,7 @@ static void check_cuts(const char *name, uint32_t shared)
 	float *parameter[CUTS];
 	size_t n[CUTS];
 	for (uint32_t j = 0; j < CUTS; j++) {
-		init(&job[j], name, stages[j], SKEP_DEVICE_CUDA);
+		jobs_init(&job[j], name, stages[j], SKEP_DEVICE_CUDA);
 		set(&job[j],
 			&(struct setting){.shared = shared, .recomputes = j == 3, .optimizer = SKEP_OPTIMIZER_ADAMW});
 		if (emulate_backwards)
@@ -210,7 +186,7 @@ static void check_cuts(const char *name, uint32_t shared)
 	}
 	for (uint32_t j = 0; j < CUTS; j++) {
 		free(parameter[j]);
-		finish(&job[j]);
+		jobs_finish(&job[j]);
 	}
 }
 
@@ -226,8 +202,9 @@ static void test_a_cut_changes_no_bit(void **state)
 static void check_reduction(enum skep_codec codec)
 {
 	static struct job job[3];
+	uint64_t sum[3];
 	for (uint32_t m = 0; m < 3; m++) {
-		init(&job[m], "tiny-gpt2", 1, m == 1 ? SKEP_DEVICE_CPU : SKEP_DEVICE_CUDA);
+		jobs_init(&job[m], "tiny-gpt2", 1, m == 1 ? SKEP_DEVICE_CPU : SKEP_DEVICE_CUDA);
 		job[m].training.reduction_codec = codec;
 		job[m].training.optimizer.kind = SKEP_OPTIMIZER_ADAMW;
 		job_restart(&job[m]);
@@ -236,12 +213,16 @@ static void check_reduction(enum skep_codec codec)
 	}
 	job_reduce(job, 3, 0, 0);
 	for (uint32_t m = 0; m < 3; m++)
-		job_run(job[m].device[0], (struct skep_op){.kind = SKEP_OP_STEP, .size = 3, .microbatches = 3});
+		sum[m] = job_run(job[m].device[0], (struct skep_op){.kind = SKEP_OP_STEP, .size = 3, .microbatches = 3})
+		                 .parameters;
+	/* Which of them may be compared, the lowest bit says. */
+	assert_true(sum[0] == sum[2] && sum[0] > 1 && sum[1] > 1);
+	assert_true((sum[0] & 1) == 1 && (sum[1] & 1) == 0);
 	/* Both kinds got the same sum, bit for bit, and step alike. */
 	assert_true(skep_device_digest(job[1].device[0]) == skep_device_digest(job[0].device[0]));
 	assert_true(skep_device_digest(job[2].device[0]) == skep_device_digest(job[0].device[0]));
 	for (uint32_t j = 0; j < 3; j++)
-		finish(&job[j]);
+		jobs_finish(&job[j]);
 }
 
 static void test_a_reduction_among_both_kinds(void **state)
@@ -271,8 +252,8 @@ static void test_a_state_goes_to_the_other_kind(void **state)
 	struct job cuda, cpu;
 	(void)state;
 	for (int way = 0; way < 2; way++) {
-		init(&cuda, "tiny-llama", 1, SKEP_DEVICE_CUDA);
-		init(&cpu, "tiny-llama", 1, SKEP_DEVICE_CPU);
+		jobs_init(&cuda, "tiny-llama", 1, SKEP_DEVICE_CUDA);
+		jobs_init(&cpu, "tiny-llama", 1, SKEP_DEVICE_CPU);
 		job_restart(&cuda);
 		job_restart(&cpu);
 		struct job *from = way ? &cuda : &cpu, *to = way ? &cpu : &cuda;
@@ -287,8 +268,8 @@ static void test_a_state_goes_to_the_other_kind(void **state)
 		job_step(to, 2, 1);
 		a = job_microbatch(from, 3, 1), b = job_microbatch(to, 3, 1);
 		assert_true(llabs(a - b) < a / 200);
-		finish(&cuda);
-		finish(&cpu);
+		jobs_finish(&cuda);
+		jobs_finish(&cpu);
 	}
 }
 
@@ -307,7 +288,7 @@ static void each(struct job *job, struct skep_op op)
 static void begin_members(struct job *job, const struct skep_plan *plan, const struct skep_optimizer *outer)
 {
 	for (uint32_t m = 0; m < MEMBERS; m++) {
-		init(&job[m], "tiny-gpt2", 1, m == 0 ? SKEP_DEVICE_CUDA : SKEP_DEVICE_CPU);
+		jobs_init(&job[m], "tiny-gpt2", 1, m == 0 ? SKEP_DEVICE_CUDA : SKEP_DEVICE_CPU);
 		job[m].plan = *plan;
 		job[m].plan.workers = job[m].plan.stages = 1;
 		job[m].plan.microbatches = 16;
@@ -374,7 +355,7 @@ static void check_periodic(bool delayed, bool part, bool pairs)
 	check_losses(job, 2, 5);
 	check_losses(job, 2, held_out);
 	for (uint32_t m = 0; m < MEMBERS; m++)
-		finish(&job[m]);
+		jobs_finish(&job[m]);
 }
 
 static void test_periodic_sync(void **state)
@@ -410,7 +391,7 @@ static void test_merges(void **state)
 		check_losses(job, round + 1, 5);
 	}
 	for (uint32_t m = 0; m < MEMBERS; m++)
-		finish(&job[m]);
+		jobs_finish(&job[m]);
 }
 
 /* ---- gathering ------------------------------------------------------------------------------------------------------------- */
@@ -442,7 +423,7 @@ static void test_gathering_among_both_kinds(void **state)
 	const struct skep_byzantine lies = {.attack = SKEP_ATTACK_NOISE, .scale = 9, .seed = 5};
 	(void)state;
 	for (uint32_t m = 0; m < MEMBERS_MAX; m++) {
-		init(&job[m], "tiny-gpt2", 1, m == 1 ? SKEP_DEVICE_CPU : SKEP_DEVICE_CUDA);
+		jobs_init(&job[m], "tiny-gpt2", 1, m == 1 ? SKEP_DEVICE_CPU : SKEP_DEVICE_CUDA);
 		job[m].training.reduction_codec = SKEP_CODEC_NONE;
 		job[m].training.robust = (struct skep_robust){.method = SKEP_ROBUST_ZENO, .trim = 1, .rho = 0.5};
 		job_restart(&job[m]);
@@ -456,7 +437,7 @@ static void test_gathering_among_both_kinds(void **state)
 		assert_true(skep_device_digest(job[m].device[0]) == skep_device_digest(job[0].device[0]));
 	}
 	for (uint32_t m = 0; m < MEMBERS_MAX; m++)
-		finish(&job[m]);
+		jobs_finish(&job[m]);
 }
 
 /* ---- a tied head in two stages --------------------------------------------------------------------------------------------- */
@@ -469,7 +450,7 @@ struct tie {
 
 static void init_tied(struct job *job, const struct tie *tie, bool cpu)
 {
-	init(job, "tiny-gpt2", 1, SKEP_DEVICE_CPU);
+	jobs_init(job, "tiny-gpt2", 1, SKEP_DEVICE_CPU);
 	tied_init(job, tie->codec);
 	job->plan.inner_steps = tie->periodic;
 	job->training.samples = 1;
@@ -512,8 +493,8 @@ static void check_tie(const struct tie *tie)
 	}
 	free(ours);
 	free(theirs);
-	finish(&cuda);
-	finish(&cpu);
+	jobs_finish(&cuda);
+	jobs_finish(&cpu);
 }
 
 static void test_a_tied_head_in_two_stages(void **state)
@@ -542,7 +523,7 @@ static void test_what_it_refuses(void **state)
 {
 	struct job job, dense;
 	(void)state;
-	init(&job, "tiny-gpt2", 1, SKEP_DEVICE_CUDA);
+	jobs_init(&job, "tiny-gpt2", 1, SKEP_DEVICE_CUDA);
 	refuses(&job, 99, "no number 99");
 	job.model.heads = job.model.kv_heads = 0;
 	job.model.heads = 1, job.model.hidden = 192;
@@ -562,7 +543,7 @@ static void test_operands_are_checked(void **state)
 	struct job job;
 	void *memory;
 	(void)state;
-	init(&job, "tiny-gpt2", 2, SKEP_DEVICE_CUDA);
+	jobs_init(&job, "tiny-gpt2", 2, SKEP_DEVICE_CUDA);
 	job_restart(&job);
 	uint64_t before = skep_device_digest(job.device[1]);
 	struct skep_buf in = skep_device_buffer_create(job.device[1], 100, &memory);
@@ -573,7 +554,7 @@ static void test_operands_are_checked(void **state)
 	skep_device_buffer_release(job.device[1], in);
 	assert_int_equal(skep_device_buffers_live(job.device[1]), 0);
 	assert_true(skep_device_digest(job.device[1]) == before);
-	finish(&job);
+	jobs_finish(&job);
 }
 
 int main(void)

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * jobs.h - jobs (job.h) of the tests of the CUDA device: a transformer of models/, two samples of text.
+ */
+#ifndef SKEP_TESTS_CUDA_JOBS_H
+#define SKEP_TESTS_CUDA_JOBS_H
+
+#include "tests/unit/job.h"
+
+enum { SEQUENCE = 21 }; /* odd, and fewer than a tile: check_kernels.c has more */
+
+void jobs_init(struct job *job, const char *name, uint32_t stages, enum skep_device_kind kind);
+void jobs_finish(struct job *job); /* no buffer may be left */
+
+#endif
