@@ -6,6 +6,9 @@
  *
  * A time is the median over blocks of passes, and a block's time is the mean of its passes. So the load that other
  * processes put on the host all the time is part of the result, and a short disturbance is not.
+ *
+ * On a GPU a stage's input and output go by way of the host's memory, which may take as long as the block between them. So two
+ * stages are measured that differ in their number of blocks alone, and the rates are those of the difference.
  */
 #include "models/device/microbench.h"
 
@@ -27,6 +30,7 @@
 #define RATE_LEAST 20.0
 #define HEAD_WIDTH 64u
 #define SEQUENCE 256u
+#define DEEP 3u /* blocks of the deeper stage; the other one has one */
 
 struct bench { /* not to be moved: the device keeps pointers into it */
 	uint32_t width[5], cut[3];
@@ -39,6 +43,11 @@ struct bench { /* not to be moved: the device keeps pointers into it */
 
 struct pair { /* of one passage */
 	double forward_s, backward_s;
+};
+
+struct stage {
+	enum skep_device_kind kind;
+	uint32_t size, depth, samples;
 };
 
 static int ascending(const void *a, const void *b)
@@ -112,21 +121,30 @@ static void perceptron(struct bench *bench, uint32_t m, uint32_t k)
 	bench->model.width = bench->width;
 }
 
-static bool block(struct bench *bench, uint32_t size)
+static bool blocks(struct bench *bench, uint32_t size, uint32_t depth)
 {
-	*bench = (struct bench){.model = {.name = "gauge",
-					.kind = SKEP_MODEL_TRANSFORMER,
-					.architecture = SKEP_ARCHITECTURE_GPT2,
-					.activation = SKEP_ACTIVATION_GELU,
-					.hidden = size,
-					.sequence = SEQUENCE,
-					.shared = 1,
-					.vocabulary = 256,
-					.heads = size / HEAD_WIDTH,
-					.kv_heads = size / HEAD_WIDTH,
-					.feed_forward = 4 * size,
-					.norm_epsilon = 1e-5}};
-	return skep_model_place(&bench->model, 1);
+	*bench = (struct bench){.cut = {1, depth, 1},
+		.model = {.name = "gauge",
+			.kind = SKEP_MODEL_TRANSFORMER,
+			.architecture = SKEP_ARCHITECTURE_GPT2,
+			.activation = SKEP_ACTIVATION_GELU,
+			.hidden = size,
+			.sequence = SEQUENCE,
+			.shared = 1,
+			.vocabulary = 256,
+			.heads = size / HEAD_WIDTH,
+			.kv_heads = size / HEAD_WIDTH,
+			.feed_forward = 4 * size,
+			.norm_epsilon = 1e-5,
+			.cuts = 3}};
+	bench->model.cut = bench->cut;
+	return skep_model_place(&bench->model, depth);
+}
+
+static void finish_blocks(struct bench *bench)
+{
+	bench->model.cut = NULL; /* it is the bench's */
+	skep_model_finish(&bench->model);
 }
 
 /* ---- one figure -------------------------------------------------------------------------------------------------- */
@@ -134,7 +152,8 @@ static bool block(struct bench *bench, uint32_t size)
 static bool failed(const struct skep_device_result *result, struct skep_diag *reterr)
 {
 	if (result->failed)
-		skep_fail(reterr, "the device cannot be measured: %s", result->why ? result->why : "not enough memory");
+		skep_fail(reterr, "the device cannot be measured: %s",
+			result->why ? result->why : "not enough memory: measure smaller layers (--size)");
 	return result->failed;
 }
 
@@ -198,7 +217,8 @@ static bool passes(struct bench *bench, struct pair *ret, struct skep_diag *rete
 	return true;
 }
 
-/* Bytes of a step per second of it: as its time is told from its bytes in scenarios/plan/plan.c. */
+/* Bytes of a step per second of it: as its time is told from its bytes in scenarios/plan/plan.c. A first one is not counted: in
+ * it a GPU loads what it runs, and a CPU touches the moments for the first time. */
 static bool steps(struct bench *bench, double overhead_s, double *ret_Bps, struct skep_diag *reterr)
 {
 	struct skep_op op = {.kind = SKEP_OP_STEP, .stage = STAGE, .size = 1, .microbatches = 1};
@@ -208,10 +228,10 @@ static bool steps(struct bench *bench, double overhead_s, double *ret_Bps, struc
 	skep_model_cost(&bench->model, 3, STAGE, &cost);
 	double bytes = 2.0 * sizeof(float) * (double)cost.parameters +
 	               2.0 * (double)skep_device_state_bytes(&bench->training.optimizer, cost.parameters, 1);
-	for (uint32_t i = 0; i < STEPS; i++) {
+	for (uint32_t i = 0; i <= STEPS; i++) {
 		uint64_t begin_ns = skep_monotonic_ns();
 		skep_device_run(bench->device, &op, &result);
-		sum_s += 1e-9 * (double)(skep_monotonic_ns() - begin_ns);
+		sum_s += i == 0 ? 0 : 1e-9 * (double)(skep_monotonic_ns() - begin_ns);
 		if (failed(&result, reterr))
 			return false;
 	}
@@ -300,37 +320,68 @@ static bool measure_cpu(
 	return too_small(size, reterr);
 }
 
-/* A block of one sequence is as good as nothing to a GPU that is worth its name, if the block is narrow: the overhead. */
-static bool measure_block(enum skep_device_kind kind, const struct skep_device_place *place, uint32_t size,
-	uint32_t samples, struct skep_microbench *microbench, struct skep_diag *reterr)
+/* Of a stage of so many blocks: what both of its passes do, as the simulator counts it, and how long they take; and, if it is
+ * asked for, the rate of a step. */
+static bool measure_stage(const struct skep_device_place *place, const struct stage *stage,
+	struct skep_microbench_passes *ret, double overhead_s, double *ret_step_Bps, struct skep_diag *reterr)
 {
 	struct bench bench;
 	struct skep_cost cost;
 	struct pair pair = {0, 0};
-	if (!block(&bench, size))
+	if (!blocks(&bench, stage->size, stage->depth))
 		return skep_fail(reterr, "not enough memory to measure the device");
-	bool first = microbench->overhead_s <= 0, done = begin(&bench, kind, place, samples, reterr);
+	bool done = begin(&bench, stage->kind, place, stage->samples, reterr);
 	if (done) {
 		done = passes(&bench, &pair, reterr) &&
-		       (first || steps(&bench, microbench->overhead_s, &microbench->memory_Bps, reterr));
+		       (ret_step_Bps == NULL || steps(&bench, overhead_s, ret_step_Bps, reterr));
 		finish(&bench);
 	}
-	if (first)
-		microbench->overhead_s = (pair.forward_s + pair.backward_s) / 2;
 	skep_model_cost(&bench.model, 3, STAGE, &cost);
-	if (done && !first)
-		note_rate(microbench, samples * (cost.forward_flop + cost.backward_flop), beyond(microbench, &pair));
-	skep_model_finish(&bench.model);
+	*ret = (struct skep_microbench_passes){.flop = stage->samples * (cost.forward_flop + cost.backward_flop),
+		.bytes = cost.forward_bytes + cost.backward_bytes +
+	                 stage->samples * (cost.sample_bytes + cost.backward_sample_bytes),
+		.seconds = pair.forward_s + pair.backward_s};
+	finish_blocks(&bench);
 	return done;
+}
+
+void skep_microbench_note(struct skep_microbench *microbench, const struct skep_microbench_passes *shallow,
+	const struct skep_microbench_passes *deep)
+{
+	struct skep_microbench_passes more = {
+		deep->flop - shallow->flop, deep->bytes - shallow->bytes, deep->seconds - shallow->seconds};
+	/* A disturbance of the shallow one would make the difference too short, so the rate may be twice that of the deep one,
+	 * way in and out included, but not more. */
+	if (more.seconds < deep->seconds * more.flop / deep->flop / 2)
+		more = *deep;
+	if (deep->seconds <= RATE_LEAST * microbench->overhead_s)
+		return;
+	microbench->flops = fmax(microbench->flops, more.flop / more.seconds);
+	microbench->memory_Bps = fmax(microbench->memory_Bps, more.bytes / more.seconds);
 }
 
 static bool measure_blocks(enum skep_device_kind kind, const struct skep_device_place *place, uint32_t size,
 	struct skep_microbench *ret, struct skep_diag *reterr)
 {
-	static const uint32_t samples[] = {1, 4, 16};
-	bool done = measure_block(kind, place, HEAD_WIDTH, 1, ret, reterr);
-	for (size_t i = 0; done && i < sizeof samples / sizeof *samples; i++)
-		done = measure_block(kind, place, size, samples[i], ret, reterr);
+	const uint32_t narrow = size / 4 / HEAD_WIDTH * HEAD_WIDTH;
+	const struct {
+		uint32_t size, samples;
+	} shape[] = {{size, 1}, {size, 4}, {size, 16}, {narrow > 0 ? narrow : HEAD_WIDTH, 64}};
+	struct skep_microbench_passes shallow = {0, 0, 0}, deep;
+	/* A block of one sequence is as good as nothing to a GPU that is worth its name, if the block is narrow: the overhead. */
+	bool done = measure_stage(place, &(struct stage){kind, HEAD_WIDTH, 1, 1}, &shallow, 0, NULL, reterr);
+	ret->overhead_s = shallow.seconds / 2;
+	for (size_t i = 0; done && i < sizeof shape / sizeof *shape; i++) {
+		struct stage stage = {kind, shape[i].size, 1, shape[i].samples};
+		double step_Bps = 0;
+		done = measure_stage(place, &stage, &shallow, 0, NULL, reterr);
+		stage.depth = DEEP;
+		done = done && measure_stage(place, &stage, &deep, ret->overhead_s, &step_Bps, reterr);
+		if (!done)
+			break;
+		ret->memory_Bps = fmax(ret->memory_Bps, step_Bps);
+		skep_microbench_note(ret, &shallow, &deep);
+	}
 	if (!done || ret->flops > 0)
 		return done;
 	return too_small(size, reterr);

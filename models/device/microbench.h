@@ -4,7 +4,8 @@
  * operations of device.h, so that all costs that a worker has are part of the figures.
  *
  * A CPU runs the layers of perceptrons of several sizes, whose passes are one product forwards and two backwards. A
- * CUDA device, which has the layers of transformers alone, runs a block of GPT-2.
+ * CUDA device, which has the layers of transformers alone, runs blocks of GPT-2, wide ones and narrow ones: products take the
+ * time of the former and memory much of that of the latter.
  */
 #ifndef SKEP_MODELS_DEVICE_MICROBENCH_H
 #define SKEP_MODELS_DEVICE_MICROBENCH_H
@@ -20,8 +21,9 @@ struct skep_microbench_product { /* C (m x n) = A (m x k) B (k x n): layers from
 };
 
 struct skep_microbench {
-	double flops;      /* the best rate of passes that was seen, FLOP/s, overhead taken off */
-	double memory_Bps; /* of a step, as the time of one is told from its bytes (scenarios/plan/plan.c) */
+	double flops; /* the best rate of passes that was seen, FLOP/s, overhead taken off */
+	double memory_Bps; /* of a step, as the time of one is told from its bytes (scenarios/plan/plan.c); on a GPU of a pass or
+	                      a step, the best rate that was seen, since the time of a pass is told from its bytes as well */
 	double overhead_s; /* of the smallest operation that there is */
 	struct skep_microbench_product
 		product[SKEP_MICROBENCH_PRODUCTS_MAX]; /* rising in m, then k, then n; of a CPU */
@@ -30,6 +32,16 @@ struct skep_microbench {
 
 #define SKEP_MICROBENCH_SIZE_MIN 64u
 #define SKEP_MICROBENCH_SIZE_MAX 8192u
+
+/* Both passes of a microbatch through a stage: what they do, as scenarios/plan/plan.c counts it, and their time. */
+struct skep_microbench_passes {
+	double flop, bytes, seconds;
+};
+
+/* Of two stages of a GPU that differ in their number of blocks alone: what the blocks that one has more took is at most what a
+ * plan would tell from the rates, which rise if it would tell more. */
+void skep_microbench_note(struct skep_microbench *microbench, const struct skep_microbench_passes *shallow,
+	const struct skep_microbench_passes *deep);
 
 /* `size`: of the largest layer, a multiple of 64. Takes some seconds. False: the device cannot be had, or memory lacks. */
 bool skep_microbench_measure(enum skep_device_kind kind, const struct skep_device_place *place, uint32_t size,

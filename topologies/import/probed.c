@@ -258,8 +258,9 @@ static void put_figures(struct work *w, const struct kind *kind, FILE *file)
 	} else {
 		fputs("One rank a host computed.\n", file);
 	}
-	fputs("# flops: the best rate that passes had, so efficiency is 1. memory_bandwidth: of a step.\nflops: ",
-		file);
+	fprintf(file,
+		"# flops: the best rate that passes had, so efficiency is 1. memory_bandwidth: of a step%s.\nflops: ",
+		first->products > 0 ? "" : ", or of a pass where that is more");
 	skep_put_number(file, 1e-9 * flops, false);
 	fputs(" GFLOP/s\nefficiency: 1\nmemory_bandwidth: ", file);
 	skep_put_number(file, 1e-6 * median_of(w, kind, offsetof(struct skep_probed_device, memory_Bps)), false);
