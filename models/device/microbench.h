@@ -38,8 +38,8 @@ struct skep_microbench_passes {
 	double flop, bytes, seconds;
 };
 
-/* Of two stages of a GPU that differ in their number of blocks alone: what the blocks that one has more took is at most what a
- * plan would tell from the rates, which rise if it would tell more. */
+/* Of two stages of a GPU that differ in their number of blocks alone: the rates rise where a plan would tell more from them
+ * than the blocks took that the deeper one has more. */
 void skep_microbench_note(struct skep_microbench *microbench, const struct skep_microbench_passes *shallow,
 	const struct skep_microbench_passes *deep);
 
