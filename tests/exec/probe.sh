@@ -188,7 +188,7 @@ cd "$root" || exit 1 # where there are more of them
 refuses 'and which is near' "^skep: --gpu v10: no GPU profile 'v10' in .*, did you mean v100\?; there are: .*t4, " \
 	probe -o "$scratch/new.yaml" -n 2 --gpu v10
 cd "$here" || exit 1
-refuses 'one that nothing is near to' "^skep: --gpu nope: no GPU profile 'nope' in [a-z/ ]*; there are: " \
+refuses 'one that nothing is near to' "^skep: --gpu nope: no GPU profile 'nope' in [^;]*; there are: " \
 	probe -o new.yaml -n 2 --gpu nope
 refuses 'no topology to impose' 'nowhere.yaml' probe -o new.yaml --shape nowhere.yaml
 refuses 'other machines than processes' '--shape near.yaml: has 3 machines, so 3 processes are needed, not 2' \
