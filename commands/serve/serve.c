@@ -3,10 +3,12 @@
  * serve.c - `skep serve`: one scenario for real, on machines that join (join.c) and leave. This process is the directory and
  * records the run.
  */
+#include <assert.h>
 #include <dirent.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "analysis/summary/summary.h"
@@ -225,6 +227,39 @@ static void forget_run(const char *folder, const char *keys)
 	unlink(keys);
 }
 
+static const char *behind_folders(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	return slash != NULL ? slash + 1 : path;
+}
+
+/* What all replicas have to have read, [*ret_count]: to be freed. NULL: no memory. */
+static struct skep_replica_source *sources_of(const struct skep_manifest *manifest, uint32_t *ret_count)
+{
+	struct skep_replica_source *source = calloc(manifest->entries + manifest->overrides + 1, sizeof *source);
+	static_assert(sizeof source->digest == SKEP_DIGEST_BYTES, "both are SHA-256");
+	*ret_count = 0;
+	for (uint32_t i = 0; source != NULL && i < manifest->entries; i++) {
+		const struct skep_manifest_entry *entry = &manifest->entry[i];
+		if (entry->kind != SKEP_MANIFEST_FILE)
+			continue;
+		struct skep_replica_source *own = &source[(*ret_count)++];
+		snprintf(own->name, sizeof own->name, "%s", behind_folders(entry->path));
+		own->bytes = entry->bytes;
+		memcpy(own->digest, entry->digest, sizeof own->digest);
+	}
+	for (uint32_t i = 0; source != NULL && i < manifest->overrides; i++) {
+		struct skep_replica_source *own = &source[(*ret_count)++];
+		own->bytes = strlen(manifest->override[i]);
+		snprintf(own->name, sizeof own->name, "--set %s", manifest->override[i]);
+		if (!skep_digest_of(manifest->override[i], own->bytes, own->digest)) {
+			free(source);
+			return NULL;
+		}
+	}
+	return source;
+}
+
 static enum status replicate(
 	struct serve_arguments *a, const struct skep_manifest *manifest, struct skep_scenario *scenario)
 {
@@ -235,26 +270,33 @@ static enum status replicate(
 		(uint64_t)(1e9 * (election_s < ELECTION_LEAST_S         ? ELECTION_LEAST_S
 					 : election_s > ELECTION_MOST_S ? ELECTION_MOST_S
 									: election_s))};
+	if (snprintf(folder, sizeof folder, "%s-%016" PRIx64 ".replica", a->common.db, scenario->job) >=
+		(int)sizeof folder)
+		return skep_report_error(STATUS_BAD_INPUT, "the name of the database is too long");
+	uint32_t sources;
+	struct skep_replica_source *source = sources_of(manifest, &sources);
+	if (source == NULL)
+		return skep_report_error(STATUS_FAILED, "no memory for the list of files");
 	struct skep_replicas_setup setup = {.list = a->replicas,
 		.own = a->replica,
 		.keys = a->keys,
 		.folder = folder,
 		.states = skep_scenario_folder(scenario),
+		.source = source,
 		.stages = scenario->plan.stages,
+		.sources = sources,
 		.election_ns = replica.election_ns,
 		.quiet = a->common.quiet,
 		.serve = lead,
 		.context = &replica};
 	bool over;
-	if (snprintf(folder, sizeof folder, "%s-%016" PRIx64 ".replica", a->common.db, scenario->job) >=
-		(int)sizeof folder)
-		return skep_report_error(STATUS_BAD_INPUT, "the name of the database is too long");
 	if (!a->common.quiet)
 		fprintf(stderr,
 			"skep: replica %" PRIu32 " of %s; %s is the key that each of them needs beside its database\n",
 			a->replica, a->replicas, a->keys);
 	a->serve.servers = a->replicas;
 	int status = skep_replicas_run(&setup, &over, &diag);
+	free(source);
 	if (over)
 		forget_run(folder, a->keys);
 	return status < 0 ? skep_report_diag(STATUS_BAD_INPUT, &diag) : (enum status)status;

@@ -5,6 +5,7 @@
  *   replicas.c   its life: the library, entries, timers, signals
  *   leading.c    what the one that leads does: it starts a server, renews its lease, and has states kept
  *   links.c      connections between replicas, and the library's streams over them
+ *   sources.c    whether those at both ends of one read the same
  *   transfers.c  states over these connections
  *
  * All of it is one thread and the loop of libuv, but for the library's writes to the disk.
@@ -38,6 +39,8 @@ struct link { /* a connection to another replica */
 	bool out;      /* this side has made it */
 	bool dead;     /* is freed when its handles are closed */
 	uint32_t peer; /* number of the replica; 0: it has not proved it yet */
+	uint32_t told; /* out: of the sources of this replica */
+	bool refused;  /* the other side reads something else: nothing more is heard of it */
 	uint64_t since_ns;
 	struct skep_channel channel;
 	uv_poll_t poll, pipe_poll;       /* of the channel's socket; of `pipe` */
@@ -83,6 +86,7 @@ struct group {
 	struct raft raft;
 	bool has_raft; /* it is to be closed */
 	struct link *link;
+	uint32_t differ; /* bit I: replica I reads something else */
 	struct skep_kept kept;
 	struct skep_checkpoint_folder states; /* as the last BEGIN says */
 
@@ -118,6 +122,12 @@ void skep_links_turn(struct group *group, uint64_t now_ns);
 uint32_t skep_links_heard(const struct group *group); /* bit I: there is a connection to replica I */
 bool skep_link_say(struct link *link, uint8_t type, const union skep_words *words); /* false: there is no room now */
 void skep_links_look(struct group *group);                                          /* after something was said */
+
+/* sources.c */
+bool skep_sources_told(const struct link *link); /* the library's bytes may follow */
+void skep_sources_tell(struct link *link);       /* as many as there is room for */
+void skep_sources_record(
+	struct link *link, const struct skep_record *record); /* SOURCE, or REFUSED of those that it told */
 
 /* transfers.c */
 bool skep_transfers_has(const struct group *group, uint32_t stage, uint32_t version, uint64_t bytes);

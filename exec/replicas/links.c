@@ -157,6 +157,13 @@ static bool prove(struct link *link)
 
 static void take(struct link *link, const struct skep_record *record)
 {
+	bool idle = link->out && link->transfer == TRANSFER_NONE;
+	if (link->refused)
+		return;
+	if (record->type == SKEP_RECORD_SOURCE || (idle && record->type == SKEP_RECORD_REFUSED)) {
+		skep_sources_record(link, record);
+		return;
+	}
 	if (record->type != SKEP_RECORD_RAFT) {
 		skep_transfers_record(link, record);
 		return;
@@ -179,7 +186,10 @@ static void look(struct link *link)
 		drop(link);
 		return;
 	}
-	bool fine = channel->state < SKEP_CHANNEL_OPEN || (drain_pipe(link) && fill_pipe(link));
+	if (channel->state == SKEP_CHANNEL_OPEN)
+		skep_sources_tell(link);
+	bool told = skep_sources_told(link);
+	bool fine = channel->state < SKEP_CHANNEL_OPEN || ((!told || drain_pipe(link)) && fill_pipe(link));
 	while (fine && link->held_end == 0 && !link->dead && channel->state == SKEP_CHANNEL_OPEN &&
 		skep_channel_read(channel, &record)) {
 		if (record.type != SKEP_RECORD_PING)
@@ -199,7 +209,7 @@ static void look(struct link *link)
 	uv_poll_start(&link->poll, reads | (writes ? UV_WRITABLE : 0), look_at_channel);
 	if (link->pipe >= 0)
 		uv_poll_start(&link->pipe_poll,
-			(skep_channel_has_room(channel, SKEP_RECORD_MAX) ? UV_READABLE : 0) |
+			(told && skep_channel_has_room(channel, SKEP_RECORD_MAX) ? UV_READABLE : 0) |
 				(link->held_end > 0 ? UV_WRITABLE : 0),
 			look_at_pipe);
 }
@@ -304,7 +314,7 @@ void skep_links_turn(struct group *group, uint64_t now_ns)
 	for (struct link *link = group->link, *next; link != NULL; link = next) {
 		next = link->next;
 		bool proved = link->pipe >= 0;
-		bool late = !proved && now_ns > link->since_ns + SHAKE_NS;
+		bool late = (!proved || link->refused) && now_ns > link->since_ns + SHAKE_NS;
 		bool silent = proved && now_ns > link->channel.heard_ns + SILENT_NS;
 		if (late || silent) {
 			drop(link);

@@ -20,6 +20,7 @@
  *   - A server that was cut off, or stopped and continued, keeps nothing more, for that takes a majority; its process ends when
  *     the lease does. For at most two of the elections' time-outs it may still speak to workers that reach it alone.
  *   - A minority serves no one, and says so.
+ *   - Replicas that have read different files do not work together; one that has read others than most ends, and names one.
  *   - Replicas hear each other over TLS 1.3 alone, with certificates of the run's authority that name them. Its key is in the
  *     file that all of them have been given.
  * Who the replicas are is fixed. One that comes back with its folder takes part again; one whose folder was lost must not come
@@ -38,13 +39,21 @@ uint32_t skep_replicas_count(const char *list, struct skep_diag *reterr);
 /* Can this build do it? If not, reterr says what it lacks. */
 bool skep_replicas_ready(struct skep_diag *reterr);
 
+/* Something that a replica has read for its run: all have to have read the same. */
+struct skep_replica_source {
+	char name[64]; /* of a file, without its folder, or of an override */
+	uint64_t bytes;
+	uint8_t digest[32]; /* SHA-256 */
+};
+
 struct skep_replicas_setup {
 	const char *list;   /* where each of them serves; among each other they use the port after it */
 	uint32_t own;       /* this one's number, from 1 */
 	const char *keys;   /* the file of the run's authority */
 	const char *folder; /* where this one remembers; it is removed when the run is over */
-	struct skep_checkpoint_folder states; /* of the job; which run it is the entries say */
-	uint32_t stages;
+	struct skep_checkpoint_folder states;     /* of the job; which run it is the entries say */
+	const struct skep_replica_source *source; /* [sources] */
+	uint32_t stages, sources;
 	uint64_t election_ns; /* without a leader for so long a replica asks to be elected */
 	bool quiet;
 	/* Serves, in a process of its own, with the other end of a lease; returns its exit status. `after`: the run gets a number

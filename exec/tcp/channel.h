@@ -46,6 +46,7 @@ enum skep_record_type {
 	SKEP_RECORD_STATUS,
 	SKEP_RECORD_PASSED,
 	SKEP_RECORD_STATE,
+	SKEP_RECORD_SOURCE,
 	SKEP_RECORD_RAFT, /* bytes of what two replicas agree on (exec/replicas/links.c) */
 	SKEP_RECORD_TYPES
 };

@@ -176,6 +176,12 @@ static void content(struct skep_wire *wire, uint8_t type, union skep_words *word
 		skep_wire_u32(wire, &words->state.version);
 		skep_wire_u64(wire, &words->state.bytes);
 		break;
+	case SKEP_RECORD_SOURCE:
+		skep_wire_u32(wire, &words->source.of);
+		skep_wire_u64(wire, &words->source.bytes);
+		text(wire, words->source.name, sizeof words->source.name);
+		bytes(wire, words->source.digest, sizeof words->source.digest);
+		break;
 	case SKEP_RECORD_EVICTED:
 		text(wire, words->evicted, sizeof words->evicted);
 		break;

@@ -85,6 +85,13 @@ struct skep_state_word {                   /* a state that was kept (checkpoint.
 	uint64_t bytes; /* of the file; from `serve` of what is to come, 0: nothing (more) */
 };
 
+struct skep_source { /* between replicas: a file or an override that the sender has read */
+	uint32_t of; /* how many there are */
+	uint64_t bytes;
+	char name[SKEP_NAME_MAX]; /* without its folder */
+	uint8_t digest[SKEP_HASH_BYTES];
+};
+
 struct skep_blob { /* a certificate or a key */
 	uint16_t count;
 	uint8_t byte[SKEP_CERTIFICATE_MAX];
@@ -115,6 +122,7 @@ union skep_words {
 	struct skep_fetch fetch;
 	struct skep_piece piece;
 	struct skep_state_word state;
+	struct skep_source source;
 	struct skep_blob ready;
 	struct skep_admitted admitted;
 	struct skep_prepared prepared;

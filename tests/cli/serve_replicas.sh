@@ -58,9 +58,9 @@ PORTS
 list=127.0.0.1:${ports[0]},127.0.0.1:${ports[1]},127.0.0.1:${ports[2]}
 replica=() joined=()
 
-begin() { # begin N: its process in replica[N]
+begin() { # begin N [FOLDER]: its process in replica[N]; it runs in FOLDER, or rN
 	(
-		cd "r$1" || exit
+		cd "${2:-r$1}" || exit
 		exec timeout -k 5 200 "$skep" serve job.yaml --pace --set cluster.compute_scale=4000 --silence '4 s' \
 			--set 'directory={heartbeat: 200 ms, timeout: 2 s}' --replicas "$list" --replica "$1" --json >>out 2>>err
 	) &
@@ -230,5 +230,26 @@ steps = json.load(open("served.out"))["steps"]
 last = max(sqlite3.connect(name).execute("SELECT max(round) FROM rounds").fetchone()[0] for name in glob.glob("r?/skep.db"))
 assert last == 59 and steps <= 60, (last, steps)'
 check 'nothing is left of the group' test -z "$(find . -name '*.replica' -o -name '*.serve')"
+wait
+
+# ---- another file --------------------------------------------------------------------------------------------------------
+
+for n in 1 2 3; do
+	mkdir "d$n"
+	cp -R job.yaml place-2.yaml gpus "d$n"
+done
+echo '# measured again' >>d3/place-2.yaml
+begin 1 d1
+check 'a group begins anew' until_said d1/err 'is the key that each of them needs'
+cp -p d1/skep.db-*.serve d2
+cp -p d1/skep.db-*.serve d3
+begin 2 d2
+begin 3 d3
+wait "${replica[3]}"
+check 'one that has read another file than most ends' test $? = 2
+check 'and names it' grep -qE 'most replicas read other files than this one: place-2.yaml differs \([0-9]+ and [0-9]+ bytes\)' d3/err
+check 'the others say so' until_said d1/err 'replica 3 at .* do not read the same, so they do not work together: place-2.yaml differs'
+check 'and go on without it' until_said d1/err 'stands by: replica 2 leads|skep join'
+kill -TERM "${replica[1]}" "${replica[2]}" 2>/dev/null
 wait
 plan

@@ -121,6 +121,12 @@ static void draw_words(uint64_t *s, uint8_t type, union skep_words *ret, uint8_t
 		ret->state.version = (uint32_t)draw(s);
 		ret->state.bytes = draw(s);
 		break;
+	case SKEP_RECORD_SOURCE:
+		ret->source.of = (uint32_t)draw(s);
+		ret->source.bytes = draw(s);
+		draw_text(s, ret->source.name, sizeof ret->source.name);
+		draw_bytes(s, ret->source.digest, sizeof ret->source.digest);
+		break;
 	case SKEP_RECORD_EVICTED:
 		draw_text(s, ret->evicted, sizeof ret->evicted);
 		break;
