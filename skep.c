@@ -24,6 +24,7 @@ static const struct skep_command *const commands[] = {
 	&skep_command_serve,
 	&skep_command_join,
 	&skep_command_status,
+	&skep_command_slurm,
 	&skep_command_runs,
 	&skep_command_compare,
 	&skep_command_plan,

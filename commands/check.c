@@ -2,32 +2,22 @@
  *
  * check.c - `skep check`: reads a scenario and prints what would run.
  */
-#include <math.h>
-#include <stdlib.h>
-
 #include "commands/arguments.h"
 #include "commands/commands.h"
 #include "planning/expected/expected.h"
 #include "scenarios/describe/describe.h"
 
-/* Of the allocation that the scenario begins with. False: it is not known. */
 static bool expect_step(const struct skep_scenario *s, struct skep_described_step *ret)
 {
-	struct skep_planning planning;
-	struct skep_expected e = {.step_s = INFINITY};
-	struct skep_diag unused = {0};
-	if (!skep_expected_known(s) || !skep_planning_pose(s, &planning, &unused))
-		return false;
-	uint32_t *stage_of = calloc(planning.workers, sizeof *stage_of);
-	if (stage_of)
-		skep_planning_start(&planning, stage_of);
-	bool known = stage_of && skep_expected_make(&planning, stage_of, &e) && e.step_s < INFINITY;
-	*ret = (struct skep_described_step){
-		e.step_s, e.flow_s, e.reduction_s, e.update_s, e.turn_s, e.busy, e.starved, ""};
-	if (known)
-		skep_expected_bound_text(&planning, &e, ret->bound, sizeof ret->bound);
-	free(stage_of);
-	skep_planning_finish(&planning);
+	struct skep_expected e;
+	bool known = skep_expected_at_start(s, &e, ret->bound, sizeof ret->bound);
+	ret->step_s = e.step_s;
+	ret->passes_s = e.flow_s;
+	ret->reduction_s = e.reduction_s;
+	ret->update_s = e.update_s;
+	ret->turn_s = e.turn_s;
+	ret->busy = e.busy;
+	ret->starved = e.starved;
 	return known;
 }
 
@@ -40,7 +30,7 @@ static enum status run(struct skep_command_line *line)
 		return status;
 	if (!skep_arguments_scenario(&a, &scenario))
 		return STATUS_BAD_INPUT;
-	struct skep_described_step expected;
+	struct skep_described_step expected = {0};
 	bool known = expect_step(&scenario, &expected);
 	skep_scenario_describe(&scenario, known ? &expected : NULL, a.json, stdout);
 	skep_scenario_finish(&scenario);

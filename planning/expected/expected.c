@@ -174,3 +174,21 @@ void skep_expected_bound_text(const struct skep_planning *p, const struct skep_e
 			snprintf(ret + used, size - (size_t)used, ", to worker %" PRIu32, to);
 	}
 }
+
+bool skep_expected_at_start(const struct skep_scenario *s, struct skep_expected *ret, char *ret_bound, size_t size)
+{
+	struct skep_planning planning;
+	struct skep_diag unused = {0};
+	*ret = (struct skep_expected){.step_s = INFINITY};
+	if (!skep_expected_known(s) || !skep_planning_pose(s, &planning, &unused))
+		return false;
+	uint32_t *stage_of = calloc(planning.workers, sizeof *stage_of);
+	if (stage_of)
+		skep_planning_start(&planning, stage_of);
+	bool known = stage_of && skep_expected_make(&planning, stage_of, ret) && ret->step_s < INFINITY;
+	if (known)
+		skep_expected_bound_text(&planning, ret, ret_bound, size);
+	free(stage_of);
+	skep_planning_finish(&planning);
+	return known;
+}

@@ -62,6 +62,10 @@ void skep_expected_bound_text(
  * passes, trials of several candidates, and more than SKEP_EXPECTED_WORKERS_MAX workers. */
 bool skep_expected_known(const struct skep_scenario *scenario);
 
+/* Of the allocation that the scenario begins with, and what bounds it as text. False: it is not known. */
+bool skep_expected_at_start(
+	const struct skep_scenario *scenario, struct skep_expected *ret, char *ret_bound, size_t size);
+
 /* `stage_of` as a search has it, [workers]. False: no memory. step_s INFINITY: it cannot run so. */
 bool skep_expected_make(const struct skep_planning *planning, const uint32_t *stage_of, struct skep_expected *ret);
 

@@ -27,7 +27,7 @@ silent() { # silent FILE
 	[ ! -s "$1" ]
 }
 
-for command in check sim run plan sweep export compare fit plot replay probe calibrate published bench help; do
+for command in check sim run plan sweep slurm export compare fit plot replay probe calibrate published bench help; do
 	accepts "skep $command --help" "$command" --help
 	check "skep $command --help tells of $command" grep -q "skep $command" "$out"
 	check "skep $command --help is quiet on stderr" silent "$err"

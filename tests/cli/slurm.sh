@@ -1,0 +1,104 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# slurm.sh - `skep slurm`: scripts that bash and sbatch can read, with the tasks and GPUs of the scenario; what is typed stays words.
+set -u
+. tests/cli/lib.sh
+needs python3
+
+said() { # said REGEX FILE
+	grep -qE -- "$1" "$2"
+}
+
+# What sbatch would read: every option is one that it has, with a value of its kind, and all stand in front of the first command.
+readable() { # readable FILE
+	bash -n "$1" && python3 - "$1" <<-'END'
+	import re, sys
+	word = r"[A-Za-z0-9_.,-]+"
+	kinds = {"job-name": word, "ntasks": r"\d+", "nodes": r"\d+", "ntasks-per-node": r"\d+", "cpus-per-task": r"\d+",
+		"time": r"\d+-[0-2]\d:[0-5]\d:00", "partition": word, "gpus-per-task": word + r":1", "array": r"1-\d+",
+		"output": r"[a-zA-Z%-]+\.log", "open-mode": "append", "requeue": None, "no-requeue": None}
+	commands = False
+	for line in open(sys.argv[1]).read().splitlines()[1:]:
+		commands = commands or (line != "" and line[0] != "#")
+		if not line.startswith("#SBATCH"):
+			continue
+		assert not commands, line
+		for option in line.split()[1:]:
+			name, equals, value = option.lstrip("-").partition("=")
+			if option == "hetjob":
+				continue
+			assert option.startswith("--") and name in kinds, option
+			assert value == "" if kinds[name] is None else re.fullmatch(kinds[name], value), option
+	END
+	# A Slurm that is up also says whether it would take it; elsewhere its commands are missing or reach nothing.
+	! timeout 2 sinfo >/dev/null 2>&1 || sbatch --test-only "$1" 2>&1 | grep -qE 'to start at|Requested node configuration|invalid partition'
+}
+
+two=$root/scenarios/two-datacentres.yaml
+accepts 'a run' slurm "$two" --set train.until.steps=20 --partition cpu,long --time '90 min'
+cp "$out" run.sbatch
+check 'can be read' readable run.sbatch
+check 'a task for each worker and the directory' said '^#SBATCH --ntasks=9$' run.sbatch
+check 'limit' said '^#SBATCH --time=0-01:30:00$' run.sbatch
+check 'partition' said '^#SBATCH --partition=cpu,long$' run.sbatch
+check 'command' said "^exec srun --mpi=pmix skep run $two --set train.until.steps=20\$" run.sbatch
+
+accepts 'with GPUs' slurm "$two" --device cuda --per-node 1
+cp "$out" gpus.sbatch
+check 'can be read' readable gpus.sbatch
+check 'a component for the directory and each two alike' test "$(grep -c '^#SBATCH hetjob' gpus.sbatch)" = 4
+check 'their types' test "$(grep -o 'gpus-per-task=.*' gpus.sbatch | tr '\n' ' ')" = \
+	'gpus-per-task=t4:1 gpus-per-task=v100:1 gpus-per-task=t4:1 gpus-per-task=v100:1 '
+check 'nodes' said '^#SBATCH --nodes=2 --ntasks-per-node=1$' gpus.sbatch
+check 'one world of all of them' said '^exec srun --mpi=pmix --het-group=0-4 skep run .* --device cuda$' gpus.sbatch
+
+# What a user typed reaches the program as it is: with a program that prints its words in place of srun.
+mkdir bin "it's \$here"
+printf '#!/bin/sh\nprintf "[%%s]" "$@"\n' >bin/srun
+chmod +x bin/srun
+cp "$two" "it's \$here/a b.yaml"
+ln -s "$root/topologies" "$root/models" .
+accepts 'names with quotes' slurm "it's \$here/a b.yaml" --set 'name="x; touch harm"' --seed 7 --db 'a "b".db'
+check 'can be read' readable "$out"
+check 'stay words' test "$(PATH=$PWD/bin:$PATH bash "$out")" = \
+	'[--mpi=pmix][skep][run][it'\''s $here/a b.yaml][--set][name="x; touch harm"][--seed][7][--db][a "b".db]'
+check 'and do nothing' test ! -e harm
+
+printf 'checkpoint: {every: 5, to: kept}\n' | cat "$two" - >kept.yaml
+accepts 'all into a folder' slurm kept.yaml -o jobs --spot-partition spot
+check 'there are four' test "$(echo jobs/*)" = 'jobs/join.sbatch jobs/requeue.sbatch jobs/run.sbatch jobs/serve.sbatch'
+for file in jobs/*; do
+	check "$file can be read" readable "$file"
+done
+check 'a requeued one goes on' said '^exec srun .* --resume=auto$' jobs/requeue.sbatch
+check 'serve begins with a worker of each stage' said '^exec skep serve kept.yaml --resume=auto --at-least 4$' jobs/serve.sbatch
+check 'join is an array' said '^#SBATCH --array=1-8 .*--requeue$' jobs/join.sbatch
+check 'on its partition' said '^#SBATCH --partition=spot$' jobs/join.sbatch
+accepts 'once more' slurm kept.yaml -o jobs
+accepts 'an array for each GPU' slurm kept.yaml --device cuda -o cuda
+check 'two of them' test "$(echo cuda/join*)" = 'cuda/join-t4.sbatch cuda/join-v100.sbatch'
+check 'four of each' said '^#SBATCH --array=1-4 ' cuda/join-v100.sbatch
+
+# The array's tasks find server and ticket in the log of the job that serves: the last ones, of a run that was served again.
+printf '#!/bin/sh\necho "$SKEP_TICKET" "$@"\n' >bin/skep
+chmod +x bin/skep
+printf '  skep join %s:7337 --ticket skep1-%s\n' n1 old n2 new >serve-12.log
+check 'join reads the log' test "$(PATH=$PWD/bin:$PATH timeout 20 bash jobs/join.sbatch 12)" = "skep1-new join n2:7337 --stay --farewell 5 s"
+check 'join asks for the number' sh -c '! bash jobs/join.sbatch 2>"$1"' - "$err"
+check 'and says so' said 'number of the job that serves' "$err"
+
+rm -rf jobs
+mkdir mine
+echo 'echo mine' >mine/run.sbatch
+refuses 'a file of others' 'mine/run.sbatch: .*--force' slurm "$two" -o mine
+check 'is left' test "$(cat mine/run.sbatch)" = 'echo mine'
+refuses 'requeue without checkpoints' 'add `checkpoint: ' slurm "$two" --kind requeue
+check 'no folder is left of that' test ! -e none -a ! -e jobs
+refuses 'and into a folder' 'add `checkpoint: ' slurm "$two" --kind requeue -o none
+refuses 'an array of two GPUs' 'have t4 and v100: choose one with --gpu' slurm "$two" --kind join --device cuda
+refuses 'a GPU that no worker has' '--gpu l4: no worker of the scenario has it; worker 0 has t4' slurm "$two" --kind join --gpu l4
+refuses 'words of a partition' '--partition: expected names of partitions' slurm "$two" --partition 'a b'
+refuses 'a line break' 'a line break in it' slurm "$two" --set $'name=a\nb'
+refuses 'no such kind' "--kind: expected|kind.*expected" slurm "$two" --kind batch
+plan
