@@ -25,6 +25,7 @@ struct skep_status {
 	double cost_usd;                 /* of lives that are over; NAN: a price is not known */
 	uint32_t *stage;                 /* [workers] that each serves, SKEP_NO_STAGE: none */
 	skep_time *since_ns;             /* [workers] SKEP_TIME_NEVER: the place has no process */
+	bool *taken;                     /* [workers] by a process, until the run knows that it is gone */
 };
 
 struct skep_status *skep_status_create(const struct skep_scenario *scenario)
@@ -37,7 +38,8 @@ struct skep_status *skep_status_create(const struct skep_scenario *scenario)
 	status->rounds = status->begun_at = scenario->plan.first_round;
 	status->stage = calloc(workers, sizeof *status->stage);
 	status->since_ns = calloc(workers, sizeof *status->since_ns);
-	if (status->stage == NULL || status->since_ns == NULL) {
+	status->taken = calloc(workers, sizeof *status->taken);
+	if (status->stage == NULL || status->since_ns == NULL || status->taken == NULL) {
 		skep_status_destroy(status);
 		return NULL;
 	}
@@ -54,6 +56,7 @@ void skep_status_destroy(struct skep_status *status)
 		return;
 	free(status->stage);
 	free(status->since_ns);
+	free(status->taken);
 	free(status);
 }
 
@@ -95,7 +98,8 @@ static void hear_note(void *context, skep_time now, struct skep_peer who, const 
 	case SKEP_NOTE_FENCED:
 	case SKEP_NOTE_LEFT:
 		status->stage[worker] = SKEP_NO_STAGE;
-		status->lost++;
+		status->lost += status->taken[worker]; /* a place that was never taken is fenced as well */
+		status->taken[worker] = false;
 		break;
 	default:
 		break;
@@ -127,6 +131,7 @@ void skep_status_begins(struct skep_status *status, uint32_t worker, skep_time n
 {
 	assert(worker < status->scenario->plan.workers);
 	status->since_ns[worker] = now;
+	status->taken[worker] = true;
 }
 
 /* ---- what is told --------------------------------------------------------------------------------------------------- */

@@ -165,7 +165,7 @@ join a
 join b
 check 'it begins with two' until_said a.err 'the run has begun'
 sleep 0.5
-join c --stay --notice 'test -e taken' --farewell '100 ms'
+join c --stay --notice 'test -e taken' --farewell '2 s'
 leaves=$!
 join d
 check 'a third takes a place that nothing had' until_said served.err 'takes the place of worker'
@@ -174,6 +174,8 @@ for i in $(seq 200); do
 	[ "$(grep -c 'takes the place of worker' served.err)" -lt 2 ] || break
 	sleep 0.05
 done
+accepts 'its state is asked for' status "127.0.0.1:$port" --ticket "$ticket" --json
+check 'places that nothing had are not lost workers' python3 -c 'import json, sys; s = json.load(open(sys.argv[1])); assert s["preemptions"] == 0, s' "$out"
 : >taken
 ends 'one leaves at the notice of its cloud' 143 "$leaves"
 served 'it grows'
