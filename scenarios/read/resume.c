@@ -15,13 +15,14 @@
 
 /* ---- what it is learnt from ------------------------------------------------------------------------------------- */
 
-enum { LEARNT_FROM = 3 };
+enum { LEARNT_FROM = 4 };
 
 static void list_files(const struct skep_scenario *s, struct skep_learnt_from ret[LEARNT_FROM])
 {
 	ret[0] = (struct skep_learnt_from){"model", s->model.path};
 	ret[1] = (struct skep_learnt_from){"data", s->data_path};
 	ret[2] = (struct skep_learnt_from){"validation", s->validation_path};
+	ret[3] = (struct skep_learnt_from){"weights", s->weights_path}; /* of several files: their index */
 }
 
 bool skep_resume_note_files(const struct skep_scenario *scenario, struct skep_diag *reterr)
@@ -38,9 +39,9 @@ static bool same_files(const struct skep_scenario *s, struct skep_diag *reterr)
 	const struct skep_learnt_from *other = skep_checkpoints_other_file(s->checkpoint_to, from, LEARNT_FROM);
 	return other == NULL ||
 	       fail(other->path,
-		       "is not the %s that the states in %.400s were learnt from, though it has its name: put "
+		       "is not the %s%s that the states in %.400s were learnt from, though it has its name: put "
 		       "that one back, or begin anew with another checkpoint.to",
-		       other->what, s->checkpoint_to);
+		       strcmp(other->what, "weights") == 0 ? "file of " : "", other->what, s->checkpoint_to);
 }
 
 /* ---- which version --------------------------------------------------------------------------------------------------- */

@@ -54,4 +54,14 @@ check 'states of another corpus: named' grep -q 'corpus.txt: .*is not the data t
 cd a || exit 1
 refuses 'simulated, too' 'is not the data that the states in' sim text.yaml --set checkpoint.to=../kept --set checkpoint.every=1 \
 	--resume --set train.until.steps=3
+
+# Nor with those of a run that began with other weights.
+cp ../b/corpus.txt . && cp "$root"/tests/data/hf/gpt2/{config.json,model.safetensors} . && cp "$root/tests/data/hf/punctuation.txt" .
+weighed=(text.yaml --set model.file=config.json --set train.data.file=punctuation.txt --set train.init.weights=model.safetensors
+	--set checkpoint.to=weighed --set checkpoint.every=1 -q)
+accepts 'begins with weights' run "${weighed[@]}"
+accepts 'goes on beside its weights' run "${weighed[@]}" --resume --set train.until.steps=3
+printf X | dd of=model.safetensors bs=1 seek=$(($(stat -c %s model.safetensors) - 2)) conv=notrunc 2>/dev/null
+refuses 'states of other weights' 'model.safetensors: .*is not the file of weights that the states in .*weighed were learnt from.*put that one back' \
+	run "${weighed[@]}" --resume --set train.until.steps=4
 plan
