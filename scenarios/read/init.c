@@ -47,7 +47,7 @@ void skep_init_read(struct skep_reader *r, const struct skep_yaml_node *train, s
 	if (!map)
 		return;
 	bool tries = skep_candidates_read(r, map, s), draws = skep_read_has(r, map, "method");
-	bool from_file = skep_read_has(r, map, "weights") || !(tries || draws);
+	bool from_file = skep_read_has(r, map, "weights");
 	read_method(r, map, &s->model);
 	const char *name = skep_read_string(r, map, "weights", from_file ? NULL : "");
 	skep_reader_close_map(r, map);

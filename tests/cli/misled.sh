@@ -55,6 +55,8 @@ END
 rm -f skep.db
 printf '0,join,west-1\n0,join,eats\n9,end\n' >named.csv
 refuses 'a site that is misspelt' "'west-1' names a place of the topology 'two sites' and 'eats' none" sim mine.yaml
+printf '0,join,west-1\n1,preempt,west-1\n2,preempt,west-1\n9,end\n' >named.csv
+refuses 'a machine that leaves twice' "named.csv:3:11: .*is not alive \(\`skep trace import --repair\` leaves it out\)" check mine.yaml
 sed 's/, inside: {[^}]*}//' pool.yaml >flat.yaml
 refuses_at 'two at a site without a network' flat.yaml:6:9 'expected inside: \{bandwidth, latency\}; the fallback is of links' \
 	topology stats flat.yaml

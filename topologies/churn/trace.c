@@ -67,7 +67,8 @@ static bool check_time(struct skep_trace_reader *r, skep_time at_ns, const char 
 		note(r, SKEP_REPAIR_BACKWARDS);
 	else
 		fail_at(r, time_at,
-			"time goes backwards: %.10g s, after %.10g s before it (--repair: as if it happened then)",
+			"time goes backwards: %.10g s, after %.10g s before it "
+			"(`skep trace import --repair`: as if it happened then)",
 			1e-9 * (double)at_ns, 1e-9 * (double)r->seen_ns);
 	return r->options->repair;
 }
@@ -87,7 +88,8 @@ static bool join(struct skep_trace_reader *r, const struct skep_trace_row *row, 
 		if (r->options->repair)
 			note(r, SKEP_REPAIR_JOIN);
 		else
-			fail_at(r, row->name_at, "'%s' joins, but is alive since %.10g s (--repair: left out)",
+			fail_at(r, row->name_at,
+				"'%s' joins, but is alive since %.10g s (`skep trace import --repair` leaves it out)",
 				row->name,
 				1e-9 * (double)r->live.life[skep_live_names_find(&r->live, row->name)].joined_ns);
 		return r->options->repair;
@@ -111,7 +113,9 @@ static bool leave(struct skep_trace_reader *r, const struct skep_trace_row *row,
 		if (r->options->repair)
 			note(r, SKEP_REPAIR_LEAVE);
 		else
-			fail_at(r, row->name_at, "'%s' leaves, but is not alive (--repair: left out)", row->name);
+			fail_at(r, row->name_at,
+				"'%s' leaves, but is not alive (`skep trace import --repair` leaves it out)",
+				row->name);
 		return r->options->repair;
 	}
 	const struct skep_live_name *life = &r->live.life[event->slot];
@@ -171,8 +175,9 @@ bool skep_trace_unknown(struct skep_trace_reader *r, struct skep_cell cell, cons
 	if (r->options->repair)
 		note(r, SKEP_REPAIR_WORD);
 	else
-		skep_lines_fail(&r->lines, cell.at, "expected %s, found '%.*s' (--repair: the row is left out)",
-			expected, cell.length < 40 ? (int)cell.length : 40, cell.at);
+		skep_lines_fail(&r->lines, cell.at,
+			"expected %s, found '%.*s' (`skep trace import --repair` leaves the row out)", expected,
+			cell.length < 40 ? (int)cell.length : 40, cell.at);
 	return r->options->repair;
 }
 
