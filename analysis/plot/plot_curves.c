@@ -20,6 +20,7 @@
 #include "analysis/plot/curves.h"
 #include "analysis/store/database.h"
 #include "analysis/store/settings.h"
+#include "base/layout.h"
 
 #define RUNS_MAX 256u
 #define GROUPS_MAX 24u
@@ -331,6 +332,34 @@ static void write_y(const struct figure *f, FILE *script)
 			target, target, target, target);
 }
 
+static double mean_time(const struct figure *f, const struct group *group)
+{
+	double sum = 0;
+	for (uint32_t i = 0; i < group->runs; i++)
+		sum += f->run[group->run[i]].time_s;
+	return sum / group->runs;
+}
+
+/* How long the rounds of a scenario took in both worlds, where the picture shows just that. Times
+ * are those of `skep compare`. */
+static void write_agreement(const struct figure *f, FILE *script)
+{
+	char text[160] = "", first[SKEP_TEXT_BYTES], second[SKEP_TEXT_BYTES];
+	bool same = f->groups == 2 && f->colours == 1 && f->kind.x == SKEP_CURVE_TIME;
+	for (uint32_t i = 1; i < f->runs; i++)
+		same = same && f->run[i].rounds == f->run[0].rounds;
+	bool real = same && strcmp(f->run[f->group[0].run[0]].world, "real") == 0;
+	bool other = same && strcmp(f->run[f->group[1].run[0]].world, "real") == 0;
+	double predicted = same ? mean_time(f, &f->group[real]) : NAN,
+	       took = same ? mean_time(f, &f->group[!real]) : NAN;
+	if (real != other && predicted > 0 && isfinite(took))
+		snprintf(text, sizeof text, "predicted %s, real %s: %+.1f %%", skep_time_text(predicted, first),
+			skep_time_text(took, second), 100 * (took / predicted - 1));
+	fprintf(script, "agreement = ");
+	skep_script_string(script, text);
+	fprintf(script, "\n");
+}
+
 static void write_remark(const struct figure *f, FILE *script)
 {
 	uint32_t densest = 0;
@@ -396,6 +425,7 @@ static void write_figure(struct figure *f, struct skep_picture *picture)
 	double per = write_x(f, script, unit, sizeof unit);
 	write_y(f, script);
 	write_remark(f, script);
+	write_agreement(f, script);
 	fprintf(script, "$mean << END\n");
 	for (uint32_t g = 0; g < f->groups; g++)
 		write_group(f, &f->group[g], per, script);

@@ -46,7 +46,7 @@ bool skep_plot_read_run(struct skep_store *store, int64_t id, struct skep_plot_r
 {
 	static const char sql[] =
 		"SELECT scenario, world, device, printf('%llu', seed), workers, stages, pace, shape,"
-		" target_loss, arithmetic, (SELECT count(*) FROM rounds WHERE run = ?1) FROM runs WHERE id = ?1";
+		" target_loss, arithmetic, (SELECT count(*) FROM rounds WHERE run = ?1), time_s FROM runs WHERE id = ?1";
 	sqlite3_stmt *row = skep_store_query(store, sql, id, 0, reterr);
 	bool found = row != NULL && skep_store_row(store, row);
 	if (found) {
@@ -62,6 +62,7 @@ bool skep_plot_read_run(struct skep_store *store, int64_t id, struct skep_plot_r
 		ret->target_loss = skep_column_real(row, 8);
 		snprintf(ret->arithmetic, sizeof ret->arithmetic, "%s", skep_column_text(row, 9));
 		ret->rounds = (uint32_t)sqlite3_column_int64(row, 10);
+		ret->time_s = skep_column_real(row, 11);
 	} else if (row != NULL) {
 		skep_fail(reterr, "there is no run %lld in the database; `skep runs list` shows which there are",
 			(long long)id);

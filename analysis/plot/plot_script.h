@@ -37,6 +37,7 @@ struct skep_plot_run {
 	uint32_t workers, stages, rounds; /* rounds closed */
 	bool pace, shape;
 	double target_loss; /* NAN: none */
+	double time_s;      /* that the run took; NAN: it has not ended */
 };
 bool skep_plot_read_run(struct skep_store *store, int64_t id, struct skep_plot_run *ret, struct skep_diag *reterr);
 

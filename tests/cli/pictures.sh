@@ -62,4 +62,14 @@ check 'takes runs 17 and 18' grep -q '"run_id":17.*"run_id":18' "$out"
 for kind in accuracy cost utilisation; do
 	drawn "$kind-pair" "$kind" -- --has 'run 17, simulated' --has 'run 18, real' --lacks 'run 20'
 done
+
+# How well the two agree stands in the picture, as compare has it: here the real one is made a quarter longer.
+python3 - <<'END'
+import sqlite3
+with sqlite3.connect("skep.db") as db:
+    db.execute("UPDATE runs SET time_s = 1.25 * time_s WHERE id = 18")
+END
+drawn agreement accuracy 17 18 -- --has 'predicted ' --has ': +25.0 %'
+drawn agreement-by-steps accuracy 17 18 --x steps -- --lacks predicted
+drawn agreement-of-others accuracy 17 20 -- --lacks predicted
 plan
