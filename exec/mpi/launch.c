@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -127,6 +128,7 @@ static bool this_program(char *ret, size_t room, struct skep_diag *reterr)
 #define WORD_NS UINT64_C(1000000000)      /* from the last word to the end of mpirun: all ranks end at once */
 #define FINALIZE_NS UINT64_C(20000000000) /* the same where they end together, by MPI_Finalize */
 #define SIGNAL_NS UINT64_C(8000000000)    /* from a signal to the same: rank 0 has things to write */
+#define ORPHANS_NS UINT64_C(10000000000)  /* from the end of a killed mpirun to that of its ranks */
 #define AGAIN_NS UINT64_C(100000000) /* what comes sooner is the same word twice: timeout(1) tells us and our group */
 #define NOT_THERE 127                /* mpirun's status when it could not be started, as a shell has it */
 #define ORPHANED 3                   /* a word that is no status: the directory, rank 0, is dead */
@@ -262,10 +264,42 @@ static int remove_one(const char *path, const struct stat *status, int kind, str
 	return remove(path) != 0 && errno != ENOENT;
 }
 
+/* A folder of the same name in the system's shared memory, for what ranks on one host share. */
+static void shared_memory_of(const char *folder, char *ret, size_t room)
+{
+	snprintf(ret, room, "/dev/shm/%s", strrchr(folder, '/') + 1);
+}
+
+static void remove_folders(const char *folder)
+{
+	char memory[64];
+	shared_memory_of(folder, memory, sizeof memory);
+	nftw(folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	nftw(memory, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
 #define LEFT_MS 10000 /* for mpirun to end after its parent process; it is sent SIGTERM then */
 
-/* A process that removes the folder when this one was killed and could not: it waits for the end of a pipe that this process
- * alone can write to and never closes, and for that of mpirun, whose ranks may write to the folder. */
+/* When its parent has ended, which alone can write to the pipe and never closes it, and mpirun, whose ranks may write to the
+ * folder. */
+static void remove_when_left(const char *folder, pid_t mpirun, int end)
+{
+	char byte;
+	struct pollfd run = {.fd = (int)syscall(SYS_pidfd_open, mpirun, 0), .events = POLLIN};
+	setsid(); /* what ends our group shall not end this */
+	dup2(end, 0);
+	if (dup2(run.fd, 1) < 0)
+		close(1);
+	close_range(2, ~0u, 0); /* what reads the output of the run must not wait for this process */
+	run.fd = run.fd >= 0 ? 1 : -1;
+	if (read(0, &byte, 1) == 0 && access(folder, F_OK) == 0) {
+		poll(&run, 1, LEFT_MS);
+		remove_folders(folder);
+	}
+}
+
+/* A process that removes the folder when this one was killed and could not. It is no child of ours, whose end we would wait
+ * for. */
 static void watch_folder(const char *folder, pid_t mpirun)
 {
 	int end[2];
@@ -273,23 +307,24 @@ static void watch_folder(const char *folder, pid_t mpirun)
 		return;
 	pid_t pid = fork();
 	if (pid == 0) {
-		char byte;
-		struct pollfd run = {.fd = (int)syscall(SYS_pidfd_open, mpirun, 0), .events = POLLIN};
-		setsid(); /* what ends our group shall not end this */
-		dup2(end[0], 0);
-		if (dup2(run.fd, 1) < 0)
-			close(1);
-		close_range(2, ~0u, 0); /* what reads the output of the run must not wait for this process */
-		run.fd = run.fd >= 0 ? 1 : -1;
-		if (read(0, &byte, 1) == 0 && access(folder, F_OK) == 0) {
-			poll(&run, 1, LEFT_MS);
-			nftw(folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
-		}
+		if (fork() == 0)
+			remove_when_left(folder, mpirun, end[0]);
 		_exit(0);
 	}
 	close(end[0]);
 	if (pid < 0)
 		close(end[1]);
+	else
+		waitpid(pid, NULL, 0);
+}
+
+/* Ranks whose mpirun was killed are our children by then, and end by themselves. What they have in the database is not to be
+ * looked at before. */
+static void wait_for_orphans(void)
+{
+	uint64_t end_ns = skep_monotonic_ns() + ORPHANS_NS;
+	while (waitpid(-1, NULL, WNOHANG) >= 0 && skep_monotonic_ns() < end_ns)
+		poll(NULL, 0, LOOK_MS);
 }
 
 /* `folder` is there until the caller removes it; after a death of this process another one does. */
@@ -318,7 +353,11 @@ static int launch_child(char **command, const char *folder, bool survives, struc
 	}
 	if (w.mpirun > 0) {
 		watch_folder(folder, w.mpirun); /* the pipe stays open as long as this process lives */
-		return verdict(&w, wait_for_mpirun(&w), reterr);
+		prctl(PR_SET_CHILD_SUBREAPER, 1);
+		int state = wait_for_mpirun(&w);
+		if (w.word < 0)
+			wait_for_orphans();
+		return verdict(&w, state, reterr);
 	}
 	skep_fail(reterr, "mpirun does not start: %s", strerror(errno));
 	return -1;
@@ -330,7 +369,21 @@ static int launch_child(char **command, const char *folder, bool survives, struc
 	"--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1", "--mca",                          \
 		"odls_base_sigkill_timeout", "3"
 
-/* Starts mpirun with a folder of its own for rank 0's word and, where it survives deaths, for what a killed mpirun leaves. */
+/* Open MPI 5, or 4: a killed mpirun removes neither its own folder nor the memory that the ranks have shared. */
+static void keep_what_is_left_in(const char *folder)
+{
+	char memory[64];
+	shared_memory_of(folder, memory, sizeof memory);
+	setenv("PRTE_MCA_prte_tmpdir_base", folder, 1);
+	setenv("OMPI_MCA_orte_tmpdir_base", folder, 1);
+	if (!local() || mkdir(memory, 0700) != 0) /* other hosts have no such folder */
+		return;
+	setenv("OMPI_MCA_btl_sm_backing_directory", memory, 0);
+	setenv("OMPI_MCA_btl_vader_backing_directory", memory, 0);
+}
+
+/* Starts mpirun with a folder of its own for rank 0's word and, where all ranks see that folder, for what a killed mpirun
+ * leaves. */
 static int launch_in_folder(char **command, bool survives, struct skep_diag *reterr)
 {
 	char folder[64];
@@ -342,10 +395,10 @@ static int launch_in_folder(char **command, bool survives, struct skep_diag *ret
 		skep_fail(reterr, "cannot make %s: %s", folder, strerror(errno));
 		return -1;
 	}
-	if (survives)
-		setenv("PRTE_MCA_prte_tmpdir_base", folder, 1);
+	if (survives || local())
+		keep_what_is_left_in(folder);
 	int status = launch_child(command, folder, survives, reterr);
-	nftw(folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	remove_folders(folder);
 	return status;
 }
 

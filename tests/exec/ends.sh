@@ -23,7 +23,7 @@ begin() { # begin: a run that would take long, until it has finished some rounds
 	running=$!
 	for _ in $(seq 600); do
 		if [ "$(rounds)" -gt 0 ] 2>/dev/null; then
-			mpirun=$(children "$running" | head -n 1) # behind it is the process that would remove the folder
+			mpirun=$(children "$running" | head -n 1)
 			processes="$mpirun $(children "$mpirun")"
 			return 0
 		fi
@@ -104,4 +104,5 @@ check 'a worker killed: the run goes on no more' [ "$(state)" != running ]
 begin
 kill -KILL "$mpirun"
 ended 1 'mpirun killed' '^skep: mpirun was ended by SIGKILL'
+check 'mpirun killed: the run goes on no more' [ "$(state)" != running ]
 plan
