@@ -230,6 +230,24 @@ static void commit_round(struct fixture *f)
 	assert_non_null(fixture_noted(f, SKEP_NOTE_ROUND_CLOSED));
 }
 
+/* One message each, and there is room for so many in a step. */
+static void test_a_validation_is_granted_piece_by_piece(void **state)
+{
+	(void)state;
+	struct fixture f;
+	fixture_init(&f, 4, 2, DIRECTORY);
+	f.plan.in_flight = 2000;
+	f.plan.validate_every = 1;
+	f.plan.validate_microbatches = 3000;
+	fixture_make(&f, DIRECTORY);
+	fixture_start(&f);
+	finish_all(&f);
+	commit_round(&f);
+	assert_non_null(fixture_noted(&f, SKEP_NOTE_VALIDATING));
+	assert_int_equal(fixture_count_sent(&f, SKEP_MESSAGE_GRANT), 1024);
+	fixture_finish(&f);
+}
+
 static void leave(struct fixture *f, uint32_t worker)
 {
 	fixture_deliver(f, from_worker(SKEP_MESSAGE_LEAVE, worker, 0));
@@ -506,6 +524,7 @@ int main(void)
 		cmocka_unit_test(test_a_restarted_process_replaces_the_one_we_knew),
 		cmocka_unit_test(test_an_empty_stage_ends_the_run),
 		cmocka_unit_test(test_target_loss_stops),
+		cmocka_unit_test(test_a_validation_is_granted_piece_by_piece),
 		cmocka_unit_test(test_who_leaves_is_told_of_and_granted_nothing),
 		cmocka_unit_test(test_who_leaves_goes_when_the_round_has_ended),
 		cmocka_unit_test(test_the_last_of_a_stage_works_on),
