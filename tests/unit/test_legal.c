@@ -241,6 +241,17 @@ static void test_operations_and_events(void **state)
 	assert_true(skep_event_legal(&p, &event));
 	event.kind = 0;
 	assert_false(skep_event_legal(&p, &event));
+	/* The first and the last kind of each list are there, what is before and behind them is not. */
+	for (uint32_t kind = 0; kind <= SKEP_MESSAGE_KINDS; kind++) {
+		event = (struct skep_event){.kind = SKEP_EVENT_SEND_FAILED};
+		event.u.message.kind = (uint8_t)kind;
+		assert_int_equal(skep_event_legal(&p, &event), kind > 0 && kind < SKEP_MESSAGE_KINDS);
+	}
+	for (uint32_t kind = 0; kind <= SKEP_OP_KINDS; kind++) {
+		event = (struct skep_event){.kind = SKEP_EVENT_OP_DONE};
+		event.u.done.op.kind = (uint8_t)kind;
+		assert_int_equal(skep_event_legal(&p, &event), kind > 0 && kind < SKEP_OP_KINDS);
+	}
 }
 
 static void test_notes(void **state)
