@@ -2,6 +2,8 @@
  *
  * plan.c - numbers that core and worlds derive from the plan and must agree on, and what a message weighs.
  */
+#include <assert.h>
+
 #include "core/record.h"
 #include "core/skep.h"
 
@@ -9,6 +11,7 @@
 
 void skep_chunk_range(uint64_t parameters, uint32_t chunk, uint32_t size, uint64_t *ret_first, uint64_t *ret_count)
 {
+	assert(size > 0 && chunk < size);
 	uint64_t base = parameters / size, rest = parameters % size; /* the first `rest` chunks hold one element more */
 	*ret_first = base * chunk + (chunk < rest ? chunk : rest);
 	*ret_count = base + (chunk < rest);
@@ -26,6 +29,7 @@ uint64_t skep_state_chunk_bytes(const struct skep_plan *plan, uint32_t stage, ui
 
 uint32_t skep_plan_buckets(const struct skep_plan *plan, uint32_t stage)
 {
+	assert(stage < plan->stages);
 	bool whole = !plan->eager || skep_plan_fragments(plan) > 1;
 	return !whole && plan->stage[stage].buckets > 1 ? plan->stage[stage].buckets : 1;
 }
@@ -36,6 +40,8 @@ void skep_plan_bucket(
 	const struct skep_stage_plan *s = &plan->stage[stage];
 	bool one = skep_plan_buckets(plan, stage) == 1;
 	uint64_t end = bucket > 0 ? s->bucket_first[bucket - 1] : s->parameters;
+	assert(bucket < skep_plan_buckets(plan, stage) &&
+		(one || s->bucket_first[bucket] < end)); /* the last one comes first */
 	*ret_first = one ? 0 : s->bucket_first[bucket];
 	*ret_count = end - *ret_first;
 }
@@ -59,6 +65,7 @@ void skep_plan_range(const struct skep_plan *plan, uint32_t stage, uint32_t roun
 /* Behind which step of a cycle its round `turn` sums. */
 static uint32_t due_behind(const struct skep_plan *plan, uint32_t turn)
 {
+	assert(plan->inner_cycle > 0 && turn <= skep_plan_fragments(plan));
 	return (uint32_t)((uint64_t)turn * plan->inner_cycle / skep_plan_fragments(plan));
 }
 
@@ -88,6 +95,7 @@ uint32_t skep_plan_rounds_of(const struct skep_plan *plan, uint32_t steps)
 {
 	uint32_t fragments = skep_plan_fragments(plan);
 	uint64_t cycle = skep_plan_steps_before(plan, fragments);
+	assert(cycle > 0);
 	uint32_t rounds = (uint32_t)(steps / cycle) * fragments;
 	while (skep_plan_steps_before(plan, rounds) < steps)
 		rounds++;
@@ -97,6 +105,7 @@ uint32_t skep_plan_rounds_of(const struct skep_plan *plan, uint32_t steps)
 uint32_t skep_plan_quota(const struct skep_plan *plan, uint32_t round)
 {
 	uint32_t steps = skep_plan_steps(plan, round);
+	assert(steps <= skep_plan_most_steps(plan));
 	bool whole = !skep_plan_periodic(plan) || steps == plan->inner_steps;
 	return whole ? plan->microbatches : steps * skep_plan_inner_batch(plan);
 }
@@ -105,6 +114,7 @@ skep_time skep_plan_transfer_ns(const struct skep_plan *plan, uint32_t from, uin
 {
 	if (plan->places == 0)
 		return 0;
+	assert(plan->place_of[from] < plan->places && plan->place_of[to] < plan->places);
 	return plan->transfer_ns[(size_t)plan->place_of[from] * plan->places + plan->place_of[to]];
 }
 
@@ -144,16 +154,19 @@ uint32_t skep_plan_pipelines(const struct skep_plan *plan)
 
 uint32_t skep_plan_share(const struct skep_plan *plan)
 {
+	assert(skep_plan_fixed(plan) && skep_plan_pipelines(plan) > 0);
 	return plan->microbatches / skep_plan_pipelines(plan);
 }
 
 uint32_t skep_plan_flush_share(const struct skep_plan *plan)
 {
+	assert(skep_plan_share(plan) % skep_plan_flushes(plan) == 0);
 	return skep_plan_share(plan) / skep_plan_flushes(plan);
 }
 
 uint32_t skep_plan_pipeline_of(const struct skep_plan *plan, uint32_t worker)
 {
+	assert(worker < plan->workers);
 	uint32_t before = 0;
 	for (uint32_t i = 0; i < worker; i++)
 		before += plan->first_stage_of[i] == plan->first_stage_of[worker];
@@ -162,6 +175,7 @@ uint32_t skep_plan_pipeline_of(const struct skep_plan *plan, uint32_t worker)
 
 uint32_t skep_plan_candidate_of(const struct skep_plan *plan, uint32_t worker)
 {
+	assert(worker < plan->workers);
 	if (!skep_plan_has_candidates(plan) || plan->first_stage_of[worker] == SKEP_NO_STAGE)
 		return 0;
 	return skep_plan_pipeline_of(plan, worker) % plan->candidates;
@@ -180,6 +194,7 @@ uint32_t skep_plan_place(const struct skep_plan *plan, uint32_t pipeline, uint32
 uint32_t skep_pipeline_held(
 	enum skep_pipeline pipeline, uint32_t stages, uint32_t model_chunks, uint32_t share, uint32_t stage)
 {
+	assert(pipeline != SKEP_PIPELINE_SWARM && stage < stages);
 	uint64_t held = share, all = (uint64_t)share * (model_chunks > 1 ? model_chunks : 1);
 	if (pipeline == SKEP_PIPELINE_PIPEDREAM) /* of as many rounds */
 		return stages - stage;
@@ -209,6 +224,7 @@ uint32_t skep_plan_fixed_in_flight(const struct skep_plan *plan)
 
 uint64_t skep_plan_vstage_bytes(const struct skep_plan *plan, uint32_t vstage)
 {
+	assert(vstage < skep_plan_vstages(plan));
 	return plan->vstage_bytes ? plan->vstage_bytes[vstage] : plan->stage[vstage % plan->stages].activation_bytes;
 }
 
@@ -223,6 +239,7 @@ uint32_t skep_plan_credit(const struct skep_plan *plan, uint32_t in_flight)
  * share. */
 uint32_t skep_swarm_capacity(const struct skep_plan *plan, uint32_t owners, uint32_t workers)
 {
+	assert(workers > 0 && owners <= workers);
 	uint32_t balanced = workers / plan->stages + 1; /* joins may bring the first stage there */
 	if (plan->rebalance_ns > 0)
 		balanced = workers; /* ... or moves */
@@ -234,6 +251,7 @@ uint32_t skep_swarm_capacity(const struct skep_plan *plan, uint32_t owners, uint
 
 uint32_t skep_plan_validation(const struct skep_plan *plan, uint32_t microbatch)
 {
+	assert(skep_plan_validates(plan, microbatch) && plan->validate_microbatches > 0);
 	return (microbatch - skep_round_capacity(plan)) % plan->validate_microbatches;
 }
 
@@ -245,6 +263,7 @@ bool skep_plan_validation_due(const struct skep_plan *plan, uint32_t closed)
 
 enum skep_traffic skep_message_traffic(const struct skep_message *message)
 {
+	assert(message->kind > 0 && message->kind < SKEP_MESSAGE_KINDS);
 	switch (message->kind) {
 	case SKEP_MESSAGE_FORWARD:
 	case SKEP_MESSAGE_BACKWARD:

@@ -6,6 +6,7 @@
 #ifndef SKEP_CORE_PLAN_H
 #define SKEP_CORE_PLAN_H
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -257,6 +258,7 @@ void skep_chunk_range(uint64_t parameters, uint32_t chunk, uint32_t size, uint64
 #define SKEP_STATE_HEADER_BYTES 32u /* of each chunk */
 static inline uint32_t skep_state_chunks(const struct skep_plan *plan, uint32_t stage)
 {
+	assert(stage < plan->stages);
 	uint32_t chunks = plan->stage[stage].state_chunks;
 	return chunks > 0 ? chunks : 1;
 }
@@ -265,6 +267,7 @@ uint64_t skep_state_chunk_bytes(const struct skep_plan *plan, uint32_t stage, ui
 /* The worker in place `nth`, below plan->workers, of the order in which the members of a stage follow each other. */
 static inline uint32_t skep_plan_in_ring(const struct skep_plan *plan, uint32_t stage, uint32_t nth)
 {
+	assert(stage < plan->stages && nth < plan->workers);
 	return plan->ring_order ? plan->ring_order[(size_t)stage * plan->workers + nth] : nth;
 }
 
@@ -296,6 +299,7 @@ static inline uint32_t skep_plan_first_version(const struct skep_plan *plan)
 /* The epoch of a machine's first process: 0 for a spare, which holds nothing. */
 static inline uint32_t skep_plan_first_epoch(const struct skep_plan *plan, uint32_t index)
 {
+	assert(index <= plan->workers); /* the directory has the last one */
 	return index == plan->workers || plan->first_stage_of[index] != SKEP_NO_STAGE;
 }
 
@@ -358,6 +362,7 @@ static inline uint32_t skep_plan_fragments(const struct skep_plan *plan)
 /* Microbatches of one inner step, by all workers of a stage together. */
 static inline uint32_t skep_plan_inner_batch(const struct skep_plan *plan)
 {
+	assert(plan->inner_steps > 0);
 	uint32_t batch = plan->microbatches / plan->inner_steps;
 	return batch > 0 ? batch : 1;
 }
@@ -380,6 +385,7 @@ uint32_t skep_plan_quota(const struct skep_plan *plan, uint32_t round);
 static inline uint32_t skep_plan_inner_step(const struct skep_plan *plan, uint32_t round, uint32_t microbatch)
 {
 	uint32_t nth = microbatch / skep_plan_inner_batch(plan), steps = skep_plan_steps(plan, round);
+	assert(steps > 0);
 	return nth < steps ? nth : steps - 1;
 }
 
@@ -425,6 +431,7 @@ static inline bool skep_plan_has_candidates(const struct skep_plan *plan)
 /* Of so many rounds, >= 2, those whose losses count; the last ones. */
 static inline uint32_t skep_candidate_window(uint32_t rounds)
 {
+	assert(rounds > 1); /* a slope takes two */
 	return rounds > 4 ? (rounds + 1) / 2 : 2;
 }
 
@@ -435,18 +442,21 @@ uint32_t skep_plan_candidate_of(const struct skep_plan *plan, uint32_t worker);
 
 static inline bool skep_plan_is_tied(const struct skep_plan *plan, uint32_t stage)
 {
+	assert(stage < plan->stages);
 	return plan->tied > 0 && (stage == 0 || stage + 1 == plan->stages);
 }
 
 /* The other one that holds a copy. */
 static inline uint32_t skep_plan_tied_peer(const struct skep_plan *plan, uint32_t stage)
 {
+	assert(skep_plan_is_tied(plan, stage) && plan->stages > 1);
 	return plan->stages - 1 - stage;
 }
 
 /* Where the stage's copy begins in its vector. */
 static inline uint64_t skep_plan_tied_first(const struct skep_plan *plan, uint32_t stage)
 {
+	assert(skep_plan_is_tied(plan, stage) && plan->tied <= plan->stage[stage].parameters);
 	return stage == 0 ? 0 : plan->stage[stage].parameters - plan->tied;
 }
 
@@ -466,6 +476,7 @@ static inline uint32_t skep_plan_vstages(const struct skep_plan *plan)
  * passes come first. */
 static inline bool skep_plan_turns_at_once(const struct skep_plan *plan, uint32_t vstage)
 {
+	assert(vstage < skep_plan_vstages(plan));
 	return vstage + 1 == skep_plan_vstages(plan) && plan->pipeline != SKEP_PIPELINE_GPIPE;
 }
 

@@ -50,6 +50,7 @@ static int64_t within(int64_t value, int64_t limit)
 
 void skep_candidate_point(struct skep_candidate_points *points, uint32_t round, uint32_t rounds)
 {
+	assert(round < rounds);
 	int64_t window = skep_candidate_window(rounds), i = (int64_t)round - (rounds - window);
 	if (i < 0)
 		return;
@@ -81,6 +82,7 @@ struct candidates {
 
 static struct directory *candidate(struct candidates *t, uint32_t k)
 {
+	assert(t->candidate_bytes > 0);
 	return skep_at(t, t->candidate_at + k * t->candidate_bytes);
 }
 
@@ -143,6 +145,7 @@ void skep_candidates_init_node(void *mem, const struct skep_plan *plan)
 /* The step of a directory, as one of the candidates or as what is left of them. */
 static struct step scoped(const struct step *step, const struct directory *d)
 {
+	assert(step->plan->candidates > 1);
 	struct step own = *step;
 	own.how.scope = d->candidacy.on ? &skep_scope_candidate : &skep_scope_run;
 	return own;
@@ -156,6 +159,7 @@ static void lift(struct step *step, const struct directory *d, uint32_t from)
 {
 	struct skep_actions *actions = step->actions;
 	uint32_t to = from;
+	assert(from <= actions->count && d->candidacy.on);
 	for (uint32_t i = from; i < actions->count; i++) {
 		struct skep_action *action = &actions->item[to];
 		*action = actions->item[i];
@@ -194,6 +198,7 @@ static void fence(struct directory *d, struct step *step, uint32_t worker)
 {
 	struct row *row = directory_row(d, worker);
 	struct skep_peer gone = directory_worker(d, worker);
+	assert(row->standing != STANDING_ABSENT);
 	skep_directory_stand(row, STANDING_ABSENT);
 	skep_emit_note(step, &d->node,
 		(struct skep_note){.kind = SKEP_NOTE_FENCED, .stage = (uint16_t)row->stage, .peer = gone});
@@ -290,6 +295,7 @@ static void drop(struct candidates *t, struct step *step, uint32_t k)
 {
 	struct directory *d = candidate(t, k);
 	uint32_t from = step->actions->count;
+	assert(d->candidacy.fell);
 	skep_emit_note(step, &d->node,
 		(struct skep_note){.kind = SKEP_NOTE_CANDIDATE_DROPPED,
 			.stage = (uint16_t)d->candidacy.stage,

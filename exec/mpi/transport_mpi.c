@@ -29,6 +29,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/grow.h"
 #include "exec/loop/clock.h"
 #include "exec/mpi/mpi_bytes.h"
 #include "exec/mpi/pids.h"
@@ -64,12 +65,12 @@ struct mpi {
 
 	MPI_Request *send; /* [2 * sends]: frame and body of parcel[i] */
 	struct parcel **parcel;
-	size_t sends, send_room;
+	size_t sends;
 	struct parcel *spare;
 
 	MPI_Request *receive; /* [intakes] */
 	struct intake *intake;
-	size_t intakes, intake_room;
+	size_t intakes;
 
 	struct skep_wakeups wakeups;
 	struct skep_pids pids;
@@ -106,19 +107,9 @@ static void keep_fault(struct mpi *mpi, int rc)
 		mpi->fault = rc;
 }
 
-/* *memory of so many bytes; false: no memory, and it stays as it was. `memory` points to a pointer. */
-static bool grow(void *memory, size_t size)
-{
-	void *bigger;
-	memcpy(&bigger, memory, sizeof bigger);
-	bigger = realloc(bigger, size);
-	if (bigger != NULL)
-		memcpy(memory, &bigger, sizeof bigger);
-	return bigger != NULL;
-}
-
 static int body_tag(const struct mpi *mpi, const struct skep_frame *frame)
 {
+	assert(frame->body > 0 && mpi->tag_limit > 0);
 	return (int)(frame->number % (uint64_t)mpi->tag_limit);
 }
 
@@ -135,6 +126,7 @@ static bool broken(struct mpi *mpi, int rc, struct skep_transport_event *ret)
 /* A request that has ended becomes MPI_REQUEST_NULL, and is done if it did not end by the death of its peer. */
 static int look(struct mpi *mpi, MPI_Request *request, int *ret_done)
 {
+	assert(mpi->survives && *request != MPI_REQUEST_NULL);
 	int ended = 0, rc = MPI_Request_get_status(*request, &ended, MPI_STATUS_IGNORE);
 	*ret_done = 0;
 	if (rc == MPI_SUCCESS && ended)
@@ -169,31 +161,29 @@ static struct parcel *parcel_take(struct mpi *mpi)
 
 static void parcel_put(struct mpi *mpi, struct parcel *parcel)
 {
+	assert(parcel != mpi->spare);
 	parcel->next = mpi->spare;
 	mpi->spare = parcel;
 }
 
 static void ring(struct mpi *mpi, uint32_t peer)
 {
+	assert(peer < mpi->ranks);
 	if (mpi->wakeups.wakeup[peer] != NULL)
 		skep_wakeup_ring(mpi->wakeups.wakeup[peer]);
 }
 
 static bool sends_room(struct mpi *mpi)
 {
-	if (mpi->sends < mpi->send_room)
-		return true;
-	size_t room = 2 * mpi->send_room + 16;
-	if (!grow(&mpi->send, 2 * room * sizeof *mpi->send) || !grow(&mpi->parcel, room * sizeof(struct parcel *)))
-		return false;
-	mpi->send_room = room;
-	return true;
+	return skep_grow(&mpi->send, mpi->sends, 2 * sizeof *mpi->send) &&
+	       skep_grow(&mpi->parcel, mpi->sends, sizeof *mpi->parcel);
 }
 
 static void mpi_send(void *self, uint32_t peer, const struct skep_frame *frame, const void *body)
 {
 	struct mpi *mpi = self;
 	struct parcel *parcel = sends_room(mpi) ? parcel_take(mpi) : NULL;
+	assert(peer < mpi->ranks && (frame->body == 0 || body != NULL));
 	if (parcel == NULL) {
 		keep_fault(mpi, MPI_ERR_NO_MEM);
 		return;
@@ -223,6 +213,7 @@ static void mpi_send(void *self, uint32_t peer, const struct skep_frame *frame, 
 /* A send has ended; true if that is news for the caller. */
 static bool sent(struct mpi *mpi, size_t at, struct skep_transport_event *ret)
 {
+	assert(at < mpi->sends);
 	MPI_Request *request = &mpi->send[2 * at];
 	if (request[0] != MPI_REQUEST_NULL || request[1] != MPI_REQUEST_NULL)
 		return false;
@@ -239,6 +230,7 @@ static bool sent(struct mpi *mpi, size_t at, struct skep_transport_event *ret)
 /* Parcels to the dead have gone. True: one of them is news. */
 static bool sweep(struct mpi *mpi, struct skep_transport_event *ret)
 {
+	assert(mpi->survives);
 	for (size_t i = 0; i < mpi->sends;) {
 		size_t before = mpi->sends;
 		if (mpi->gone[mpi->parcel[i]->peer])
@@ -302,13 +294,10 @@ static int probe(MPI_Comm comm, int peer, int tag, int *ret_there, MPI_Message *
 /* NULL: no memory. */
 static struct intake *intake_add(struct mpi *mpi, uint32_t peer, const struct skep_frame *frame)
 {
-	if (mpi->intakes == mpi->intake_room) {
-		size_t room = 2 * mpi->intake_room + 16;
-		if (!grow(&mpi->receive, room * sizeof *mpi->receive) ||
-			!grow(&mpi->intake, room * sizeof *mpi->intake))
-			return NULL;
-		mpi->intake_room = room;
-	}
+	assert(peer < mpi->ranks);
+	if (!skep_grow(&mpi->receive, mpi->intakes, sizeof *mpi->receive) ||
+		!skep_grow(&mpi->intake, mpi->intakes, sizeof *mpi->intake))
+		return NULL;
 	struct intake *intake = &mpi->intake[mpi->intakes];
 	memset(intake, 0, sizeof *intake);
 	intake->peer = peer;
@@ -322,6 +311,7 @@ static struct intake *intake_add(struct mpi *mpi, uint32_t peer, const struct sk
  * it when it copies from the sender's memory. */
 static int draw_off(struct mpi *mpi, struct intake *intake, uint64_t bytes, MPI_Message *matched)
 {
+	assert(intake->scratch == NULL && intake >= mpi->intake && intake < mpi->intake + mpi->intakes);
 	intake->scratch = malloc(bytes + 1);
 	if (intake->scratch == NULL)
 		return MPI_ERR_NO_MEM;
@@ -400,6 +390,7 @@ static bool poll_frame(
 /* A receive has ended; true if that is news for the caller. */
 static bool received(struct mpi *mpi, size_t at, struct skep_transport_event *ret)
 {
+	assert(at < mpi->intakes);
 	struct intake intake = mpi->intake[at];
 	size_t last = --mpi->intakes;
 	mpi->intake[at] = mpi->intake[last];
@@ -419,6 +410,7 @@ static bool received(struct mpi *mpi, size_t at, struct skep_transport_event *re
 /* The tensor's sender is dead; true if that is news for the caller. */
 static bool lost(struct mpi *mpi, size_t at, struct skep_transport_event *ret)
 {
+	assert(at < mpi->intakes && mpi->survives);
 	struct intake intake = mpi->intake[at];
 	size_t last = --mpi->intakes;
 	mpi->intake[at] = mpi->intake[last];
@@ -471,6 +463,7 @@ static bool poll_bodies(struct mpi *mpi, struct skep_transport_event *ret)
 /* Reports one dead peer of which the caller has not been told. False: there is none. */
 static bool tell_death(struct mpi *mpi, struct skep_transport_event *ret)
 {
+	assert(mpi->survives);
 	for (uint32_t peer = 0; peer < mpi->ranks; peer++) {
 		if (!mpi->gone[peer] || mpi->told[peer])
 			continue;
@@ -485,6 +478,7 @@ static bool tell_death(struct mpi *mpi, struct skep_transport_event *ret)
 static void mpi_bury(void *self, uint32_t peer)
 {
 	struct mpi *mpi = self;
+	assert(peer < mpi->ranks);
 	mpi->gone[peer] = mpi->told[peer] = mpi->sweep = true;
 }
 
