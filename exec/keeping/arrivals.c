@@ -83,6 +83,11 @@ bool skep_arrival_add(
 	return true;
 }
 
+struct skep_state_word skep_arrival_word(const struct skep_arrival *arrival)
+{
+	return arrival->word;
+}
+
 bool skep_arrival_end(struct skep_arrival *arrival, struct skep_diag *reterr)
 {
 	assert(arrival->have == arrival->word.bytes);

@@ -20,7 +20,10 @@ struct skep_arrival *skep_arrival_begin(
 /* Its next bytes; *ret_whole: these were the last. False: they are not what comes next. */
 bool skep_arrival_add(
 	struct skep_arrival *arrival, const struct skep_piece *piece, bool *ret_whole, struct skep_diag *reterr);
-/* It is whole: puts it on the disk under its name, and removes what is too old. Frees it, after an error too. */
+/* What was announced of it. */
+struct skep_state_word skep_arrival_word(const struct skep_arrival *arrival);
+/* It is whole: puts it on the disk under its name, and removes what is too old. Frees it, after an error too. It
+ * reads all of it and waits for the disk (saver.h). */
 bool skep_arrival_end(struct skep_arrival *arrival, struct skep_diag *reterr);
 /* Ends here, nothing of it stays. NULL is fine. */
 void skep_arrival_abandon(struct skep_arrival *arrival);

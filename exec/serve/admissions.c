@@ -357,6 +357,8 @@ static void on_left(void *self, uint32_t number, const char *why)
 	struct guest *guest = &a->guest[number];
 	stop_fetching(guest);
 	skep_arrival_abandon(guest->arrival);
+	if (guest->state == SAVING)
+		skep_saver_forget(a->saver, number);
 	if (guest->state == PREPARING)
 		free_place(a, guest->worker);
 	if (guest->state >= OFFERED && !a->setup.quiet)
@@ -378,12 +380,32 @@ struct skep_lobby skep_admissions_lobby(struct skep_admissions *admissions)
 		.room = on_room,
 		.left = on_left,
 		.relayed = on_relayed,
-		.turn = admissions->setup.lease != NULL ? skep_admissions_on_turn : NULL};
+		.turn = skep_admissions_on_turn};
 }
 
-void skep_admissions_attach(struct skep_admissions *admissions, struct skep_mesh *mesh)
+/* From the saver's thread. */
+static void wake(void *context)
+{
+	const struct skep_admissions *a = context;
+	const struct skep_transport transport = skep_mesh_transport(a->mesh);
+	transport.wake(transport.self);
+}
+
+bool skep_admissions_attach(struct skep_admissions *admissions, struct skep_mesh *mesh, struct skep_diag *reterr)
 {
 	admissions->mesh = mesh;
+	if (admissions->setup.states == NULL)
+		return true;
+	admissions->saver = skep_saver_create(wake, admissions);
+	return admissions->saver != NULL || skep_fail(reterr, "no memory or no thread to keep states with");
+}
+
+void skep_admissions_detach(struct skep_admissions *admissions)
+{
+	if (admissions == NULL)
+		return;
+	skep_saver_destroy(admissions->saver);
+	admissions->saver = NULL;
 }
 
 /* ---- the run --------------------------------------------------------------------------------------------------------- */

@@ -48,7 +48,10 @@ uint32_t skep_admissions_ranks(const struct skep_scenario *scenario); /* that a 
 
 /* What the mesh calls, and the mesh that is told. */
 struct skep_lobby skep_admissions_lobby(struct skep_admissions *admissions);
-void skep_admissions_attach(struct skep_admissions *admissions, struct skep_mesh *mesh);
+/* False: no memory, or no thread that keeps states. */
+bool skep_admissions_attach(struct skep_admissions *admissions, struct skep_mesh *mesh, struct skep_diag *reterr);
+/* Before the mesh goes: what has been handed over is on the disk then. NULL is fine. */
+void skep_admissions_detach(struct skep_admissions *admissions);
 
 /* Before the run: a member has gone. Its place is free again. */
 void skep_admissions_lost(struct skep_admissions *admissions, uint32_t rank);

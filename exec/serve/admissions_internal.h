@@ -5,10 +5,10 @@
 #ifndef SKEP_EXEC_SERVE_ADMISSIONS_INTERNAL_H
 #define SKEP_EXEC_SERVE_ADMISSIONS_INTERNAL_H
 
-#include "exec/keeping/arrivals.h"
+#include "exec/keeping/saver.h"
 #include "exec/serve/admissions.h"
 
-enum state { UNKNOWN, ASKING, BRINGING, KEEPING, OFFERED, PREPARING };
+enum state { UNKNOWN, ASKING, BRINGING, SAVING, KEEPING, OFFERED, PREPARING };
 
 struct guest {
 	enum state state;
@@ -19,7 +19,7 @@ struct guest {
 	const uint8_t *memory;
 	char *report; /* what `memory` points to, where it is the guest's own */
 	uint64_t at, end;
-	struct skep_arrival *arrival; /* BRINGING: what it hands over */
+	struct skep_arrival *arrival; /* BRINGING: what it hands over; SAVING: the saver has it */
 	struct skep_state_word word;  /* KEEPING: what is here, and not with a majority of the replicas yet */
 	uint32_t rank, worker;        /* PREPARING */
 };
@@ -34,7 +34,8 @@ struct process { /* of a rank that a process was given */
 struct skep_admissions {
 	struct skep_admissions_setup setup;
 	struct skep_mesh *mesh;
-	uint8_t *list; /* the manifest's bytes */
+	struct skep_saver *saver; /* NULL: no states are kept */
+	uint8_t *list;            /* the manifest's bytes */
 	size_t list_bytes;
 	struct guest guest[SKEP_GUESTS_MAX];
 	struct process *process; /* [ranks] */
@@ -59,6 +60,6 @@ void skep_admissions_refuse(struct skep_admissions *admissions, uint32_t guest, 
 /* admissions_states.c */
 void skep_admissions_on_state(struct skep_admissions *admissions, uint32_t guest, const struct skep_state_word *word);
 void skep_admissions_on_piece(struct skep_admissions *admissions, uint32_t guest, const struct skep_piece *piece);
-void skep_admissions_on_turn(void *self); /* where there are replicas */
+void skep_admissions_on_turn(void *self);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * admissions_states.c - see admissions.h: states that processes hand over, and ask for. Where there are replicas a state is kept
- * once a majority of them has it (lease.h), and its guest waits for that.
+ * admissions_states.c - see admissions.h: states that processes hand over, and ask for. The guest waits until its state is on the
+ * disk (saver.h), and where there are replicas until a majority of them has it (lease.h).
  */
 #include "exec/serve/admissions_internal.h"
 
@@ -22,12 +22,33 @@ static void is_here_now(struct skep_admissions *a, uint32_t number)
 	skep_lease_keep(a->setup.lease, guest->word.stage, guest->word.version, guest->word.bytes);
 }
 
-/* What a majority of the replicas has by now. */
+/* What is on the disk by now, or cannot be kept. */
+static void hear_saver(struct skep_admissions *a)
+{
+	uint32_t number;
+	struct skep_state_word word;
+	struct skep_diag why;
+	while (skep_saver_take(a->saver, &number, &word, &why)) {
+		if (number != SKEP_SAVER_NO_ONE && why.set) {
+			a->guest[number].state = BRINGING;
+			skep_admissions_refuse(a, number, false, "%s", why.message);
+		} else if (number != SKEP_SAVER_NO_ONE) {
+			a->guest[number].state = BRINGING;
+			is_here_now(a, number);
+		} else if (!why.set && a->setup.lease != NULL) {
+			skep_lease_keep(a->setup.lease, word.stage, word.version, word.bytes);
+		}
+	}
+}
+
 void skep_admissions_on_turn(void *self)
 {
 	struct skep_admissions *a = self;
 	uint32_t stage, version;
-	while (skep_lease_kept(a->setup.lease, &stage, &version)) {
+	if (a->saver != NULL)
+		hear_saver(a);
+	/* What a majority of the replicas has by now. */
+	while (a->setup.lease != NULL && skep_lease_kept(a->setup.lease, &stage, &version)) {
 		for (uint32_t i = 0; i < SKEP_GUESTS_MAX; i++) {
 			struct guest *guest = &a->guest[i];
 			if (guest->state != KEEPING || guest->word.stage != stage || guest->word.version != version)
@@ -75,10 +96,10 @@ void skep_admissions_on_piece(struct skep_admissions *a, uint32_t number, const 
 	bool whole = false;
 	bool fine = guest->arrival != NULL && skep_arrival_add(guest->arrival, piece, &whole, &why);
 	if (fine && whole) {
-		fine = skep_arrival_end(guest->arrival, &why);
+		fine = skep_saver_give(a->saver, guest->arrival, number) || skep_fail(&why, "no memory for a state");
 		guest->arrival = NULL;
 		if (fine)
-			is_here_now(a, number);
+			guest->state = SAVING;
 	}
 	if (!fine)
 		skep_admissions_refuse(

@@ -258,9 +258,7 @@ static bool open_mesh(struct serving *s, const struct skep_manifest *manifest, s
 		.lobby = skep_admissions_lobby(s->admissions)};
 	s->mesh = skep_mesh_create(&mesh, reterr);
 	s->listener = -1; /* the mesh closes it, also where it could not be made */
-	if (s->mesh != NULL)
-		skep_admissions_attach(s->admissions, s->mesh);
-	return s->mesh != NULL;
+	return s->mesh != NULL && skep_admissions_attach(s->admissions, s->mesh, reterr);
 }
 
 bool skep_serve_run(const struct skep_scenario *scenario, const struct skep_manifest *manifest,
@@ -285,6 +283,7 @@ bool skep_serve_run(const struct skep_scenario *scenario, const struct skep_mani
 	}
 	if (fine && ret->outcome == SKEP_DONE)
 		unlink(options->keys);
+	skep_admissions_detach(s.admissions);
 	skep_mesh_destroy(s.mesh, clean);
 	skep_admissions_destroy(s.admissions);
 	skep_tickets_finish(&s.tickets);
