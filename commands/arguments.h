@@ -7,7 +7,7 @@
 
 #include "base/options.h"
 #include "scenarios/read/scenario.h"
-#include "scenarios/read/vary.h"
+#include "scenarios/vary/vary.h"
 
 #define SETS_MAX 64
 #define RUNS_MAX 256

@@ -12,7 +12,7 @@
 #include "commands/arguments.h"
 #include "commands/commands.h"
 #include "exec/replay/replay.h"
-#include "scenarios/read/resume.h"
+#include "scenarios/resume/resume.h"
 
 struct calibrate_arguments {
 	struct arguments common;

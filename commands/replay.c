@@ -11,7 +11,7 @@
 #include "commands/arguments.h"
 #include "commands/commands.h"
 #include "exec/replay/replay.h"
-#include "scenarios/read/resume.h"
+#include "scenarios/resume/resume.h"
 
 /* The scenario as the run had it; the files that it names must be as they were. Says what is wrong. */
 static bool read_logged_scenario(const struct skep_run_log *log, int64_t run, struct skep_scenario *ret)

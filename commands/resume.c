@@ -12,7 +12,7 @@
 #include "models/checkpoint/checkpoint_folder.h"
 #include "scenarios/read/groups.h"
 #include "scenarios/read/periodic.h"
-#include "scenarios/read/resume.h"
+#include "scenarios/resume/resume.h"
 
 static uint64_t steps_of(const struct skep_scenario *scenario, uint32_t rounds)
 {

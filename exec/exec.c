@@ -31,7 +31,7 @@
 #include "exec/neighbours.h"
 #include "models/checkpoint/checkpoint_folder.h"
 #include "models/layers/thread_pool.h"
-#include "scenarios/read/resume.h"
+#include "scenarios/resume/resume.h"
 
 #define MEET_S 600u /* rank 0 may have a lot to write while the others wait */
 

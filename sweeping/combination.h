@@ -7,7 +7,7 @@
 
 #include "base/process/process_pool.h"
 #include "scenarios/read/scenario.h"
-#include "scenarios/read/vary.h"
+#include "scenarios/vary/vary.h"
 #include "sweeping/sweep.h"
 
 enum { SKEP_SWEEP_CHECK = 1, SKEP_SWEEP_RUN }; /* kinds of jobs; the word of a RUN is its combination's identity */

@@ -11,7 +11,7 @@
 #include "analysis/store/store.h"
 #include "base/diag.h"
 #include "scenarios/read/scenario.h"
-#include "scenarios/read/vary.h"
+#include "scenarios/vary/vary.h"
 
 struct skep_sweep_words { /* what a sweep is asked to do */
 	const char *scenario, *path;

@@ -22,7 +22,7 @@
 #include "commands/serve/notice.h"
 #include "exec/serve/join.h"
 #include "planning/problem/resolve.h"
-#include "scenarios/read/resume.h"
+#include "scenarios/resume/resume.h"
 #include "version.h"
 
 #define PAUSE_LEAST_S 1

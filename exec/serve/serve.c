@@ -16,7 +16,7 @@
 #include "exec/loop/loop.h"
 #include "exec/serve/admissions.h"
 #include "models/checkpoint/checkpoint_folder.h"
-#include "scenarios/read/resume.h"
+#include "scenarios/resume/resume.h"
 
 #define REST_NS 50000000u
 

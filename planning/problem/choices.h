@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * choices.h - which settings `skep plan` may choose, as numbers: every choice of one value for each free key is a point
- * (scenarios/read/vary.h numbers them), and becomes assignments as --set takes them. Also what is worth a
+ * (scenarios/vary/vary.h numbers them), and becomes assignments as --set takes them. Also what is worth a
  * thought of many: the front.
  *
  * A key that --set gives on the command line is fixed, and so are those above and below it: `--set sync.every=8` keeps the plan

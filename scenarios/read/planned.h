@@ -17,7 +17,7 @@
 #include <stdio.h>
 
 #include "scenarios/read/scenario.h"
-#include "scenarios/read/vary.h"
+#include "scenarios/vary/vary.h"
 
 enum skep_aim {
 	SKEP_AIM_THROUGHPUT, /* the most samples per second */

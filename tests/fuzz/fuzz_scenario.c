@@ -18,7 +18,7 @@
 
 #include "scenarios/plan/law.h"
 #include "scenarios/read/scenario.h"
-#include "scenarios/read/vary.h"
+#include "scenarios/vary/vary.h"
 #include "tests/fuzz/fuzz.h"
 #include "topologies/read/price.h"
 

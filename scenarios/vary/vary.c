@@ -5,7 +5,7 @@
  * Keeps true: every key has at least one value and none twice; no key and no seed is there twice; the product is at most
  * SKEP_VARY_COMBINATIONS_MAX once skep_vary_check() has said so.
  */
-#include "scenarios/read/vary.h"
+#include "scenarios/vary/vary.h"
 
 #include <errno.h>
 #include <inttypes.h>

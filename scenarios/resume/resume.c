@@ -3,7 +3,7 @@
  * resume.c - see resume.h. Samples of a microbatch, learning rates, validations and the rounds of checkpoints depend
  * on the number of the round alone. So a run is continued by a plan that begins with another round than 0.
  */
-#include "scenarios/read/resume.h"
+#include "scenarios/resume/resume.h"
 
 #include <stdio.h>
 #include <string.h>
