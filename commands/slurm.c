@@ -181,8 +181,8 @@ static const struct skep_option_group groups[] = {SKEP_SCENARIO_OPTIONS, SKEP_OW
 	{.title = "Output", .row = skep_result_rows, .rows = 1}, {0}};
 static const struct skep_example examples[] = {
 	{"skep slurm scenarios/three-spot.yaml | sbatch", "a run over MPI"},
-	{"skep slurm scenarios/three-spot.yaml --device cuda --spot-partition spot -o jobs",
-		"all scripts into jobs/; `sbatch jobs/join-t4.sbatch 1234` joins what job 1234 serves"},
+	{"skep slurm scenarios/three-spot.yaml --spot-partition spot -o out",
+		"all scripts into out/; `sbatch out/join-t4.sbatch 1234` joins what job 1234 serves"},
 	{0},
 };
 
