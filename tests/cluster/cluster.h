@@ -153,7 +153,7 @@ struct setup {
 	bool move_nodes;        /* copy machines to other addresses at random */
 	uint8_t padding;        /* what memory holds before a machine is made: must not matter */
 	int64_t loss_bias_nano; /* added to every loss: must not matter to the digest */
-	uint32_t other;        /* bits: workers of another arithmetic, whose parameters differ from those of the rest */
+	uint32_t other;        /* bits: of the first 32 workers, those of another arithmetic, whose parameters differ */
 	uint32_t view;         /* a worker may know only so many of the next stage; 0: all */
 	skep_time calm_ns;     /* from here on every worker that is out has to get in again */
 	skep_time end_ns;      /* progress is demanded: the run must be over by then */

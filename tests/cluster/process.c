@@ -346,7 +346,8 @@ void process_unequal(struct cluster *c, const struct skep_note *note)
 static uint64_t made(struct cluster *c, const struct process *p, const struct skep_op *op, const struct effect *effect)
 {
 	const struct skep_plan *plan = c->setup.plan;
-	uint64_t other = c->setup.other >> (p - c->process) & 1, sum = p->flipped + 2 * other;
+	size_t index = (size_t)(p - c->process);
+	uint64_t other = index < 32 ? c->setup.other >> index & 1 : 0, sum = p->flipped + 2 * other;
 	if (op->stage + plan->stages < skep_plan_vstages(plan) || effect->known != ALL_KNOWN)
 		return 0;
 	for (uint32_t e = 0; e < CLUSTER_ELEMENTS; e++)

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "scenarios/read/vary.h"
+#include "scenarios/vary/vary.h"
 #include "tests/unit/fresh.h"
 
 static void accept(struct skep_vary *vary, const char *text)

@@ -11,7 +11,10 @@ awaits 'leave: the spare is there' grep -q 'stands by' leave.err
 kills TERM a1
 left a1 0
 goes_on 'leave: after a polite leave'
-check 'leave: no gradient was lost by it' [ "$(sqlite leave.db 'SELECT coalesce(sum(lost), 0) FROM stage_rounds')" = 0 ]
+# What it hands back is dealt under other numbers, and its own are lost to every stage alike. What a machine loses in dying is missed by
+# one stage only.
+check 'leave: no gradient was lost by it' [ "$(sqlite leave.db 'SELECT count(*) FROM (SELECT 1 FROM stage_rounds
+	GROUP BY round HAVING min(counted) < 12 OR min(lost) <> max(lost))')" = 0 ]
 joins second b2
 kills TERM a2
 sleep 0.3
