@@ -342,6 +342,9 @@ void skep_rounds_commit(struct directory *d, struct step *step, uint32_t stage);
 void skep_rounds_all_told(struct directory *d, struct step *step); /* have all stages? then all are committed */
 /* Notes what the members counted of a virtual stage, and what is lost; returns how many were counted. */
 uint32_t skep_rounds_note_vstage(struct directory *d, struct step *step, uint32_t vstage);
+/* Notes for those of `issued` microbatches that no member counted, where counter[i] is SKEP_NO_INDEX; returns how many. */
+uint32_t skep_rounds_note_lost(struct directory *d, struct step *step, uint32_t round, uint32_t vstage,
+	const uint32_t *counter, uint32_t issued);
 void skep_rounds_closed(struct directory *d, struct step *step);      /* every stage has committed it */
 void skep_rounds_after_close(struct directory *d, struct step *step); /* with what follows a round that is closed */
 void skep_rounds_continue(struct directory *d, struct step *step, bool over); /* the same, without a validation */

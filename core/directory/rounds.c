@@ -247,24 +247,22 @@ void skep_rounds_on_finished(struct directory *d, struct step *step, const struc
 
 /* ---- reduction ------------------------------------------------------------------------------------------------ */
 
-/* Notes for what was issued and is in no member's sum; returns how many. */
-static uint32_t report_lost(struct directory *d, struct step *step, uint32_t vstage)
+uint32_t skep_rounds_note_lost(struct directory *d, struct step *step, uint32_t round, uint32_t vstage,
+	const uint32_t *counter, uint32_t issued)
 {
-	assert(d->issued <= d->capacity);
+	assert(issued <= d->capacity);
 	uint32_t lost = 0;
-	for (uint32_t first = 0; first < d->reduced.issued; first += 64) {
+	for (uint32_t first = 0; first < issued; first += 64) {
 		uint64_t missing = 0;
-		for (uint32_t i = first; i < first + 64 && i < d->reduced.issued; i++) {
-			if (skep_rounds_counters_of(d, step->plan, d->reduced.round, vstage)[i] == SKEP_NO_INDEX)
-				missing |= (uint64_t)1 << (i - first);
-		}
+		for (uint32_t i = 0; i < 64 && first + i < issued; i++)
+			missing |= (uint64_t)(counter[first + i] == SKEP_NO_INDEX) << i;
 		if (missing == 0)
 			continue;
 		lost += skep_bits_count(missing);
 		skep_emit_note(step, &d->node,
 			(struct skep_note){.kind = SKEP_NOTE_LOST,
 				.stage = (uint16_t)vstage,
-				.round = d->reduced.round,
+				.round = round,
 				.microbatch = first,
 				.bits = missing});
 	}
@@ -390,7 +388,8 @@ uint32_t skep_rounds_note_vstage(struct directory *d, struct step *step, uint32_
 				.peer = directory_worker(d, i),
 				.microbatches = counted});
 	}
-	uint32_t lost = report_lost(d, step, vstage);
+	const uint32_t *counter = skep_rounds_counters_of(d, step->plan, d->reduced.round, vstage);
+	uint32_t lost = skep_rounds_note_lost(d, step, d->reduced.round, vstage, counter, d->reduced.issued);
 	step->how.directory->counted(d, vstage, lost, &total, &loss_sum);
 	skep_emit_note(step, &d->node,
 		(struct skep_note){.kind = SKEP_NOTE_STAGE_COMMITTED,

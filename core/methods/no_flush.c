@@ -158,36 +158,6 @@ static void begin_attempt(struct directory *d, struct step *step, uint32_t round
 
 /* ---- the end of a round ------------------------------------------------------------------------------------------ */
 
-static void report_lost(
-	struct directory *d, struct step *step, uint32_t round, uint32_t stage, uint32_t first, uint64_t missing)
-{
-	assert(!directory_stage(d, stage)->committed);
-	if (missing != 0)
-		skep_emit_note(step, &d->node,
-			(struct skep_note){.kind = SKEP_NOTE_LOST,
-				.stage = (uint16_t)stage,
-				.round = round,
-				.microbatch = first,
-				.bits = missing});
-}
-
-/* Notes for what was issued and is in no member's sum; returns how many. */
-static uint32_t report_all_lost(struct directory *d, struct step *step, uint32_t round, uint32_t stage)
-{
-	assert(!directory_stage(d, stage)->committed);
-	uint32_t lost = 0, issued = round_at(d, round)->issued;
-	for (uint32_t first = 0; first < issued; first += 64) {
-		uint64_t missing = 0;
-		for (uint32_t i = first; i < first + 64 && i < issued; i++) {
-			if (counters(d, round, stage)[i] == SKEP_NO_INDEX)
-				missing |= (uint64_t)1 << (i - first);
-		}
-		lost += skep_bits_count(missing);
-		report_lost(d, step, round, stage, first, missing);
-	}
-	return lost;
-}
-
 static void report_loss(struct directory *d, struct step *step, uint32_t round, int64_t sum, uint32_t counted)
 {
 	assert(d->phase == PHASE_OPEN);
@@ -236,7 +206,8 @@ static void commit(struct directory *d, struct step *step, uint32_t round, uint3
 				.peer = directory_worker(d, i),
 				.microbatches = part->count});
 	}
-	uint32_t lost = report_all_lost(d, step, round, stage);
+	uint32_t lost =
+		skep_rounds_note_lost(d, step, round, stage, counters(d, round, stage), round_at(d, round)->issued);
 	skep_emit_note(step, &d->node,
 		(struct skep_note){.kind = SKEP_NOTE_STAGE_COMMITTED,
 			.stage = (uint16_t)stage,

@@ -71,9 +71,7 @@ void skep_fixed_count_in(struct directory *d, const struct row *row)
 	assert(row->pipeline < d->pipelines && pipelines(d)[row->pipeline].serving < d->stages);
 	assert(row->standing == STANDING_SERVING);
 	assert(d->pipelines > 0);
-	struct pipeline *p = &pipelines(d)[row->pipeline];
-	d->whole -= whole(d, p);
-	d->staying -= stays(d, p);
+	struct pipeline *p = &pipelines(d)[row->pipeline]; /* which lacks a stage */
 	p->serving++;
 	p->leaving += row->leaving;
 	d->whole += whole(d, p);

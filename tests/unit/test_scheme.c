@@ -143,6 +143,26 @@ static void test_what_is_sent_is_waited_for(void **state)
 	}
 }
 
+/* Segments of a chunk that has fewer blocks than there are segments, the last of them not whole. */
+static void test_segments_end_with_their_chunk(void **state)
+{
+	static struct swarm swarm;
+	(void)state;
+	init(&swarm, SKEP_COLLECTIVE_RING, 1, 22);
+	struct skep_scheme scheme = scheme_of(&swarm, 0, 2);
+	scheme.block = 4;
+	scheme.parts = 5;
+	uint64_t at = UINT64_MAX, sum = 0;
+	for (uint32_t m = 0; m < scheme.parts; m++) {
+		struct skep_scheme_transfer transfer = skep_scheme_transfer_at(&scheme, swarm.fact, m);
+		assert_true(transfer.count <= scheme.block && transfer.first + transfer.count <= 22);
+		assert_true(at == UINT64_MAX || transfer.first == at);
+		at = transfer.first + transfer.count;
+		sum += transfer.count;
+	}
+	assert_int_equal(sum, 11);
+}
+
 static void test_one_member_has_nothing_to_do(void **state)
 {
 	(void)state;
@@ -260,6 +280,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_what_is_sent_is_waited_for),
+		cmocka_unit_test(test_segments_end_with_their_chunk),
 		cmocka_unit_test(test_one_member_has_nothing_to_do),
 		cmocka_unit_test(test_a_ring_has_segments_enough_to_hide_a_latency),
 		cmocka_unit_test(test_shares_keep_the_slowest_short),

@@ -274,6 +274,28 @@ static void test_a_whole_view_never_asks(void **state)
 }
 
 /* Choices too: they follow the tournament. */
+/* One that leaves is chosen last, and forgotten with its incarnation. */
+static void test_who_leaves_is_replaced(void **state)
+{
+	(void)state;
+	struct skep_view *view = view_of(2);
+	uint64_t random = 5;
+	skep_view_add(view, &plan, 2, (struct skep_peer){0, 1}, &random);
+	skep_view_add(view, &plan, 2, (struct skep_peer){1, 1}, &random);
+	skep_view_leaving(view, (struct skep_peer){1, 1});
+	assert_int_equal(view->leavers, 1);
+	for (uint32_t i = 0; i < 10; i++)
+		assert_int_equal(choose(view, &plan, me, &random).index, 0);
+	skep_view_add(view, &plan, 2, (struct skep_peer){1, 2}, &random); /* it is back */
+	assert_int_equal(view->leavers, 0);
+	skep_view_leaving(view, (struct skep_peer){0, 1});
+	skep_view_add(view, &plan, 2, (struct skep_peer){7, 1}, &random); /* takes the place of who leaves */
+	assert_int_equal(view->leavers, 0);
+	assert_false(skep_view_has(view, 0));
+	assert_true(skep_view_has(view, 7));
+	free(view);
+}
+
 static void test_meeting_all_is_adding_each(void **state)
 {
 	(void)state;
@@ -312,6 +334,7 @@ int main(void)
 		cmocka_unit_test(test_latency_counts_the_link),
 		cmocka_unit_test(test_a_thin_sample_asks_for_the_rest),
 		cmocka_unit_test(test_a_whole_view_never_asks),
+		cmocka_unit_test(test_who_leaves_is_replaced),
 		cmocka_unit_test(test_meeting_all_is_adding_each),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
