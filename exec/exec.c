@@ -29,6 +29,7 @@
 #include "exec/mpi/ulfm.h"
 #include "exec/mpi/watchdog.h"
 #include "exec/neighbours.h"
+#include "exec/placed.h"
 #include "models/checkpoint/checkpoint_folder.h"
 #include "models/layers/thread_pool.h"
 #include "scenarios/resume/resume.h"
@@ -340,6 +341,9 @@ static bool run_checked(struct skep_start *start, const struct skep_scenario *sc
 		.device_kind = options->device,
 		.signal_fd = -1};
 	struct skep_checkpoint_folder folder = {0};
+	if (rank == 0 && !one && !reterr->set)
+		skep_placed_say(
+			&scenario->topology, (const char(*)[SKEP_HOST_NAME])start->host, scenario->plan.workers);
 	if (!look_around(scenario, options, rank > 0, start, &setup.device_place, reterr) ||
 		!agree_on_scenario(start, scenario, options, reterr) ||
 		!skep_together_same_files(start, &scenario->files, reterr) ||
