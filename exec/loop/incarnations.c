@@ -127,6 +127,7 @@ static void kill_softly(struct rank *rank)
 /* True: there is nothing left of the life before. */
 static bool bare(struct rank *rank)
 {
+	assert(!rank->alive);
 	if (rank->stale && rank->transport->pending(rank->transport->self) > 0)
 		return false;
 	if (rank->stale) {
@@ -165,6 +166,7 @@ static const struct skep_notice *notice_of(struct rank *rank, const struct skep_
 static bool come_back(struct rank *rank)
 {
 	bool here = !rank->alive && (!rank->transport->survives || !rank->lived);
+	assert(rank->trace_at < churn_of(rank)->events);
 	rank->stale = rank->stale || (here && rank->lived); /* a life may also have ended by itself */
 	if (here && !bare(rank))
 		return false;
@@ -176,6 +178,7 @@ static bool come_back(struct rank *rank)
 
 static bool go(struct rank *rank)
 {
+	assert(rank->trace_at < churn_of(rank)->events);
 	if (rank->transport->survives)
 		raise(SIGKILL); /* the timer was late */
 	rank->trace_at++;
@@ -205,6 +208,7 @@ static bool follow_trace(struct rank *rank)
 static struct skep_frame slot_frame(const struct rank *rank, uint32_t machine)
 {
 	struct skep_frame frame = {.type = SKEP_FRAME_SLOT};
+	assert(machine < rank->plan->workers);
 	frame.u.slot.machine = machine;
 	frame.u.slot.rank = rank->slots.rank_of[machine];
 	frame.u.slot.life = rank->slots.life[machine];
@@ -222,6 +226,7 @@ static uint32_t best_spare(const struct rank *rank, uint32_t machine)
 {
 	const struct skep_newcomers *newcomers = &rank->setup->newcomers;
 	uint32_t best = SKEP_NO_INDEX, most = 0, spare = 0;
+	assert(machine < rank->plan->workers);
 	while ((spare = skep_slots_spare(&rank->slots, spare)) != SKEP_NO_INDEX) {
 		uint32_t fit = newcomers->fit != NULL ? newcomers->fit(newcomers->context, machine, spare) : 1;
 		if (fit > most) {
@@ -289,6 +294,7 @@ static bool watch_trace(struct rank *rank)
 static skep_time loss_heard_at(struct rank *rank)
 {
 	const struct skep_churn_event *event = churn_of(rank)->event;
+	assert(rank->heard_at <= rank->trace_at);
 	while (rank->heard_at < rank->trace_at && event[rank->heard_at].join)
 		rank->heard_at++;
 	if (rank->heard_at == rank->trace_at)
@@ -299,6 +305,7 @@ static skep_time loss_heard_at(struct rank *rank)
 static void suspect(struct rank *rank, uint32_t machine, uint32_t epoch)
 {
 	struct skep_event event = {.kind = SKEP_EVENT_SUSPECT, .u.peer = {machine, epoch}};
+	assert(machine < rank->plan->workers);
 	skep_perform_step(rank, &event);
 }
 
@@ -330,6 +337,7 @@ void skep_incarnations_on_slot(struct rank *rank, const struct skep_frame *frame
 {
 	uint32_t machine = frame->u.slot.machine;
 	bool mine = frame->u.slot.rank == rank->transport->rank;
+	assert(frame->type == SKEP_FRAME_SLOT && frame->u.slot.machine < rank->plan->workers);
 	if (!mine || rank->lived || rank->over || rank->phase != PHASE_RUNNING)
 		return;
 	rank->self = machine;

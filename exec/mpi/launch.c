@@ -4,6 +4,7 @@
  *
  * mpirun is a child, so that a run which is killed ends as any other that fails: with status 1 and a last line that says why.
  */
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -97,6 +98,7 @@ static void prepare_environment(bool shared_memory_only)
 static char **command_line(char *const option[], char *const argv[], struct skep_diag *reterr)
 {
 	size_t options = 0, arguments = 0;
+	assert(option[0] != NULL && argv[0] != NULL);
 	while (option[options] != NULL)
 		options++;
 	while (argv[arguments] != NULL)
@@ -115,6 +117,7 @@ static char **command_line(char *const option[], char *const argv[], struct skep
 static bool this_program(char *ret, size_t room, struct skep_diag *reterr)
 {
 	ssize_t length = readlink("/proc/self/exe", ret, room - 1);
+	assert(room > 1);
 	ret[length > 0 ? length : 0] = '\0';
 	if (length <= 0)
 		skep_fail(reterr, "cannot tell where this program is: %s", strerror(errno));
@@ -181,6 +184,7 @@ struct watch {
 static bool pass_on(struct watch *w)
 {
 	struct signalfd_siginfo info;
+	assert(w->signals >= 0 && w->mpirun > 0);
 	if (read(w->signals, &info, sizeof info) != (ssize_t)sizeof info || info.ssi_signo == SIGCHLD)
 		return false;
 	uint64_t now_ns = skep_monotonic_ns();
@@ -201,6 +205,7 @@ static int wait_for_mpirun(struct watch *w)
 	struct pollfd asked = {.fd = w->signals, .events = POLLIN};
 	uint64_t end_ns = UINT64_MAX;
 	int state = 0;
+	assert(w->mpirun > 0 && w->word < 0);
 	while (waitpid(w->mpirun, &state, WNOHANG) == 0) {
 		bool signalled = poll(&asked, 1, LOOK_MS) > 0 && pass_on(w);
 		w->word = w->word < 0 ? read_word(w->path) : w->word;
@@ -222,6 +227,7 @@ static int wait_for_mpirun(struct watch *w)
 static void say_end(const struct watch *w, int state, struct skep_diag *reterr)
 {
 	int code = WIFEXITED(state) ? WEXITSTATUS(state) : 0;
+	assert(w->word < 0 || w->word == ORPHANED || !w->survives);
 	if (w->word == ORPHANED)
 		skep_fail(reterr,
 			"the directory (rank 0) died, and the run with it; the database has what it had recorded");
@@ -245,6 +251,7 @@ static void say_end(const struct watch *w, int state, struct skep_diag *reterr)
  * process, rank 0 among them. Ranks end with a status of at most 2; whatever else mpirun ends with was not their choice. */
 static int verdict(const struct watch *w, int state, struct skep_diag *reterr)
 {
+	assert(WIFEXITED(state) || WIFSIGNALED(state));
 	int code = WIFEXITED(state) ? WEXITSTATUS(state) : 128 + WTERMSIG(state);
 	bool told = w->word >= 0 && w->word != ORPHANED;
 	int status = told ? w->word : code == 2 ? 2 : 1;
@@ -267,6 +274,7 @@ static int remove_one(const char *path, const struct stat *status, int kind, str
 /* A folder of the same name in the system's shared memory, for what ranks on one host share. */
 static void shared_memory_of(const char *folder, char *ret, size_t room)
 {
+	assert(strrchr(folder, '/') != NULL);
 	snprintf(ret, room, "/dev/shm/%s", strrchr(folder, '/') + 1);
 }
 
@@ -286,6 +294,7 @@ static void remove_when_left(const char *folder, pid_t mpirun, int end)
 {
 	char byte;
 	struct pollfd run = {.fd = (int)syscall(SYS_pidfd_open, mpirun, 0), .events = POLLIN};
+	assert(mpirun > 0 && end >= 0);
 	setsid(); /* what ends our group shall not end this */
 	dup2(end, 0);
 	if (dup2(run.fd, 1) < 0)
@@ -331,6 +340,7 @@ static void wait_for_orphans(void)
 static int launch_child(char **command, const char *folder, bool survives, struct skep_diag *reterr)
 {
 	char path[80];
+	assert(command[0] != NULL);
 	snprintf(path, sizeof path, "%s/word", folder);
 	sigset_t heard = skep_quit_signals(), before;
 	sigaddset(&heard, SIGCHLD);
@@ -405,6 +415,7 @@ static int launch_in_folder(char **command, bool survives, struct skep_diag *ret
 int skep_exec_launch_ranks(uint32_t ranks, char *const argv[], struct skep_diag *reterr)
 {
 	char program[4096], number[16];
+	assert(ranks > 0);
 	if (!this_program(program, sizeof program, reterr))
 		return -1;
 	snprintf(number, sizeof number, "%" PRIu32, ranks);

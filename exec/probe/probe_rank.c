@@ -101,6 +101,7 @@ static void on_probe_message(struct probe_rank *p, uint32_t peer, const struct s
 static void announce(struct probe_rank *p, const struct skep_message *message, uint64_t number)
 {
 	struct skep_frame frame = {.type = SKEP_FRAME_FLOW, .number = number};
+	assert(p->setup->shaped);
 	frame.u.flow.source = message->from.index;
 	frame.u.flow.destination = message->to.index;
 	frame.u.flow.bytes = skep_message_bytes(message);
@@ -159,6 +160,7 @@ static void on_message(struct probe_rank *p, uint32_t peer, const struct skep_fr
 static void on_release(struct probe_rank *p, uint32_t source, uint64_t number)
 {
 	struct skep_message message;
+	assert(p->setup->shaped);
 	if (skep_delay_queue_release(&p->held, source, number, &message))
 		deliver(p, &message);
 }
@@ -314,6 +316,7 @@ static uint64_t bits(double value)
 static void do_measure(struct probe_rank *p, uint32_t to)
 {
 	struct skep_probed_link way;
+	assert(to < p->transport->ranks);
 	skep_probe_rank_measure(p, to, &way);
 	struct probe_message probe_message = {.words = PROBE_MEASURED_WORDS,
 		.word = {PROBE_MESSAGE_MEASURED, to, bits(way.latency_s), bits(way.least_s), bits(way.deviation_s),
@@ -327,6 +330,7 @@ static void do_flood(struct probe_rank *p, const struct probe_message *order)
 {
 	double Bps = skep_probe_rank_flood(p, (uint32_t)order->word[1], order->word[2], order->word[3]);
 	struct probe_message flooded = {.words = 2, .word = {PROBE_MESSAGE_FLOODED, bits(Bps)}};
+	assert(order->words > 3 && order->word[1] < p->transport->ranks);
 	if (!p->over)
 		skep_probe_rank_write(p, 0, &flooded);
 }
@@ -337,6 +341,7 @@ static void do_microbench(struct probe_rank *p)
 	struct skep_probed_device device = {0};
 	char text[256];
 	struct skep_diag error = {0};
+	assert(p->setup->microbench != NULL);
 	static_assert(sizeof device <= sizeof probe_message.word - sizeof probe_message.word[0],
 		"a device fits into a letter");
 	if (!p->setup->microbench(p->setup->microbench_context, &device, &error)) {
@@ -351,6 +356,7 @@ static void do_microbench(struct probe_rank *p)
 
 static void serve(struct probe_rank *p)
 {
+	assert(p->transport->rank != 0);
 	while (!p->over) {
 		skep_probe_rank_poll(p);
 		struct probe_message order = p->order;

@@ -38,6 +38,7 @@ static skep_time now(const struct probe_rank *p)
 static double exchange(struct probe_rank *p, uint32_t to, uint64_t bytes)
 {
 	char text[128];
+	assert(to < p->transport->ranks && to != p->transport->rank);
 	if (!skep_probe_rank_grow(&p->out, &p->out_room, bytes))
 		skep_probe_rank_fail(p, "no memory for a message to measure with");
 	p->answered = false;
@@ -117,6 +118,7 @@ static uint64_t find_size(struct probe_rank *p, uint32_t to, const struct trips 
 /* A size that the user gives is set against none at all, so that the figure is of such messages as a whole. */
 static void begin_transfers(struct skep_transfers *t, uint64_t bytes, bool given)
 {
+	assert(bytes >= SKEP_TRANSFERS_SIZES || given);
 	t->rounds = 0;
 	for (uint32_t i = 0; i < SKEP_TRANSFERS_SIZES; i++)
 		t->bytes[i] = given ? bytes / 2 * i : bytes / 3 * (i + 1);
@@ -125,6 +127,7 @@ static void begin_transfers(struct skep_transfers *t, uint64_t bytes, bool given
 
 static void add_round(struct probe_rank *p, uint32_t to, struct skep_transfers *t)
 {
+	assert(t->rounds < SKEP_TRANSFERS_ROUNDS_MAX);
 	for (uint32_t i = 0; i < SKEP_TRANSFERS_SIZES && !p->over; i++)
 		t->taken_s[i][t->rounds] = exchange(p, to, t->bytes[i]);
 	t->rounds++;

@@ -116,6 +116,7 @@ static bool hand_over(struct link *link)
 /* What has come in a record; false: the library has closed its end. */
 static bool fill_pipe(struct link *link)
 {
+	assert(link->held_begin <= link->held_end && link->held_end <= sizeof link->held);
 	while (link->held_begin < link->held_end) {
 		ssize_t count = write(link->pipe, link->held + link->held_begin, link->held_end - link->held_begin);
 		if (count < 0 && errno == EAGAIN)
@@ -151,6 +152,7 @@ static bool prove(struct link *link)
 	struct group *group = link->group;
 	uint32_t rank = skep_tls_peer_rank(link->channel.ssl, group->run);
 	bool fine = rank > 0 && rank <= group->count && rank != group->setup->own && (!link->out || rank == link->peer);
+	assert(link->channel.state == SKEP_CHANNEL_OPEN && link->pipe < 0);
 	link->peer = fine ? rank : 0;
 	return fine && hand_over(link);
 }
@@ -344,6 +346,7 @@ uint32_t skep_links_heard(const struct group *group)
 bool skep_links_open(struct group *group, struct skep_diag *reterr)
 {
 	uint16_t port;
+	assert(group->listener < 0);
 	group->transport = (struct raft_uv_transport){.impl = group,
 		.init = on_init,
 		.listen = on_listen,

@@ -26,6 +26,7 @@ void skep_group_fail(struct group *group, int status, const char *format, ...)
 {
 	char words[512];
 	va_list arguments;
+	assert(status != 0);
 	if (group->ends)
 		return;
 	va_start(arguments, format);
@@ -95,6 +96,7 @@ static void say_leader(struct group *group, uint64_t now_ns)
 {
 	raft_id leader;
 	const char *address;
+	assert(now_ns >= group->led_ns);
 	raft_leader(&group->raft, &leader, &address);
 	if (leader != 0)
 		group->led_ns = now_ns;
@@ -171,6 +173,7 @@ static bool find_places(struct group *group, struct skep_diag *reterr)
 {
 	char one[SKEP_ENDPOINT_TEXT];
 	const char *left = group->setup->list;
+	assert(group->count == 0);
 	group->count = skep_replicas_count(group->setup->list, reterr);
 	for (uint32_t i = 1; i <= group->count; i++) {
 		skep_endpoint_next(&left, one);
@@ -190,6 +193,7 @@ static bool certify(struct group *group, struct skep_diag *reterr)
 	struct skep_authority *authority = skep_authority_read(group->setup->keys, &tickets, reterr);
 	struct skep_identity *identity = authority != NULL ? skep_identity_create(reterr) : NULL;
 	bool fine = identity != NULL;
+	assert(group->host == NULL && group->client == NULL);
 	if (fine) {
 		skep_authority_fingerprint(authority, fingerprint);
 		memcpy(&group->run, fingerprint, sizeof group->run);
@@ -211,6 +215,7 @@ static int bootstrap(struct group *group)
 {
 	struct raft_configuration all;
 	int error = 0;
+	assert(group->count == 3 || group->count == 5);
 	raft_configuration_init(&all);
 	for (uint32_t i = 1; i <= group->count && error == 0; i++)
 		error = raft_configuration_add(&all, i, group->address[i], RAFT_VOTER);
@@ -224,6 +229,7 @@ static bool same_replicas(const struct group *group)
 {
 	const struct raft_configuration *all = &group->raft.configuration;
 	bool same = all->n == group->count;
+	assert(group->has_raft);
 	for (unsigned i = 0; same && i < all->n; i++)
 		same = all->servers[i].id <= group->count &&
 		       strcmp(all->servers[i].address, group->address[all->servers[i].id]) == 0;
@@ -234,6 +240,7 @@ static bool begin_raft(struct group *group, struct skep_diag *reterr)
 {
 	const struct skep_replicas_setup *setup = group->setup;
 	unsigned election_ms = (unsigned)(setup->election_ns / 1000000);
+	assert(setup->own > 0 && setup->own <= group->count);
 	group->fsm = (struct raft_fsm){
 		.version = 1, .data = group, .apply = apply, .snapshot = snapshot, .restore = restore};
 	int error = raft_uv_init(&group->io, &group->loop, setup->folder, &group->transport);

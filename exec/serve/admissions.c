@@ -87,6 +87,7 @@ static char *report(struct skep_admissions *a)
 static void on_question(struct skep_admissions *a, uint32_t number, const struct skep_hello *hello)
 {
 	struct guest *guest = &a->guest[number];
+	assert(hello->asks && guest->report == NULL);
 	if (!skep_tickets_know(a->setup.tickets, hello->secret)) {
 		skep_admissions_refuse(a, number, true, "%s", skep_admission_text(SKEP_TICKET_UNKNOWN));
 		return;
@@ -160,6 +161,7 @@ static bool find_bytes(
 	struct skep_admissions *a, struct guest *guest, const uint8_t hash[SKEP_HASH_BYTES], struct skep_diag *reterr)
 {
 	const struct skep_offer *offer = &a->setup.offer;
+	assert(!guest->fetching);
 	guest->fd = -1;
 	if (memcmp(hash, offer->list, SKEP_HASH_BYTES) == 0) {
 		guest->memory = a->list;
@@ -252,6 +254,7 @@ static void on_ready(struct skep_admissions *a, uint32_t number, const struct sk
 	struct guest *guest = &a->guest[number];
 	union skep_words words = {0};
 	struct skep_admitted *process = &words.admitted;
+	assert(guest->state == OFFERED);
 	if (!choose_slot(a, guest)) {
 		skep_admissions_refuse(a, number, true, "%u processes have come to this run, and it takes no more",
 			SKEP_NEWCOMERS_MAX);
@@ -299,6 +302,7 @@ static void on_prepared(struct skep_admissions *a, uint32_t number, const struct
 {
 	struct guest *guest = &a->guest[number];
 	struct process *process = &a->process[guest->rank];
+	assert(guest->state == PREPARING);
 	if (!prepared->fine) {
 		free_place(a, guest->worker);
 		guest->state = OFFERED;
@@ -451,6 +455,7 @@ bool skep_admissions_complete(const struct skep_admissions *admissions)
 bool *skep_admissions_begin(struct skep_admissions *a, const struct skep_clock *clock)
 {
 	bool *absent = calloc(a->ranks, sizeof *absent);
+	assert(a->clock == NULL);
 	if (absent == NULL)
 		return NULL;
 	a->clock = clock;
@@ -468,12 +473,14 @@ bool *skep_admissions_begin(struct skep_admissions *a, const struct skep_clock *
 static uint32_t fit(void *self, uint32_t worker, uint32_t rank)
 {
 	const struct skep_admissions *a = self;
+	assert(worker < a->setup.scenario->plan.workers && rank < a->ranks);
 	return skep_slot_fit(a->setup.scenario, worker, &a->process[rank].hello);
 }
 
 static void on_placed(void *self, uint32_t worker, uint32_t rank)
 {
 	struct skep_admissions *a = self;
+	assert(worker < a->setup.scenario->plan.workers && rank < a->ranks);
 	a->process[rank].worker = worker;
 	skep_status_begins(a->setup.status, worker, skep_clock_now(a->clock));
 	if (!a->setup.quiet)

@@ -5,6 +5,7 @@
  */
 #include "exec/serve/cache.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -35,6 +36,7 @@ bool skep_blob_fail(const char *folder, const char *path, const char *what, stru
 
 bool skep_blob_folders(const char *folder, char *path, size_t from, struct skep_diag *reterr)
 {
+	assert(from <= strlen(path));
 	for (char *slash = strchr(path + from, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
 		*slash = 0;
 		bool made = path[0] == 0 || mkdir(path, 0700) == 0 || errno == EEXIST;
@@ -161,6 +163,7 @@ static int lock(const char *path)
 static bool take_up(struct skep_cache_part *part, const char *path, struct skep_diag *reterr)
 {
 	struct stat st;
+	assert(part->fd >= 0 && part->digester == NULL);
 	part->digester = skep_digester_create();
 	if (part->digester == NULL)
 		return skep_fail(reterr, "OpenSSL has no SHA-256 here, by which files that travel are checked");
@@ -176,6 +179,7 @@ static bool has_room(const struct skep_cache_part *part, struct skep_diag *reter
 	struct statvfs fs;
 	const double MB = 1e6;
 	uint64_t left = part->bytes - part->offset;
+	assert(part->offset <= part->bytes);
 	if (fstatvfs(part->fd, &fs) != 0 || fs.f_blocks == 0 || fs.f_bavail >= left / fs.f_frsize + 1)
 		return true; /* or that is not known */
 	skep_diag_set(reterr, part->cache->folder, 0, 0, NULL,
@@ -215,6 +219,7 @@ bool skep_cache_append(
 	struct skep_cache_part *part, uint64_t offset, const void *bytes, size_t count, struct skep_diag *reterr)
 {
 	const uint8_t *at = bytes;
+	assert(part->fd >= 0 && part->offset <= part->bytes);
 	if (offset != part->offset || count > part->bytes - part->offset)
 		return skep_fail(reterr,
 			"the sender sends bytes %" PRIu64 " to %" PRIu64 " of a file of %" PRIu64
@@ -252,6 +257,7 @@ static bool put(struct skep_cache_part *part, const char *path, const char *whol
 {
 	char name[SKEP_DIGEST_TEXT];
 	uint8_t found[SKEP_DIGEST_BYTES];
+	assert(part->offset == part->bytes);
 	skep_digest_text(part->digest, name);
 	if (!skep_digester_end(part->digester, found))
 		return skep_fail(reterr, "OpenSSL cannot end a SHA-256");
@@ -277,6 +283,7 @@ bool skep_cache_commit(struct skep_cache_part *part, struct skep_diag *reterr)
 	          skep_fail(reterr,
 			  "a file ended after %" PRIu64 " of %" PRIu64 " bytes: join again, and it goes on from there",
 			  part->offset, part->bytes);
+	assert(part->fd >= 0 && part->digester != NULL);
 	ok = ok && skep_blob_path(part->cache, part->digest, ".part", path, reterr) &&
 	     skep_blob_path(part->cache, part->digest, "", whole, reterr) && put(part, path, whole, reterr);
 	skep_cache_leave(part);

@@ -10,6 +10,7 @@
  */
 #include "exec/serve/cache.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -39,6 +40,7 @@ static bool name_tree(const struct skep_cache *cache, const char *run, const str
 	size_t size;
 	char text[SKEP_DIGEST_TEXT];
 	bool ok = skep_manifest_encode(manifest, &bytes, &size) && skep_digest_of(bytes, size, digest);
+	assert(run_is_name(run));
 	free(bytes);
 	if (!ok)
 		return skep_fail(reterr, "not enough memory for the list of a scenario's files");
@@ -53,6 +55,7 @@ static bool place(
 	const char *root, const struct skep_manifest_entry *e, char ret[SKEP_BLOB_PATH], struct skep_diag *reterr)
 {
 	int length = snprintf(ret, SKEP_BLOB_PATH, "%s%s", root, e->path);
+	assert(e->path[0] == '/');
 	if (length > 0 && length < (int)SKEP_CACHE_PATH)
 		return true;
 	skep_diag_set(reterr, e->path, 0, 0, NULL,
@@ -104,6 +107,7 @@ static bool create_empty(const char *path)
 static bool stood_before(const struct skep_manifest *m, uint32_t i)
 {
 	bool before = false;
+	assert(i < m->entries && m->entry[i].kind == SKEP_MANIFEST_FILE);
 	for (uint32_t k = 0; k < i && !before; k++)
 		before = m->entry[k].kind == SKEP_MANIFEST_FILE && m->entry[k].bytes == m->entry[i].bytes &&
 		         memcmp(m->entry[k].digest, m->entry[i].digest, SKEP_DIGEST_BYTES) == 0;
@@ -115,6 +119,7 @@ static bool create(const struct skep_cache *cache, const struct skep_manifest *m
 {
 	char blob[SKEP_BLOB_PATH];
 	bool ok;
+	assert(i < m->entries && m->entry[i].kind < SKEP_MANIFEST_KINDS);
 	if (!skep_blob_path(cache, m->entry[i].digest, "", blob, reterr))
 		return false;
 	if (m->entry[i].kind == SKEP_MANIFEST_FOLDER)
@@ -164,6 +169,7 @@ static bool is_complete(const struct skep_cache *cache, const char *root, const 
 	struct stat st;
 	struct skep_diag unused = {0};
 	bool complete = true;
+	assert(m->entries > 0);
 	for (uint32_t i = 0; complete && i < m->entries; i++) {
 		const struct skep_manifest_entry *e = &m->entry[i];
 		complete = place(root, e, path, &unused) && stat(path, &st) == 0;

@@ -78,6 +78,7 @@ static bool hear(struct skep_joining *j, uint8_t type, uint8_t other, uint64_t m
 {
 	uint64_t until_ns = skep_monotonic_ns() + most_ns;
 	struct skep_record record;
+	assert(type != 0 && type != other);
 	for (;;) {
 		while (!skep_channel_read(&j->channel, &record)) {
 			if (j->channel.state == SKEP_CHANNEL_CLOSED)
@@ -113,6 +114,7 @@ bool skep_joining_answer(struct skep_joining *j, uint8_t type, union skep_words 
 static bool connect_one(struct skep_joining *j, int timeout_ms, struct skep_diag *reterr)
 {
 	int fd = skep_endpoint_connect(j->server, timeout_ms, reterr);
+	assert(j->channel.state == SKEP_CHANNEL_CLOSED);
 	if (fd < 0)
 		return false;
 	if (!skep_channel_open(&j->channel, fd, true, j->guest, false)) /* which has closed it */
@@ -134,6 +136,7 @@ bool skep_joining_connect(struct skep_joining *j, const struct skep_ticket *tick
 	const char *left = j->options.server;
 	bool several = strchr(left, ',') != NULL;
 	struct skep_diag why = {0};
+	assert(j->guest == NULL);
 	j->guest = skep_tls_guest(ticket->fingerprint, reterr);
 	while (j->guest != NULL && skep_endpoint_next(&left, j->server)) {
 		why = (struct skep_diag){0};
@@ -153,6 +156,7 @@ static void introduce(struct skep_joining *j, const struct skep_ticket *ticket)
 {
 	union skep_words words = {0};
 	struct skep_hello *hello = &words.hello;
+	assert(j->channel.state == SKEP_CHANNEL_OPEN);
 	hello->protocol = SKEP_PROTOCOL;
 	snprintf(hello->version, sizeof hello->version, "%s", j->options.version);
 	memcpy(hello->secret, ticket->secret, sizeof hello->secret);
@@ -209,6 +213,7 @@ static bool fetch_to_memory(struct skep_joining *j, const uint8_t hash[SKEP_HASH
 static bool receive(struct skep_joining *j, struct skep_cache_part *part, struct skep_diag *reterr)
 {
 	union skep_words words = {0};
+	assert(part->offset <= part->bytes);
 	memcpy(words.fetch.hash, part->digest, SKEP_HASH_BYTES);
 	words.fetch.offset = part->offset;
 	j->fetched += part->offset;
@@ -321,6 +326,7 @@ struct skep_joining *skep_joining_begin(
 static bool take_slot(struct skep_joining *j, struct skep_diag *reterr)
 {
 	union skep_words words = {0};
+	assert(j->identity == NULL);
 	j->identity = skep_identity_create(reterr);
 	if (j->identity == NULL)
 		return false;
@@ -388,6 +394,7 @@ static bool wait_for_go(struct skep_joining *j, struct skep_diag *reterr)
 {
 	union skep_words words = {0};
 	uint8_t type;
+	assert(!j->waits && j->members == 0);
 	words.prepared.fine = true;
 	skep_joining_say(j, SKEP_RECORD_PREPARED, &words);
 	j->channel.heard_ns = skep_monotonic_ns();
@@ -431,6 +438,7 @@ static struct skep_mesh *enter(
 		.silence_ns = j->offer.silence_ns,
 		.rejects = rejects};
 	struct skep_mesh *mesh = skep_mesh_create(&setup, reterr);
+	assert(j->listener >= 0 && j->admitted.rank < j->admitted.ranks);
 	j->listener = -1;
 	*ret_absent = calloc(j->admitted.ranks, sizeof **ret_absent);
 	if (mesh == NULL || *ret_absent == NULL) {

@@ -6,6 +6,7 @@
  */
 #include "exec/serve/manifest.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -80,6 +81,7 @@ static bool is_inside(const char *path, const char *folder)
 static bool check_pair(
 	const struct skep_manifest_entry *before, const struct skep_manifest_entry *e, struct skep_diag *reterr)
 {
+	assert(before + 1 == e);
 	if (skep_manifest_order(before->path, e->path) >= 0)
 		return fail(e->path, "stands twice, or out of order, in the list of a scenario's files");
 	if (before->kind != SKEP_MANIFEST_FOLDER && is_inside(e->path, before->path))
@@ -105,6 +107,7 @@ static bool check_overrides(const struct skep_manifest *m, struct skep_diag *ret
 bool skep_manifest_check(const struct skep_manifest *m, struct skep_diag *reterr)
 {
 	size_t bytes = 0;
+	assert(m->entries == 0 || m->entry != NULL);
 	if (m->entries > SKEP_MANIFEST_ENTRIES_MAX)
 		return skep_fail(reterr, "the scenario has %u files: at most %u travel; join small ones", m->entries,
 			SKEP_MANIFEST_ENTRIES_MAX);
@@ -131,6 +134,7 @@ static bool add(struct skep_manifest *m, const struct skep_file_asked *asked, st
 {
 	char path[SKEP_MANIFEST_PATH_MAX + 1], opened[2 * sizeof path];
 	struct stat st;
+	assert(m->folder != NULL && asked->path != NULL);
 	if (!skep_path_normal(m->folder, asked->path, path, sizeof path))
 		return fail(asked->path, "its path is too long to travel: at most %u bytes", SKEP_MANIFEST_PATH_MAX);
 	snprintf(opened, sizeof opened, "%s%s%s", asked->path[0] == '/' ? "" : m->folder,
@@ -176,6 +180,7 @@ static void clear_entry(struct skep_manifest_entry *e)
 static bool merge(struct skep_manifest *m, struct skep_diag *reterr)
 {
 	uint32_t kept = 0;
+	assert(m->entries == 0 || m->entry != NULL);
 	if (m->entries > 0)
 		qsort(m->entry, m->entries, sizeof *m->entry, by_path);
 	for (uint32_t i = 0; i < m->entries; i++) {
@@ -218,6 +223,7 @@ static bool digest_file(struct skep_manifest_entry *e, int fd, struct showing *s
 {
 	struct skep_digester *digester = skep_digester_create();
 	bool ok = digester != NULL;
+	assert(e->kind == SKEP_MANIFEST_FILE && fd >= 0);
 	for (uint64_t at = 0; ok && at < e->bytes;) {
 		uint64_t piece = e->bytes - at < PIECE_BYTES ? e->bytes - at : PIECE_BYTES;
 		if (!skep_digester_add_file(digester, fd, at, piece)) {
@@ -237,6 +243,7 @@ static bool digest_file(struct skep_manifest_entry *e, int fd, struct showing *s
 
 static bool digest_all(struct skep_manifest *m, struct showing *s, struct skep_diag *reterr)
 {
+	assert(s->done == 0 && s->all == 0);
 	for (uint32_t i = 0; i < m->entries; i++)
 		s->all += m->entry[i].bytes;
 	for (uint32_t i = 0; i < m->entries && !reterr->set; i++) {
@@ -256,6 +263,7 @@ static bool add_overrides(
 {
 	char seed[32];
 	uint32_t sets = options != NULL ? options->sets : 0;
+	assert(m->override == NULL && m->overrides == 0);
 	snprintf(seed, sizeof seed, "seed=%" PRIu64, options != NULL ? options->seed : 0);
 	m->override = calloc((size_t)sets + 1, sizeof *m->override);
 	if (m->override == NULL)

@@ -109,6 +109,7 @@ static void hear_note(void *context, skep_time now, struct skep_peer who, const 
 static void hear_life(void *context, uint32_t machine, skep_time started_ns, skep_time ended_ns)
 {
 	struct skep_status *status = context;
+	assert(machine < status->scenario->plan.workers);
 	status->cost_usd += skep_topology_cost_usd(&status->scenario->topology, machine, started_ns, ended_ns);
 	status->since_ns[machine] = SKEP_TIME_NEVER;
 }
@@ -166,6 +167,7 @@ static double samples_per_s(const struct skep_status *status)
 
 static void add_member(cJSON *to, const struct skep_status *status, const struct skep_status_member *member)
 {
+	assert(member->worker == SKEP_NO_INDEX || member->worker < status->scenario->plan.workers);
 	cJSON *one = cJSON_CreateObject();
 	bool works = member->worker != SKEP_NO_INDEX;
 	uint32_t stage = works ? status->stage[member->worker] : SKEP_NO_STAGE;
@@ -218,6 +220,7 @@ char *skep_status_json(const struct skep_status *status, bool running, skep_time
 bool skep_relays_add(struct skep_relays *relays, uint32_t a, uint32_t b)
 {
 	uint32_t low = a < b ? a : b, high = a < b ? b : a;
+	assert(a != b);
 	for (uint32_t i = 0; i < relays->pairs; i++) {
 		if (relays->pair[i][0] == low && relays->pair[i][1] == high)
 			return false;

@@ -29,6 +29,7 @@ struct skep_wire skep_wire_reader(const void *bytes, size_t size)
 static uint64_t whole(struct skep_wire *wire, uint64_t value, size_t size)
 {
 	uint64_t got = 0;
+	assert(size <= sizeof got && wire->at <= wire->end);
 	if (!wire->ok || (size_t)(wire->end - wire->at) < size) {
 		wire->ok = false;
 		return wire->reading ? 0 : value;
@@ -85,6 +86,7 @@ void skep_wire_peer(struct skep_wire *wire, struct skep_peer *value)
 
 static void tally(struct skep_wire *wire, struct skep_message *message)
 {
+	assert(message->kind == SKEP_MESSAGE_TALLY || message->kind == SKEP_MESSAGE_OUTER_UPDATE);
 	skep_wire_i64(wire, &message->u.tally.loss_nano);
 	skep_wire_u32(wire, &message->u.tally.count);
 	skep_wire_u32(wire, &message->u.tally.base);
@@ -146,6 +148,7 @@ static void word(struct skep_wire *wire, struct skep_message *message)
 /* A norm, or what is none. */
 static void number(struct skep_wire *wire, struct skep_message *message)
 {
+	assert(message->kind == SKEP_MESSAGE_NORM || message->kind == SKEP_MESSAGE_FAULT);
 	if (message->kind == SKEP_MESSAGE_NORM) {
 		skep_wire_u64(wire, &message->u.norm.square);
 		skep_wire_u32(wire, &message->u.norm.term);
@@ -160,6 +163,7 @@ static void number(struct skep_wire *wire, struct skep_message *message)
 /* GRANT and FINISHED. */
 static void dealing(struct skep_wire *wire, struct skep_message *message)
 {
+	assert(message->kind == SKEP_MESSAGE_GRANT || message->kind == SKEP_MESSAGE_FINISHED);
 	if (message->kind == SKEP_MESSAGE_GRANT) {
 		skep_wire_u32(wire, &message->u.grant.count);
 		skep_wire_u32(wire, &message->u.grant.in_flight);
@@ -269,6 +273,7 @@ static void whether(struct skep_wire *wire, struct skep_buf *buf)
 
 static void done(struct skep_wire *wire, struct skep_event *event)
 {
+	assert(event->kind == SKEP_EVENT_OP_DONE);
 	skep_wire_u64(wire, &event->u.done.op.id);
 	whether(wire, &event->u.done.out);
 	whether(wire, &event->u.done.stash);
@@ -391,6 +396,7 @@ static void head(struct skep_wire *wire, struct head *head)
 
 static uint64_t sum_of(const uint8_t *bytes, size_t content)
 {
+	assert(content <= SKEP_FRAME_CONTENT);
 	return skep_sum(skep_sum(0, bytes, SKEP_FRAME_HEAD - SUM_BYTES), bytes + SKEP_FRAME_HEAD, content);
 }
 
@@ -448,5 +454,6 @@ const char *skep_frame_fault_text(enum skep_frame_fault fault)
 	static const char *const name[SKEP_FRAME_FAULTS] = {"good", "of a wrong size", "not of this program",
 		"of another version of this program", "of another run", "with a wrong sum", "of an unknown type",
 		"with a field that cannot be"};
+	assert(fault < SKEP_FRAME_FAULTS);
 	return name[fault];
 }

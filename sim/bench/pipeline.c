@@ -11,6 +11,7 @@
  *     from `first` to `last`. A task that was lost goes back to the slot that it came from.
  *   - Of a host's trace only the next change is in the queue.
  */
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -74,6 +75,7 @@ static uint32_t least_loaded(const struct pipeline *p, uint32_t stage, double *l
 
 static uint32_t choose(const struct pipeline *p, uint32_t stage, uint32_t m, double *load)
 {
+	assert(stage < p->work->stages && m < p->microbatches);
 	switch (p->work->wire) {
 	case SKEP_WIRE_PERM:
 		return (m * (2 * stage + 1) + stage) % p->work->workers;
@@ -124,6 +126,7 @@ static void set_end(struct pipeline *p, uint32_t h)
 {
 	struct host *host = &p->host[h];
 	double flops = host->slow ? SLOW * host->flops : host->flops;
+	assert(h < p->hosts && p->host[h].running != NONE);
 	host->since = p->loop.now;
 	host->end_sequence = skep_bench_happen(&p->loop, host->left / flops, OP_END, h);
 }
@@ -131,6 +134,7 @@ static void set_end(struct pipeline *p, uint32_t h)
 static void begin_next(struct pipeline *p, uint32_t h)
 {
 	struct host *host = &p->host[h];
+	assert(h < p->hosts);
 	if (host->running != NONE || host->away || host->first == host->last)
 		return;
 	uint32_t task = p->slot[host->first];
@@ -145,6 +149,7 @@ static void begin_next(struct pipeline *p, uint32_t h)
 static void make_ready(struct pipeline *p, uint32_t task)
 {
 	uint32_t h = p->host_of[task / 2];
+	assert(task / 2 < p->work->stages * p->microbatches);
 	if (p->work->fifo)
 		p->slot[p->host[h].last++] = task;
 	else
@@ -170,6 +175,7 @@ static void on_end(struct pipeline *p, uint32_t h, uint64_t sequence)
 {
 	struct host *host = &p->host[h];
 	uint32_t task = host->running;
+	assert(p->left > 0);
 	if (task == NONE || sequence != host->end_sequence)
 		return;
 	host->running = NONE;
@@ -192,6 +198,7 @@ static double change_s(const struct pipeline *p, uint32_t h, uint32_t n)
 static void await_change(struct pipeline *p, uint32_t h)
 {
 	struct host *host = &p->host[h];
+	assert(p->host[h].changes <= 2 * (p->work->slow + p->work->preempt));
 	if (host->changes == 2 * (p->work->slow + p->work->preempt))
 		return;
 	double at = change_s(p, h, host->changes++) / p->loop.tick_s;
@@ -265,6 +272,7 @@ bool skep_bench_pipeline(const struct skep_pipeline_work *work, struct skep_benc
 	const struct skep_bench_hearer hearer = {on_event, on_arrival};
 	struct pipeline p = {.work = work, .hosts = work->stages * work->workers, .microbatches = 8 * work->workers};
 	uint64_t visits = (uint64_t)work->stages * p.microbatches;
+	assert(work->stages > 0 && work->workers > 0);
 	p.left = 2 * visits;
 	bool good = skep_bench_star(&p.loop, p.hosts, work->heterogeneous, 1.25e8, 0.005, TICK_S) && make_hosts(&p);
 	if (good) {
