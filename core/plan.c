@@ -139,8 +139,7 @@ uint32_t skep_plan_versions(const struct skep_plan *plan, uint32_t stage)
  * back, so that the first stage never waits for it unless the way takes longer than K + 4 microbatches. */
 uint32_t skep_plan_window(const struct skep_plan *plan)
 {
-	if (!skep_plan_no_flush(plan))
-		return plan->delayed ? 2 : 1;
+	assert(skep_plan_no_flush(plan));
 	return 2 * plan->stages + 4;
 }
 

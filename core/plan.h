@@ -330,7 +330,8 @@ uint32_t skep_plan_staleness(const struct skep_plan *plan, uint32_t stage);
  * updates 2 (with periodic sync 1, since passes read the inner ones), and one more than the staleness without a flush. */
 uint32_t skep_plan_versions(const struct skep_plan *plan, uint32_t stage);
 
-/* Rounds that may be open at once; and of how many a listener keeps what it hears, since word of one may be late. */
+/* Rounds that may be open at once, without a flush; and of how many a listener keeps what it hears, since word of one may be
+ * late. */
 uint32_t skep_plan_window(const struct skep_plan *plan);
 static inline uint32_t skep_plan_heard(const struct skep_plan *plan)
 {

@@ -99,7 +99,6 @@ void skep_restore_ready(struct directory *d, struct step *step, uint32_t worker)
 			.round = step->how.directory->next_reduction(d, row),
 			.peer = directory_worker(d, worker),
 			.version = state->checkpoint});
-	row->source = directory_worker(d, worker);
 	for (uint32_t i = 0; i < step->plan->workers; i++) {
 		const struct row *other = directory_row(d, i);
 		if (other->standing == STANDING_ENTERED && other->stage == row->stage)

@@ -97,9 +97,8 @@ uint32_t skep_flush_since(struct directory *d, uint32_t worker)
 uint32_t skep_flush_next_reduction(struct directory *d, const struct row *row)
 {
 	assert(row->standing != STANDING_ABSENT);
-	bool committed = directory_stage(d, row->stage)->committed;
-	uint32_t round = d->reduced.on && !committed ? d->reduced.round : d->round;
-	return row->since > round ? row->since : round;
+	assert(!d->reduced.on || d->reduced.round == d->round);
+	return row->since > d->round ? row->since : d->round;
 }
 
 void skep_flush_ready(struct directory *d, struct step *step, uint32_t worker)
