@@ -125,6 +125,10 @@ struct skep_stage_plan {
 
 #define SKEP_SPEED_MAX 65536u
 
+struct skep_price_at { /* from that time of the run on, until the next one; the first one of a machine is at 0 */
+	uint64_t from_ms, microusd_per_h;
+};
+
 struct skep_plan {
 	uint32_t workers; /* number of workers, >= stages */
 	uint32_t stages;  /* number of stages, >= 1 */
@@ -169,6 +173,12 @@ struct skep_plan {
 	uint32_t checkpoint_every; /* rounds between the checkpoints of a stage; 0: there are none */
 	int64_t target_loss_nano; /* stop when the mean loss of a round, or where there are validations of one of these, is
 	                             at most this (1e-9 units); INT64_MIN: never */
+	skep_time end_ns;         /* stop with the first round that closes then or later; 0: never */
+	/* Stop with the first round that closes when the machines have cost so much, 1e-6 USD; 0: never. With that the prices:
+	 * worker w pays the steps [price_first[s], price_first[s + 1]) of price_step, s = price_of[w]. */
+	uint64_t budget_microusd;
+	const uint32_t *price_of, *price_first;
+	const struct skep_price_at *price_step;
 	const struct skep_stage_plan *stage; /* [stages] */
 	const uint32_t *first_stage_of;      /* [workers] stage at the start, SKEP_NO_STAGE for a spare */
 	uint32_t places;                     /* endpoints of transfer_ns, for wiring by latency, else 0 */

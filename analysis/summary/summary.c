@@ -413,6 +413,17 @@ static uint64_t steps_of(const struct skep_plan *plan, uint64_t rounds)
 	return skep_plan_steps_before(plan, first + (uint32_t)rounds) - skep_plan_steps_before(plan, first);
 }
 
+/* Rounds, of a run that is done. */
+static const char *ended_by(const struct skep_tally *tally, uint64_t rounds)
+{
+	const struct skep_plan *plan = &tally->scenario->plan;
+	if (rounds >= plan->rounds - plan->first_round)
+		return "steps";
+	if (plan->target_loss_nano != INT64_MIN && tally->target_ns != SKEP_TIME_NEVER)
+		return "loss";
+	return plan->end_ns > 0 && tally->closed_ns >= plan->end_ns ? "time" : "usd";
+}
+
 void skep_tally_finish(struct skep_tally *tally, skep_time end_ns, uint64_t events, double wall_s,
 	enum skep_outcome outcome, struct skep_summary *ret)
 {
@@ -425,7 +436,10 @@ void skep_tally_finish(struct skep_tally *tally, skep_time end_ns, uint64_t even
 		ret->damaged += tally->use[i].damaged;
 	add_spans(tally, ret);
 	add_pace(tally, ret);
+	ret->ended_by = outcome == SKEP_DONE ? ended_by(tally, ret->steps) : NULL;
 	ret->steps = steps_of(&tally->scenario->plan, ret->steps);
+	ret->steps_asked =
+		steps_of(&tally->scenario->plan, tally->scenario->plan.rounds - tally->scenario->plan.first_round);
 	ret->cost_usd = cost_usd(tally);
 	bool priced = !isnan(ret->cost_usd) && tally->target_ns != SKEP_TIME_NEVER;
 	ret->cost_to_target_usd = priced ? tally->cost_to_target_usd : NAN;

@@ -18,6 +18,8 @@ struct skep_summary { /* the keys of --json in this order, then what only the te
 	uint64_t seed, digest;
 	char number_format[SKEP_NUMBER_FORMAT_BYTES];
 	uint64_t steps, samples, tokens; /* rounds closed; samples counted in the last stage */
+	const char *
+		ended_by; /* the key of train.until that has ended it: "steps", "loss", "time" or "usd"; NULL: it failed */
 	double time_s, throughput_samples_per_s, utilisation;
 	/* Means over the closed rounds: from the begin of the first forward pass to the end of the last backward pass, and, where
 	 * more than one reduced, from there to the end of the last operation of the reduction. No steps. NAN: none. */
@@ -36,6 +38,7 @@ struct skep_summary { /* the keys of --json in this order, then what only the te
 	double cost_usd;           /* NAN: prices unknown */
 	uint64_t events;
 	double wall_s;
+	uint64_t steps_asked; /* not in --json: that there were to be */
 	bool has_law,
 		extrapolated; /* `arithmetic: law`, and the law was asked outside of what it was fitted in; no law: null */
 	char failure[200];    /* why it stopped before its time; "": it did not, or a stage was empty (null in JSON) */

@@ -31,6 +31,10 @@ void skep_summary_print_json(const struct skep_summary *summary, FILE *out)
 	add_digest(object, summary->digest);
 	cJSON_AddStringToObject(object, "number_format", summary->number_format);
 	skep_json_add_count(object, "steps", summary->steps);
+	if (summary->ended_by != NULL)
+		cJSON_AddStringToObject(object, "ended_by", summary->ended_by);
+	else
+		cJSON_AddNullToObject(object, "ended_by");
 	skep_json_add_count(object, "samples", summary->samples);
 	skep_json_add_count(object, "tokens", summary->tokens);
 	skep_json_add_number(object, "time_s", summary->time_s);
@@ -183,6 +187,20 @@ static void print_events(FILE *out, const struct skep_summary *summary)
 	fprintf(out, "%llu events\n", (unsigned long long)summary->events);
 }
 
+static void print_steps(FILE *out, const struct skep_summary *summary)
+{
+	static const struct {
+		const char *key, *what;
+	} ends[] = {{"loss", "train.until.loss is reached"}, {"time", "train.until.time is up"},
+		{"usd", "train.until.usd is spent"}};
+	print_key(out, "steps");
+	fprintf(out, "%llu", (unsigned long long)summary->steps);
+	for (size_t i = 0; summary->ended_by != NULL && i < sizeof ends / sizeof ends[0]; i++)
+		if (strcmp(summary->ended_by, ends[i].key) == 0)
+			fprintf(out, " of %llu, as %s", (unsigned long long)summary->steps_asked, ends[i].what);
+	fprintf(out, " (%llu samples)\n", (unsigned long long)summary->samples);
+}
+
 /* The run is then no measure of what the scenario describes. */
 static void print_late(FILE *out, const struct skep_summary *summary)
 {
@@ -196,8 +214,7 @@ void skep_summary_print_text(const struct skep_summary *summary, FILE *out)
 {
 	fprintf(out, "run %lld: %s, %s world, seed %llu: %s\n", (long long)summary->run_id, summary->scenario,
 		summary->world, (unsigned long long)summary->seed, summary->ok ? "done" : "FAILED");
-	print_key(out, "steps");
-	fprintf(out, "%llu (%llu samples)\n", (unsigned long long)summary->steps, (unsigned long long)summary->samples);
+	print_steps(out, summary);
 	print_key(out, "number format");
 	fprintf(out, "%s%s\n", summary->number_format, summary->format_hint ? summary->format_hint : "");
 	print_time(out, "time", summary->time_s);

@@ -8,6 +8,7 @@
  * from it hold work with it (route.h), so only they are told of changes.
  */
 #include "core/directory/directory.h"
+#include "core/directory/ends.h"
 
 #include <assert.h>
 #include <string.h>
@@ -240,6 +241,7 @@ void skep_directory_fence(struct directory *d, struct step *step, uint32_t worke
 	uint8_t was = row->standing;
 	if (was == STANDING_ABSENT || d->phase == PHASE_STOPPED)
 		return;
+	skep_ends_pay(d, step->plan, worker);
 	skep_directory_stand(row, STANDING_ABSENT);
 	skep_emit_note(step, &d->node,
 		(struct skep_note){.kind = SKEP_NOTE_FENCED, .stage = (uint16_t)row->stage, .peer = gone});
@@ -269,6 +271,7 @@ void skep_directory_retire(struct directory *d, struct step *step, uint32_t work
 	assert(worker < step->plan->workers);
 	struct row *row = directory_row(d, worker);
 	assert(row->standing == STANDING_SERVING);
+	skep_ends_pay(d, step->plan, worker);
 	skep_directory_stand(row, STANDING_ABSENT);
 	skep_directory_count_out(d, row);
 	row->leaving = false;
@@ -336,6 +339,7 @@ static void on_join(struct directory *d, struct step *step, const struct skep_me
 		return;
 	row->has_joined = true;
 	row->started_ns = message->u.join.started_ns;
+	skep_ends_joined(d, step->plan, worker, row->started_ns);
 	row->join_epoch = message->from.epoch;
 	row->epoch++;
 	row->assigned = 0;

@@ -62,6 +62,7 @@ struct row { /* one worker */
 	uint32_t reports;    /* since the last decision */
 	struct skep_peer source;
 	skep_time started_ns, heard_ns;
+	uint64_t paid_ms;     /* with a budget: until when its machine is in `spent` */
 	uint32_t outstanding; /* granted microbatches that have not come back */
 	uint32_t to_grant;    /* while a round opens: of its share, not yet granted */
 	skep_time
@@ -183,6 +184,7 @@ struct directory {
 	uint32_t owners; /* ... how many these are */
 	uint32_t turn;   /* with plan->inner_fixed: the next microbatch is of the first owner from this one on */
 	uint32_t closed; /* rounds */
+	uint64_t spent;  /* with a budget, of all machines: ends.h */
 	struct reduced reduced;
 	bool eager;              /* members were told of the open round's reduction, `reduced`, which is not on yet */
 	uint32_t void_attempt;   /* of the open round: an eager one that is void; 0: none */

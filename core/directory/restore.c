@@ -12,6 +12,7 @@
  * state is of no use, so they are fenced and join again.
  */
 #include "core/directory/directory.h"
+#include "core/directory/ends.h"
 
 #include <assert.h>
 
@@ -51,6 +52,7 @@ void skep_restore_stage(struct directory *d, struct step *step, uint32_t stage)
 		struct row *row = directory_row(d, i);
 		if (row->standing != STANDING_JOINING || row->stage != stage)
 			continue;
+		skep_ends_pay(d, step->plan, i);
 		skep_directory_stand(row, STANDING_ABSENT); /* the caller begins the reduction anew */
 		skep_emit_note(step, &d->node,
 			(struct skep_note){

@@ -15,6 +15,7 @@
 #include "core/bits.h"
 #include "core/collective/collective.h"
 #include "core/directory/directory.h"
+#include "core/directory/ends.h"
 
 static uint32_t *owners(struct directory *d)
 {
@@ -323,7 +324,7 @@ void skep_rounds_closed(struct directory *d, struct step *step)
 void skep_rounds_after_close(struct directory *d, struct step *step)
 {
 	assert(d->phase != PHASE_STOPPED);
-	bool over = d->closed == step->plan->rounds || d->loss_nano <= step->plan->target_loss_nano;
+	bool over = skep_ends_reached(d, step->plan);
 	if (skep_plan_validation_due(step->plan, d->closed))
 		step->how.directory->validate(d, step, over);
 	else

@@ -508,7 +508,7 @@ static void counted(struct directory *d, uint32_t vstage, uint32_t lost, uint32_
 /* Beside the round that is open, but for the last one. */
 static void validate(struct directory *d, struct step *step, bool over)
 {
-	if (over) {
+	if (over && d->phase == PHASE_REDUCING) {
 		skep_validate_begin(d, step, true);
 		return;
 	}

@@ -27,6 +27,7 @@
 
 #include "core/bits.h"
 #include "core/directory/directory.h"
+#include "core/directory/ends.h"
 #include "core/methods/flush.h"
 
 struct open_round {
@@ -238,7 +239,7 @@ static void close_round(struct directory *d, struct step *step)
 		(struct skep_note){.kind = SKEP_NOTE_ROUND_CLOSED, .round = d->closed, .issued = open->issued});
 	d->closed++;
 	d->loss_nano = open->has_loss ? open->loss_nano : d->loss_nano;
-	if (d->closed == step->plan->rounds || d->loss_nano <= step->plan->target_loss_nano)
+	if (skep_ends_reached(d, step->plan))
 		skep_rounds_end(d, step);
 }
 

@@ -26,6 +26,7 @@
 #include <assert.h>
 
 #include "core/directory/directory.h"
+#include "core/directory/ends.h"
 
 static bool under_way(const struct directory *d)
 {
@@ -51,7 +52,7 @@ static void go_on(struct directory *d, struct step *step)
 	assert(d->phase != PHASE_STOPPED);
 	if (d->validation.beside) {
 		d->validation.beside = false;
-		if (d->loss_nano <= step->plan->target_loss_nano)
+		if (skep_ends_reached(d, step->plan))
 			skep_rounds_end(d, step);
 		else
 			step->how.directory->resume(d, step); /* the round may have waited for this alone */
@@ -59,7 +60,7 @@ static void go_on(struct directory *d, struct step *step)
 	}
 	skep_directory_enter(d, PHASE_REDUCING);
 	d->round--; /* the one that closed last */
-	if (d->validation.last || d->loss_nano <= step->plan->target_loss_nano)
+	if (d->validation.last || skep_ends_reached(d, step->plan))
 		skep_rounds_end(d, step);
 	else
 		skep_rounds_next(d, step);

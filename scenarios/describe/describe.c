@@ -538,7 +538,7 @@ static void print_json(const struct skep_scenario *s, const struct skep_describe
 	cJSON_AddNumberToObject(root, "bytes_pipeline_per_round", (double)pipeline);
 	cJSON_AddNumberToObject(root, "bytes_sync_per_round", (double)sync);
 	skep_compute_add_json(s, root);
-	skep_describe_step_json(expected, root);
+	skep_describe_step_json(s, expected, root);
 	skep_json_print(root, out);
 }
 
@@ -551,5 +551,5 @@ void skep_scenario_describe(
 	}
 	print_text(scenario, out);
 	if (expected)
-		skep_describe_step(expected, scenario->plan.delayed, out);
+		skep_describe_step(scenario, expected, out);
 }

@@ -4,22 +4,65 @@
  */
 #include "scenarios/describe/describe_step.h"
 
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
 #include "base/json.h"
 #include "base/layout.h"
 
-void skep_describe_step(const struct skep_described_step *step, bool delayed, FILE *out)
+struct whole {                     /* a run without losses or joins, at the prices of its start */
+	double steps, time_s, usd; /* usd: NAN, prices unknown */
+	const char *ended_by;      /* the key of train.until */
+};
+
+static struct whole whole_run(const struct skep_scenario *s, const struct skep_described_step *step)
+{
+	double usd_per_h, least = s->until_steps;
+	bool priced = skep_scenario_price(s, &usd_per_h);
+	struct whole whole = {.ended_by = "steps"};
+	double by_time = s->until_s > 0 ? ceil(s->until_s / step->step_s) : INFINITY;
+	double by_usd = s->until_usd > 0 ? ceil(s->until_usd * 3600 / (usd_per_h * step->step_s)) : INFINITY;
+	if (by_time < least)
+		whole.ended_by = "time";
+	least = fmin(least, by_time);
+	if (by_usd < least)
+		whole.ended_by = "usd";
+	whole.steps = fmin(least, by_usd);
+	whole.time_s = whole.steps * step->step_s;
+	whole.usd = priced ? usd_per_h * whole.time_s / 3600 : (double)NAN;
+	return whole;
+}
+
+static void describe_whole(const struct skep_scenario *s, const struct skep_described_step *step, FILE *out)
+{
+	char time[SKEP_TEXT_BYTES];
+	const struct whole whole = whole_run(s, step);
+	bool all = strcmp(whole.ended_by, "steps") == 0;
+	if (all)
+		fprintf(out, "          all %.0f steps take %s", whole.steps, skep_time_text(whole.time_s, time));
+	else
+		fprintf(out, "          train.until.%s ends the run after about %.0f of %" PRIu32 " steps: %s",
+			whole.ended_by, whole.steps, s->until_steps, skep_time_text(whole.time_s, time));
+	if (isfinite(whole.usd))
+		fprintf(out, "%s%.3g USD", all ? " and cost " : ", ", whole.usd);
+	fputc('\n', out);
+}
+
+void skep_describe_step(const struct skep_scenario *scenario, const struct skep_described_step *step, FILE *out)
 {
 	char whole[SKEP_TEXT_BYTES], passes[SKEP_TEXT_BYTES], sum[SKEP_TEXT_BYTES], rest[SKEP_TEXT_BYTES];
 	fprintf(out, "\nexpected: %s a step: passes %s, reductions %s%s, updates and the directory %s\n",
 		skep_time_text(step->step_s, whole), skep_time_text(step->passes_s, passes),
-		skep_time_text(step->reduction_s, sum), delayed ? " beside them" : "",
+		skep_time_text(step->reduction_s, sum), scenario->plan.delayed ? " beside them" : "",
 		skep_time_text(step->update_s + step->turn_s, rest));
 	fprintf(out, "          busiest in the passes, %.0f %% of the time: %s%s\n", 100 * step->busy, step->bound,
 		step->starved ? "; more microbatches in flight would help" : "");
+	describe_whole(scenario, step, out);
 	fprintf(out, "          (means without losses or joins; `skep sim` plays it through)\n");
 }
 
-void skep_describe_step_json(const struct skep_described_step *step, cJSON *root)
+void skep_describe_step_json(const struct skep_scenario *scenario, const struct skep_described_step *step, cJSON *root)
 {
 	cJSON *row = step ? cJSON_AddObjectToObject(root, "expected") : cJSON_AddNullToObject(root, "expected");
 	if (!step)
@@ -32,4 +75,9 @@ void skep_describe_step_json(const struct skep_described_step *step, cJSON *root
 	skep_json_add_number(row, "busy", step->busy);
 	cJSON_AddStringToObject(row, "busiest", step->bound);
 	cJSON_AddBoolToObject(row, "starved", step->starved);
+	const struct whole whole = whole_run(scenario, step);
+	skep_json_add_number(row, "steps", whole.steps);
+	skep_json_add_number(row, "time_s", whole.time_s);
+	skep_json_add_number(row, "cost_usd", whole.usd);
+	cJSON_AddStringToObject(row, "ended_by", whole.ended_by);
 }

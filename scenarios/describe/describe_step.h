@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * describe_step.h - the part of `skep check` that says what an optimizer step is expected to take, as one line or under the key
- * `expected`.
+ * describe_step.h - the part of `skep check` that says what an optimizer step and the whole run are expected to take, as text or
+ * under the key `expected`.
  */
 #ifndef SKEP_SCENARIOS_DESCRIBE_STEP_H
 #define SKEP_SCENARIOS_DESCRIBE_STEP_H
@@ -10,8 +10,8 @@
 
 #include "scenarios/describe/describe.h"
 
-void skep_describe_step(const struct skep_described_step *step, bool delayed, FILE *out);
+void skep_describe_step(const struct skep_scenario *scenario, const struct skep_described_step *step, FILE *out);
 /* NULL: null. */
-void skep_describe_step_json(const struct skep_described_step *step, cJSON *root);
+void skep_describe_step_json(const struct skep_scenario *scenario, const struct skep_described_step *step, cJSON *root);
 
 #endif

@@ -17,6 +17,7 @@
 #include "scenarios/plan/fragments.h"
 #include "scenarios/plan/memory.h"
 #include "scenarios/plan/overlap.h"
+#include "scenarios/plan/prices.h"
 #include "scenarios/plan/ring_order.h"
 #include "scenarios/plan/split.h"
 #include "scenarios/read/periodic.h"
@@ -592,7 +593,7 @@ bool skep_plan_make(struct skep_scenario *s)
 	};
 	s->plan.samples = s->samples;
 	if (!make_collective(s) || !skep_overlap_make(s) || !skep_fragments_make(s) || !skep_memory_make(s) ||
-		!skep_dealing_make(s))
+		!skep_dealing_make(s) || !skep_prices_make(s))
 		return false;
 	return s->plan.wiring != SKEP_WIRING_LATENCY || make_transfers(s);
 }

@@ -585,16 +585,7 @@ void skep_scenario_finish(struct skep_scenario *scenario)
 	free(scenario->liar);
 	free(scenario->machine_of);
 	free(scenario->stands_by);
+	free(scenario->price_of);
+	free(scenario->price);
 	*scenario = (struct skep_scenario){.target_loss = NAN};
-}
-
-bool skep_scenario_price(const struct skep_scenario *s, double *ret_usd_per_h)
-{
-	bool known = true;
-	*ret_usd_per_h = 0;
-	for (uint32_t i = 0; i < s->plan.workers; i++) {
-		*ret_usd_per_h += s->topology.machine[i].price_usd_per_h;
-		known = known && (s->topology.machine[i].prices > 0 || s->topology.machine[i].price_usd_per_h > 0);
-	}
-	return known;
 }

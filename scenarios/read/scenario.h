@@ -119,6 +119,7 @@ struct skep_scenario {
 	bool *liar;                  /* [workers] the Byzantine workers; NULL: there is none */
 	double target_loss;          /* NAN: none */
 	uint32_t until_steps;        /* as asked for; rounds are whole, so that there may be more */
+	double until_s, until_usd;   /* 0: not */
 
 	uint32_t tensor_parallel; /* GPUs of its machine that a worker splits its stage over; 0: all that it has */
 	bool sequence_parallel;   /* ... and the sequence between the split products */
@@ -148,6 +149,8 @@ struct skep_scenario {
 	uint32_t machines_out;         /* of the topology's file that cluster.allocation leaves out ... */
 	uint32_t *machine_of;          /* ... [workers] numbers in that file; NULL: the workers' own. See pool.h */
 	bool *stands_by;               /* [workers] the standbys of the plan; NULL: there is none */
+	uint32_t *price_of;            /* with until_usd, see prices.c, ... */
+	struct skep_price_at *price;   /* ... else NULL */
 	struct skep_training training; /* points to model and plan, so the struct must stay where it was read */
 };
 

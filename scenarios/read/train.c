@@ -5,6 +5,7 @@
  */
 #include "scenarios/read/groups.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +17,7 @@
 #include "models/stage/stage_weights.h"
 #include "models/weights/hf_weights.h"
 #include "models/weights/safetensors.h"
+#include "scenarios/plan/prices.h"
 #include "scenarios/plan/split.h"
 #include "scenarios/read/periodic.h"
 
@@ -23,6 +25,8 @@ static const char *const corpora[] = {"quadratic", "text", "tokens", NULL};
 static const char *const optimizers[] = {"sgd", "adamw", "nesterov", "lamb", NULL};
 static const char *const decays[] = {"constant", "cosine", "linear", NULL};
 enum { QUADRATIC, TEXT, TOKENS };
+#define UNTIL_S_MAX (10 * 365.25 * 86400)
+#define UNTIL_USD_MAX 1e6
 enum { VALIDATED_MOST = 1 << 20 }; /* microbatches of a validation */
 
 /* ---- the end -------------------------------------------------------------------------------------------------------- */
@@ -59,6 +63,27 @@ static uint32_t read_steps(struct skep_reader *r, const struct skep_yaml_node *m
 	return samples ? steps_for(r, map, "samples", count, s) : 1;
 }
 
+/* What may be used up before the steps are made. */
+static void read_limits(struct skep_reader *r, const struct skep_yaml_node *map, struct skep_scenario *s)
+{
+	bool time = skep_read_has(r, map, "time"), usd = skep_read_has(r, map, "usd");
+	s->until_s = time ? skep_read_quantity(r, map, "time", SKEP_TIME, 1e-3, UNTIL_S_MAX, 0) : 0;
+	s->until_usd = usd ? skep_read_number(r, map, "usd", 1e-6, UNTIL_USD_MAX, 0) : 0;
+	s->plan.end_ns = (skep_time)(s->until_s * 1e9 + 0.5);
+	s->plan.budget_microusd = (uint64_t)(s->until_usd * 1e6 + 0.5);
+	uint32_t free_worker = usd && !r->diag->set ? skep_prices_missing(s) : s->plan.workers;
+	if (free_worker < s->plan.workers)
+		skep_reader_fail(r, map, "usd",
+			"train.until.usd: the price of machine %" PRIu32
+			" at %s is not known: give its group a `price` or `prices` in "
+			"topology %.60s, or leave this out",
+			free_worker, s->topology.place_name[s->topology.machine[free_worker].place], s->topology.name);
+	if ((time || usd) && s->plan.candidates > 0)
+		skep_reader_fail(r, map, time ? "time" : "usd",
+			"train.until.%s: with train.init.candidates several runs share time and money: leave one of them out",
+			time ? "time" : "usd");
+}
+
 static void read_end(struct skep_reader *r, const struct skep_yaml_node *train, struct skep_scenario *s)
 {
 	const struct skep_yaml_node *map = skep_read_map(r, train, "until", true);
@@ -67,6 +92,7 @@ static void read_end(struct skep_reader *r, const struct skep_yaml_node *train, 
 	s->plan.rounds = skep_plan_rounds_of(&s->plan, steps);
 	bool has_loss = skep_read_has(r, map, "loss");
 	double loss = skep_read_number(r, map, "loss", 0, 1e9, 0);
+	read_limits(r, map, s);
 	skep_reader_close_map(r, map);
 	if (has_loss && s->arithmetic == SKEP_ARITHMETIC_NONE)
 		skep_reader_fail(r, map, "loss",

@@ -12,6 +12,7 @@
  *       --async: without waiting    --gossip: in pairs    --trial: candidates in every seed
  *       --void: rounds that lose a worker are void    --wait: all wait for another, wherever these go with the rest
  *       --resumed: every run begins with some round, from what another one has kept; with any of these
+ *       --timed: the run has a time at which it ends
  *       --wire: messages travel as the bytes that processes send each other; repetitions do not, with the same digest
  *       --again N: repeat every Nth seed and compare digests (default 8, 0: never)
  *
@@ -123,7 +124,7 @@ static const struct sabotage_kind sabotage_kind[SABOTAGES] = {[SABOTAGE_ADD_FLIP
 struct options {
 	uint64_t first, last, again, least;
 	uint32_t jobs, reject;
-	bool calm, verbose, fixed, periodic, async, gossip, trial, resumed, voids, waits, wire;
+	bool calm, verbose, fixed, periodic, async, gossip, trial, resumed, voids, waits, wire, timed;
 	const struct machine *machine;
 	enum sabotage sabotage;
 	const char *pinned;
@@ -221,6 +222,8 @@ static void draw(struct job *job, uint64_t seed)
 	weather_draw(&job->weather, seed, job->options->calm, kind_of(job->options));
 	if (job->options->resumed)
 		resumed_draw(&job->weather.plan, seed);
+	if (job->options->timed && job->weather.plan.candidates == 0) /* 1 ms to 4 s */
+		job->weather.plan.end_ns = UINT64_C(1000000) << mix64(seed ^ UINT64_C(0x656e6473)) % 13;
 }
 
 static struct result run_once(struct job *job, struct variant variant)
@@ -343,7 +346,7 @@ static void report(struct job *job)
 	weather_print(&job->weather, stdout);
 	for (uint32_t i = job->lines > HISTORY ? job->lines - HISTORY : 0; i < job->lines; i++)
 		printf("  | %s\n", job->line[i % HISTORY]);
-	printf("  again: chaos --seed %llu -v%s%s%s%s%s%s%s%s%s\n\n", (unsigned long long)seed,
+	printf("  again: chaos --seed %llu -v%s%s%s%s%s%s%s%s%s%s\n\n", (unsigned long long)seed,
 		job->options->machine == &machine_naive ? " --machine naive" : "", job->options->calm ? " --calm" : "",
 		job->options->fixed ? " --fixed" : "",
 		job->options->async      ? " --async"
@@ -353,7 +356,8 @@ static void report(struct job *job)
 		: job->options->waits    ? " --wait"
 					 : "",
 		job->options->trial ? " --trial" : "", job->options->resumed ? " --resumed" : "",
-		job->options->wire ? " --wire" : "", sabotage ? " --sabotage " : "", sabotage ? sabotage : "");
+		job->options->wire ? " --wire" : "", job->options->timed ? " --timed" : "",
+		sabotage ? " --sabotage " : "", sabotage ? sabotage : "");
 	fflush(stdout);
 	funlockfile(stdout);
 }
@@ -554,6 +558,8 @@ static bool parse(struct options *o, int argc, char **argv)
 			o->resumed = true;
 		else if (strcmp(argv[i], "--wire") == 0)
 			o->wire = true;
+		else if (strcmp(argv[i], "--timed") == 0)
+			o->timed = true;
 		else if (i + 1 < argc && parse_value(o, argv[i], argv[i + 1]))
 			i++;
 		else

@@ -9,7 +9,7 @@ set -u
 . tests/tap.sh
 file=tests/cluster/digests.txt
 
-kinds=(any fixed periodic async gossip trial void wait resumed 'resumed fixed' 'resumed async' 'resumed void' 'resumed gossip')
+kinds=(any fixed periodic async gossip trial void wait resumed 'resumed fixed' 'resumed async' 'resumed void' 'resumed gossip' timed)
 
 digests() { # digests CHAOS KIND...: a line for each kind of seeds
 	local chaos=$1 kind

@@ -309,6 +309,11 @@ void ledger_op_done(struct ledger *ledger, struct skep_peer who, const struct sk
 
 /* ---- what machines said ---------------------------------------------------------------------------------------- */
 
+static bool time_up(const struct ledger *ledger)
+{
+	return ledger->plan->end_ns > 0 && ledger->rounds_closed > 0 && ledger->closed_ns >= ledger->plan->end_ns;
+}
+
 static bool target_reached(const struct ledger *ledger)
 {
 	if (ledger->rounds_closed == 0)
@@ -338,6 +343,9 @@ static void noted_opened(struct ledger *ledger, const struct skep_note *note)
 	if (target_reached(ledger))
 		verdict_break(ledger->verdict, "I7", note->round, ANY, ANY,
 			"round %u opens though the target loss is reached", note->round);
+	if (time_up(ledger))
+		verdict_break(ledger->verdict, "I7", note->round, ANY, ANY, "round %u opens though the time is up",
+			note->round);
 	if (validation_blocks(ledger, note->round))
 		verdict_break(ledger->verdict, "I16", note->round, ANY, ANY,
 			"round %u opens, and the validation before it has not been", note->round);
@@ -462,6 +470,7 @@ static void noted_closed(struct ledger *ledger, const struct skep_note *note)
 	round->open = false;
 	round->closed = true;
 	ledger->rounds_closed++;
+	ledger->closed_ns = ledger->now;
 }
 
 static void noted_checkpointed(struct ledger *ledger, const struct skep_note *note)
@@ -469,7 +478,8 @@ static void noted_checkpointed(struct ledger *ledger, const struct skep_note *no
 	if (note->round <= ledger->kept[note->stage] || note->round > ledger->plan->rounds ||
 		!ledger->checkpoint[note->stage][note->round].is || ledger->plan->checkpoint_every == 0 ||
 		(note->round % ledger->plan->checkpoint_every != 0 && note->round != ledger->plan->rounds &&
-			!(target_reached(ledger) && note->round == ledger->rounds_closed)) ||
+			!((target_reached(ledger) || ledger_is_late(ledger)) &&
+				note->round == ledger->rounds_closed)) ||
 		!ledger->round[note->round - 1].cell[note->stage].committed) /* what is in it may be lost yet */
 		verdict_break(ledger->verdict, "I13", note->round, note->stage, ANY,
 			"version %u of stage %u is said to be kept, and is not, or is not due", note->round,
@@ -490,7 +500,7 @@ static void noted_stopped(struct ledger *ledger, const struct skep_note *note)
 	bool target = target_reached(ledger);
 	bool good = !note->ok ? ledger->diverged || waited(ledger, note->stage) || pipes_waited(ledger) ||
 	                                losses_waited(ledger, note->stage)
-	                      : target || ledger->rounds_closed == ledger->plan->rounds;
+	                      : target || ledger_is_late(ledger) || ledger->rounds_closed == ledger->plan->rounds;
 	if (note->ok && validation_missing(ledger))
 		verdict_break(ledger->verdict, "I16", note->round, ANY, ANY,
 			"the run stops, and its last validation has not been");

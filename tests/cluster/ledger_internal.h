@@ -130,6 +130,7 @@ struct ledger {
 	struct verdict *verdict;
 	uint32_t candidate; /* whose parameters these were at the start */
 	uint32_t capacity, words, rounds_closed, view;
+	skep_time closed_ns; /* the last of these */
 	bool stopped;
 	bool empty[CLUSTER_STAGES]; /* has no worker, since empty_ns; its founder is at work from founded_version */
 	skep_time empty_ns[CLUSTER_STAGES];
@@ -312,5 +313,11 @@ void books_sent(struct ledger *ledger, struct skep_peer who, const struct skep_m
 
 /* audit.c */
 void audit_round(struct ledger *ledger, uint32_t round);
+
+/* Is it later than the plan's end? Then the run is over as soon as no round is open. */
+static inline bool ledger_is_late(const struct ledger *ledger)
+{
+	return ledger->plan->end_ns > 0 && ledger->now >= ledger->plan->end_ns;
+}
 
 #endif

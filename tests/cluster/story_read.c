@@ -86,7 +86,7 @@ static bool read_setting(struct story *story, const struct words *words, bool *r
 		{"fence-after", NULL, &plan->fence_after_ns}, {"latency", NULL, &story->latency_ns},
 		{"forward", NULL, &story->forward_ns}, {"backward", NULL, &story->backward_ns},
 		{"operation", NULL, &story->operation_ns}, {"reissue-timeout", NULL, &plan->reissue_timeout_ns},
-		{"until", NULL, &story->until_ns}};
+		{"until", NULL, &story->until_ns}, {"end-at", NULL, &plan->end_ns}};
 	for (size_t i = 0; i < sizeof(setting) / sizeof(*setting); i++) {
 		if (strcmp(key, setting[i].key) != 0)
 			continue;

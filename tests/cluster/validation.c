@@ -157,7 +157,7 @@ static void begun(struct ledger *ledger, const struct skep_note *note)
 {
 	uint32_t closed = ledger->rounds_closed, all = ledger->plan->validate_microbatches;
 	bool last = closed == ledger->plan->rounds, open = !last && ledger->round[closed].open;
-	open = ledger->plan->async && !last ? !open : open; /* then it is beside that one */
+	open = ledger->plan->async && !last ? !open && !ledger_is_late(ledger) : open; /* then it is beside that one */
 	if (!is_due(ledger) || !validation_missing(ledger) || ledger->validation.open || open ||
 		note->round != closed || note->asked != all)
 		verdict_break(ledger->verdict, "I16", note->round, ANY, ANY,

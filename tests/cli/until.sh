@@ -1,0 +1,83 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# until.sh - runs that end by time or by money (train.until): with the first round that closes when it is up or spent, in both worlds,
+# by prices that are constant and that change; what `check` expects of it; and what cannot be.
+set -u
+. tests/cli/lib.sh
+needs python3
+mpi_environment
+job=$root/scenarios/two-datacentres.yaml
+
+query() { # query SQL: of the last run, one row
+	python3 -c 'import sqlite3, sys
+print(*sqlite3.connect("until.db").execute(sys.argv[1].replace("$run", "(SELECT max(id) FROM runs)")).fetchone())' "$1"
+}
+
+# Of all rounds but the last, and of the last one.
+spent='SELECT (SELECT max(cost_usd) FROM rounds WHERE run = $run AND round < (SELECT max(round) FROM rounds WHERE run = $run)) < 0.02,
+	(SELECT max(cost_usd) FROM rounds WHERE run = $run) >= 0.02'
+late='SELECT (SELECT max(closed_s) FROM rounds WHERE run = $run AND round < (SELECT max(round) FROM rounds WHERE run = $run)) < 3,
+	(SELECT max(closed_s) FROM rounds WHERE run = $run) >= 3'
+
+ends() { # ends NAME SQL KEY OPTION..: the last run ended so, and not before
+	local name=$1 sql=$2 key=$3
+	shift 3
+	if "$skep" "$@" --db until.db -q >"$out" 2>"$err" </dev/null; then pass "$name"; else fail "$name" "$(cat "$err")"; fi
+	check "$name: says why it ended" grep -q "of 60, as train.until.$key is" "$out"
+	check "$name: with the first round that may" test "$(query "$sql")" = '1 1'
+}
+
+ends 'simulated, time' "$late" time sim "$job" --set train.until.time='3 s'
+ends 'simulated, money' "$spent" usd sim "$job" --set train.until.usd=0.02
+if [ "${SKEP_HAS_MPI:-}" = yes ]; then
+	ends 'real, time' "$late" time run "$job" --pace --shape --set train.until.time='3 s'
+	number=$(query 'SELECT max(id), max(id) FROM runs')
+	accepts 'its events are played again' replay "${number%% *}" --db until.db
+fi
+
+# The first of them is reached.
+"$skep" sim "$job" --set train.until.usd=0.02 --set train.until.time='3 s' --db until.db --json -q >"$out" 2>"$err"
+check 'of several the first' grep -q '"ended_by":"time"' "$out"
+"$skep" sim "$job" --set train.until.usd=100 --db until.db --json -q >"$out" 2>"$err"
+check 'and steps stay the most' grep -q '"steps":60,"ended_by":"steps"' "$out"
+
+# ---- prices that change -----------------------------------------------------------------------------------------------------
+
+# A dollar for the first second of the two machines together, and then ten times as much.
+printf 'time,price\n0,1800\n1,18000\n' >dear.csv
+cat >pool.yaml <<-END
+name: pool
+source: assumed for this test
+directory: here
+sites:
+  here: {machines: [{count: 2, gpu: t4, prices: {file: dear.csv}}], inside: {bandwidth: 1 Gbit/s, latency: 0.1 ms}}
+END
+cat >dear.yaml <<-END
+name: dear
+model: {file: $root/models/square-mlp.yaml, stages: 2}
+cluster: {topology: pool.yaml}
+schedule: {global_batch: 2048, microbatch: 64}
+train: {arithmetic: none, until: {steps: 100000, usd: 6}}
+END
+if "$skep" sim dear.yaml --db until.db --json -q >"$out" 2>"$err"; then pass 'prices that change'; else fail 'prices that change' "$(cat "$err")"; fi
+# 1 USD in the first second, and the other 5 in half a second more; a round takes less than 0.2 s.
+check 'money by these prices' python3 -c 'import json, sys; d = json.load(open(sys.argv[1])); assert d["ended_by"] == "usd" and 1.5 <= d["time_s"] < 1.7, d' "$out"
+
+# ---- what is expected -------------------------------------------------------------------------------------------------------
+
+accepts 'check' check "$job"
+check 'check says what the whole takes and costs' grep -qE 'all 60 steps take 1[45]\.[0-9]+ s and cost 0\.04[0-9]+ USD' "$out"
+accepts 'check with a limit' check "$job" --set train.until.usd=0.02
+check 'check says what ends the run' grep -qE 'train.until.usd ends the run after about 2[5-7] of 60 steps' "$out"
+
+# ---- what cannot be -----------------------------------------------------------------------------------------------------------
+
+refuses 'no unit' 'train.until.time: expected a time with its unit' sim "$job" --set train.until.time=5
+refuses 'no time' 'train.until.time: expected' sim "$job" --set train.until.time='0 s'
+refuses 'debts' 'train.until.usd: expected a decimal number from' sim "$job" --set train.until.usd=-1
+refuses 'no price' 'train.until.usd: the price of machine 0 at here is not known' sim "$root/scenarios/one-worker.yaml" --set train.until.usd=1
+refuses 'time alone' 'steps' sim "$job" --set train.until.steps=null --set train.until.time='5 s'
+refuses 'candidates' 'several runs share time and money' sim "$job" --set train.init='{candidates: 2, steps: 4}' --set train.until.time='5 s'
+
+plan
