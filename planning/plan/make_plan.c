@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "planning/plan/confirm.h"
 #include "planning/plan/free_settings.h"
+#include "planning/plan/published.h"
 #include "planning/plan/searches.h"
 #include "planning/problem/resolve.h"
 #include "planning/problem/run_search.h"
@@ -65,6 +66,8 @@ enum status skep_plan_choose(struct skep_planner *w)
 		return skep_planner_fail(w, STATUS_BAD_INPUT,
 			"--pareto: nothing is free to be compared: say what is in plan.search of the scenario");
 	enum status status = choices.points > 0 ? skep_free_settings_choose(w) : STATUS_DONE;
+	if (status == STATUS_DONE)
+		status = skep_published_take(w);
 	if (status == STATUS_DONE)
 		status = prepare(w);
 	if (status == STATUS_DONE)

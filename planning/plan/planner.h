@@ -61,10 +61,11 @@ struct skep_confirm;
 struct skep_planner {
 	const struct skep_planner_options *options;
 	struct skep_assignments
-		with;        /* those given, then those of the settings that were chosen, then those of a cut */
-	uint32_t before_cut; /* so many of them are not of the cut */
-	bool recut;          /* another cut was taken over */
-	bool opened;         /* ... since the scenario's own cut fits the memory of no worker */
+		with;          /* those given, then those of the settings that were chosen, then those of a cut */
+	uint32_t before_cut;   /* so many of them are not of the cut */
+	bool recut;            /* another cut was taken over */
+	const char *published; /* the planner of a publication that said cut and allocation; NULL: none did */
+	bool opened;           /* ... since the scenario's own cut fits the memory of no worker */
 	struct skep_scenario scenario; /* as it was read with these; the planning points to it */
 	struct skep_planning planning;
 	void *cost_memory[SKEP_CONTENTIONS];

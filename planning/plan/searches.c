@@ -175,7 +175,7 @@ static bool search_expected(struct skep_planner *w, bool lean)
 
 static bool begin_with_start(struct skep_planner *w)
 {
-	struct skep_candidate *c = skep_planner_add(w, "start");
+	struct skep_candidate *c = skep_planner_add(w, w->published ? w->published : "start");
 	if (!c)
 		return false;
 	bool whole = skep_planning_start(&w->planning, c->stage_of);
@@ -201,6 +201,8 @@ static bool go_on_with_given(struct skep_planner *w)
 static bool search_all(struct skep_planner *w)
 {
 	bool ok = begin_with_start(w) && go_on_with_given(w);
+	if (w->published)
+		return ok;
 	for (size_t i = 0; ok && i < SEARCHES; i++)
 		ok = search_with(w, i);
 	return ok && search_expected(w, false) && search_expected(w, true);

@@ -346,7 +346,9 @@ static void print_chosen(const struct skep_planner *w, FILE *out)
 	const struct skep_candidate *c = &w->candidate[w->chosen];
 	char time[SKEP_TEXT_BYTES];
 	fprintf(out, "\nchosen: %s, %.6g samples/s simulated", c->name, c->samples_per_s);
-	if (w->chosen == 0)
+	if (w->published)
+		fprintf(out, ": what plan.method says, and nothing else was searched for");
+	else if (w->chosen == 0)
 		fprintf(out, ": the scenario's own allocation, and nothing that was tried is better");
 	else if (w->candidate[0].tried)
 		fprintf(out, ", %.2f times the scenario's own allocation",

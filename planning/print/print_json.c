@@ -275,11 +275,12 @@ void skep_planner_print_json(const struct skep_planner *w, FILE *out)
 	cJSON_AddStringToObject(root, "number_format", format);
 	cJSON_AddNumberToObject(root, "workers", w->planning.workers);
 	cJSON_AddNumberToObject(root, "steps_simulated", w->rounds);
-	cJSON_AddItemToObject(root, "start", candidate(w, &w->candidate[0]));
+	if (!w->published)
+		cJSON_AddItemToObject(root, "start", candidate(w, &w->candidate[0]));
 	cJSON_AddItemToObject(root, "random_expected_step_s", mean(&w->random_step));
 	cJSON_AddItemToObject(root, "random_throughput_samples_per_s", mean(&w->random_rate));
 	rows = cJSON_AddArrayToObject(root, "searches");
-	for (uint32_t i = 1; i < w->candidates; i++)
+	for (uint32_t i = w->published ? 0 : 1; i < w->candidates; i++)
 		cJSON_AddItemToArray(rows, candidate(w, &w->candidate[i]));
 	cJSON_AddStringToObject(root, "chosen", c->name);
 	skep_json_add_number(root, "throughput_samples_per_s", c->samples_per_s);

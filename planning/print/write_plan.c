@@ -79,7 +79,7 @@ static void write_head(const struct skep_planner *w, const struct skep_scenario 
 	fprintf(out, " --seed %" PRIu64 "\n", w->scenario.seed);
 	fprintf(out, "# Found by %s. Expected of it, simulated over %" PRIu32 " steps: %.6g samples/s", c->name,
 		w->rounds, c->samples_per_s);
-	if (start->tried)
+	if (start->tried && !w->published)
 		fprintf(out, "; the allocation before: %.6g", start->samples_per_s);
 	if (w->random_rate.count > 1)
 		fprintf(out, "; random ones: %s", skep_mean_text(w->random_rate.mean, w->random_rate.half, rate));

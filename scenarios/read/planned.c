@@ -13,6 +13,13 @@
 
 static const char *const AIM[] = {"throughput", "time-to-loss", "cost-to-loss", NULL};
 
+static const char *const METHOD[] = {"search", "pipedream", "pipedream-tool", NULL};
+
+const char *skep_planned_method_name(enum skep_planned_method method)
+{
+	return METHOD[method];
+}
+
 const char *skep_aim_name(enum skep_aim aim)
 {
 	return AIM[aim];
@@ -299,6 +306,25 @@ static void check_aim(struct skep_reader *r, const struct skep_yaml_node *map, c
 			"plan.objective: %s needs the `price` or `prices` of all machines of the topology", name);
 }
 
+/* A publication's planner says all that `search` would look for. */
+static void read_method(struct skep_reader *r, const struct skep_yaml_node *map, struct skep_scenario *s)
+{
+	struct skep_planned *planned = s->planned;
+	planned->method = (enum skep_planned_method)skep_read_choice(r, map, "method", METHOD, SKEP_PLANNED_SEARCH);
+	if (r->diag->set || planned->method == SKEP_PLANNED_SEARCH)
+		return;
+	const char *name = METHOD[planned->method];
+	if (planned->free.keys > 0)
+		skep_reader_fail(r, map, "method",
+			"plan.method: %s chooses no settings: leave out plan.search, or take `search`", name);
+	else if (s->model.cut)
+		skep_reader_fail(r, map, "method",
+			"plan.method: %s says the layers of each stage, and so does model.cut: leave out either", name);
+	else if (!planned->cuts)
+		skep_reader_fail(r, map, "method",
+			"plan.method: %s says the layers of each stage: leave out plan.cut, or take `search`", name);
+}
+
 void skep_planned_read(struct skep_reader *r, const struct skep_yaml_node *root, struct skep_scenario *s)
 {
 	const struct skep_yaml_node *map = skep_read_map(r, root, "plan", false);
@@ -320,6 +346,7 @@ void skep_planned_read(struct skep_reader *r, const struct skep_yaml_node *root,
 	check_aim(r, map, s);
 	read_search(r, root, map, s);
 	read_cut(r, map, s);
+	read_method(r, map, s);
 	skep_reader_close_map(r, map);
 }
 
@@ -334,6 +361,8 @@ void skep_planned_print(const struct skep_scenario *s, FILE *out)
 		fprintf(out, ", the mean over %u seeds", s->planned->seeds);
 	if (!s->planned->extrapolate)
 		fprintf(out, ", where the law was fitted");
+	if (s->planned->method != SKEP_PLANNED_SEARCH)
+		fprintf(out, ", by %s", METHOD[s->planned->method]);
 	fprintf(out, "; %s\n", s->planned->free.keys > 0 ? "free are" : "who serves which stage is free alone");
 	if (s->planned->cuts)
 		fprintf(out, "            model.cut: found, where that is better than as it is\n");
@@ -354,6 +383,7 @@ void skep_planned_add_json(const struct skep_scenario *s, cJSON *root)
 	}
 	cJSON *plan = cJSON_AddObjectToObject(root, "plan"), *search = cJSON_CreateObject();
 	cJSON_AddStringToObject(plan, "objective", AIM[s->planned->aim]);
+	cJSON_AddStringToObject(plan, "method", METHOD[s->planned->method]);
 	cJSON_AddNumberToObject(plan, "seeds", s->planned->seeds);
 	cJSON_AddBoolToObject(plan, "extrapolate", s->planned->extrapolate);
 	cJSON_AddBoolToObject(plan, "auto", s->planned->automatic);

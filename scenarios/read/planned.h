@@ -26,8 +26,15 @@ enum skep_aim {
 	SKEP_AIMS
 };
 
+enum skep_planned_method { /* what finds the plan */
+	SKEP_PLANNED_SEARCH,
+	SKEP_PLANNED_PIPEDREAM,      /* PipeDream's partitioner, as in the paper ... */
+	SKEP_PLANNED_PIPEDREAM_TOOL, /* ... and as its released tool does it */
+};
+
 struct skep_planned {
 	enum skep_aim aim;
+	enum skep_planned_method method;
 	uint32_t seeds;        /* what is simulated is the mean over so many, the scenario's own and those after it */
 	bool extrapolate;      /* may a law be asked outside of what it was fitted in? */
 	bool automatic;        /* some of the keys are there because of `auto` */
@@ -43,7 +50,9 @@ void skep_planned_destroy(struct skep_planned *planned); /* NULL is fine */
 /* Is a plan to look for a cut? Also without the group. */
 bool skep_planned_cuts(const struct skep_scenario *scenario);
 
-const char *skep_aim_name(enum skep_aim aim); /* as in the file */
+/* As in the file. */
+const char *skep_aim_name(enum skep_aim aim);
+const char *skep_planned_method_name(enum skep_planned_method method);
 
 /* For `skep check`; nothing without the group. */
 void skep_planned_print(const struct skep_scenario *s, FILE *out);
