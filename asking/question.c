@@ -90,7 +90,7 @@ static bool copy_part(const struct words *w, const char *from, const char *to, c
 	return true;
 }
 
-/* A slower or faster card of a kind: "l4-x0.5" is made from the profile "l4". */
+/* What a slower or faster card of a kind is called: "l4-x0.5". */
 static void name_speed(struct skep_ask_group *g)
 {
 	char base[sizeof g->base];

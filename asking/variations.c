@@ -293,12 +293,12 @@ static double speed_of(const struct skep_ask_answer *a, const struct skep_ask_gr
 {
 	struct skep_gpu gpu;
 	struct skep_diag ignored = {0};
-	if (!skep_gpu_read(a->files.topology, g->gpu, &gpu, &ignored))
+	if (!skep_gpu_read(a->files.topology, g->base, &gpu, &ignored))
 		return 0;
 	enum skep_type type = skep_gpu_training_type(&gpu);
 	double speed = type == SKEP_TYPE_FP32 ? gpu.flops * gpu.efficiency : gpu.peak[type] * gpu.reached[type];
 	skep_gpu_finish(&gpu);
-	return speed;
+	return speed * g->speed;
 }
 
 static void replace_card(struct skep_ask_group *g, const struct skep_ask_group *by)

@@ -124,7 +124,11 @@ static void write_site(const struct skep_ask_question *q, uint32_t site, FILE *o
 		double price = g->price[q->request->spot];
 		if (g->site != site || g->count == 0)
 			continue;
-		fprintf(out, "      - {count: %u, gpu: %s", g->count, g->gpu);
+		fprintf(out, "      - {count: %u, gpu: ", g->count);
+		if (g->speed < 1 || g->speed > 1)
+			fprintf(out, "{base: %s, speed: %.6g}", g->base, g->speed);
+		else
+			fputs(g->base, out);
 		write_rate("up", s->up_Bps, out);
 		write_rate("down", s->down_Bps, out);
 		if (price > 0)
@@ -173,62 +177,9 @@ static void write_links(const struct skep_ask_question *q, FILE *out)
 		}
 }
 
-static void write_types(const struct skep_gpu *gpu, const double *of, bool peaks, double speed, FILE *out)
-{
-	static const char *const name[SKEP_TYPES] = {
-		[SKEP_TYPE_TF32] = "tf32", [SKEP_TYPE_FP16] = "fp16", [SKEP_TYPE_BF16] = "bf16"};
-	uint32_t written = 0;
-	for (uint32_t i = 0; i < SKEP_TYPES; i++) {
-		if (!name[i] || !(gpu->peak[i] > 0) || (!peaks && i == SKEP_TYPE_TF32))
-			continue;
-		fprintf(out, "%s", written++ > 0 ? ", " : peaks ? "peaks: {" : "efficiencies: {");
-		if (peaks)
-			fprintf(out, "%s: %.6g TFLOP/s", name[i], of[i] * speed * 1e-12);
-		else
-			fprintf(out, "%s: %.6g", name[i], of[i]);
-	}
-	if (written > 0)
-		fputs("}\n", out);
-}
-
-/* The profile of a card that is so many times as fast as the one whose profile is shipped, with its memory. */
-static bool write_speed(const struct skep_ask_group *g, const char *topology, struct skep_diag *reterr)
-{
-	struct skep_gpu gpu;
-	struct sheet sheet;
-	char folder[SKEP_PATH_BYTES], path[SKEP_PATH_BYTES + 64];
-	if (strcmp(g->gpu, g->base) == 0)
-		return true;
-	skep_path_folder(topology, folder, sizeof folder - 8);
-	strcat(folder, "/gpus");
-	snprintf(path, sizeof path, "%s/%s.yaml", folder, g->gpu);
-	if (mkdir(folder, 0777) != 0 && errno != EEXIST)
-		return skep_fail(reterr, "%s: the folder cannot be made: %s", folder, strerror(errno));
-	if (!skep_gpu_read(topology, g->base, &gpu, reterr))
-		return false;
-	bool ok = begin(&sheet, reterr);
-	if (ok) {
-		fprintf(sheet.out, "# Written by: skep ask\nname: %s\nsource: assumed, %.4g times as fast as a %s\n",
-			g->gpu, g->speed, g->base);
-		fprintf(sheet.out,
-			"flops: %.6g TFLOP/s\nefficiency: %.6g\nmemory_bandwidth: %.6g GB/s\nmemory: %.6g "
-			"GB\noverhead: %.6g ms\n",
-			gpu.flops * g->speed * 1e-12, gpu.efficiency, gpu.memory_Bps * g->speed * 1e-9,
-			gpu.memory_bytes * 1e-9, 1e3 * gpu.overhead_s / g->speed);
-		write_types(&gpu, gpu.peak, true, g->speed, sheet.out);
-		write_types(&gpu, gpu.reached, false, 1, sheet.out);
-		ok = finish(&sheet, path, reterr);
-	}
-	skep_gpu_finish(&gpu);
-	return ok;
-}
-
 bool skep_ask_write_topology(const struct skep_ask_question *q, const char *path, struct skep_diag *reterr)
 {
 	struct sheet sheet;
-	for (uint32_t i = 0; i < q->groups; i++)
-		if (!write_speed(&q->group[i], path, reterr))
-			return false;
 	if (!begin(&sheet, reterr))
 		return false;
 	skep_ask_write_head(q, sheet.out);

@@ -14,7 +14,7 @@ small=(--gpus '2xl4@us-central1,1xt4:0.5@europe-west4' --model 30M --tokens 40M 
 accepts 'a small question' ask "${small[@]}" --link us-central1:europe-west4=200Mbit/s --json -o answer
 cp "$out" answer.json
 check 'four files are written' test -f answer/scenario.yaml -a -f answer/topology.yaml -a -f answer/model.yaml -a -f answer/law.yaml
-check 'and a GPU of half the speed' grep -q 'assumed, 0.5 times as fast as a t4' answer/gpus/t4-x0.5.yaml
+check 'and a GPU of half the speed' grep -q 'gpu: {base: t4, speed: 0.5}' answer/topology.yaml
 check 'none of what was tried is left' test -z "$(find answer -name '.what-if*')"
 accepts 'its scenario is simulated' sim answer/scenario.yaml -q --json --db a.db
 cp "$out" sim.json

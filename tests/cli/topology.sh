@@ -122,6 +122,46 @@ accepts 'stats of sites' topology stats "$root/topologies/two-datacentres.yaml"
 check 'stats: places' grep -q 'places    2: 4 west, 4 east' "$out"
 accepts 'stats of peers' topology stats "$root/topologies/home-peers.yaml"
 check 'stats: a sample' grep -q 'a sample of 1000000 ordered pairs' "$out"
+# ---- cards that are so many times as fast as a profile -------------------------------------------------------------------------
+
+cards() { # cards FIRST SECOND: two workers of one stage, and what the passes take on each
+	cat >cards.yaml <<-END
+	name: cards
+	source: assumed for this test
+	directory: here
+	sites: {here: {machines: [{gpu: $1}, {gpu: $2}], inside: {bandwidth: 1 Gbit/s, latency: 0.1 ms}}}
+	END
+	cat >cards-job.yaml <<-END
+	name: cards
+	model: {file: $root/models/opt-350m.yaml, stages: 1}
+	cluster: {topology: cards.yaml}
+	schedule: {global_batch: 16, microbatch: 1, checkpoint_activations: true}
+	train: {arithmetic: none, until: {steps: 1}}
+	END
+}
+twice() { # twice NAME OPTION..: the slower one takes twice as long as the faster one
+	local name=$1
+	shift
+	accepts "$name" check cards-job.yaml --json "$@"
+	check "$name: twice as long" python3 -c 'import json, sys
+s = json.load(open(sys.argv[1]))["stages"][0]
+assert all(abs(s[k + "_s"] / s[k + "_least_s"] - 2) < 1e-4 for k in ("forward", "backward")), s' "$out"
+}
+for base in t4 a100-40; do
+	cards "$base" "{base: $base, speed: 0.5}"
+	twice "half a $base"
+	twice "half a $base, of fp16" --set cluster.compute.type=fp16
+	twice "half a $base, by its tables" --set cluster.compute.type=fp16 --set cluster.compute.predictor=table
+	cards "{base: $base, speed: 2}" "$base"
+	twice "two $base in one" --set cluster.compute.type=fp16 --set cluster.compute.predictor=table
+done
+cards '{base: t4, speed: 0}' t4
+refuses 'a speed of 0' 'gpu.speed: expected a decimal number from 0.001 to 1000' check cards-job.yaml
+cards "{base: a100-04, speed: 2}" t4
+refuses 'an unknown base' "no GPU profile 'a100-04'" check cards-job.yaml
+cards "{base: t4}" t4
+refuses 'no speed' 'gpu.speed. is missing' check cards-job.yaml
+
 accepts 'stats of PlanetLab' topology stats "$root/topologies/planetlab.yaml"
 check 'stats: all pairs' grep -q ' 239610 ordered pairs' "$out"
 accepts 'simulate home peers' sim "$root/scenarios/home-peers.yaml" -q --json --set train.until.steps=1 --set schedule.global_batch=512

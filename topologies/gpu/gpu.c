@@ -255,7 +255,7 @@ bool skep_gpu_read(const char *from, const char *name, struct skep_gpu *ret, str
 {
 	char path[512], *text;
 	size_t size;
-	*ret = (struct skep_gpu){0};
+	*ret = (struct skep_gpu){.speed = 1};
 	if (!find(reterr->files, from, name, path, sizeof path)) {
 		fail_unknown(from, name, reterr);
 		return false;
@@ -298,13 +298,39 @@ void skep_gpu_finish(struct skep_gpu *gpu)
 	gpu->tables = 0;
 }
 
+void skep_gpu_scale(struct skep_gpu *gpu, double speed)
+{
+	char base[sizeof gpu->name];
+	assert(speed > 0 && gpu->stages.rows == 0);
+	memcpy(base, gpu->name, sizeof base);
+	snprintf(gpu->name, sizeof gpu->name, "%.16s x%.4g", base, speed);
+	gpu->speed *= speed;
+	gpu->flops *= speed;
+	gpu->memory_Bps *= speed;
+	gpu->overhead_s /= speed;
+	for (uint32_t i = 0; i < SKEP_TYPES; i++)
+		gpu->peak[i] *= speed;
+}
+
+static struct skep_gpu_table *read_rows(const struct skep_gpu *gpu, struct skep_gpu_table *t, struct skep_diag *reterr)
+{
+	if (t->rows > 0)
+		return t;
+	if (!skep_gpu_table_read(t, reterr))
+		return NULL;
+	for (uint32_t i = 0; i < t->rows; i++)
+		for (uint32_t c = 0; c < SKEP_COLUMNS; c++)
+			t->row[i].seconds[c] /= gpu->speed;
+	return t;
+}
+
 struct skep_gpu_table *skep_gpu_load(
 	struct skep_gpu *gpu, enum skep_table_kind kind, enum skep_type type, struct skep_diag *reterr)
 {
 	for (uint32_t i = 0; i < gpu->tables; i++) {
 		struct skep_gpu_table *t = &gpu->table[i];
 		if (t->kind == kind && t->type == type)
-			return t->rows > 0 || skep_gpu_table_read(t, reterr) ? t : NULL;
+			return read_rows(gpu, t, reterr);
 	}
 	return NULL;
 }
@@ -312,7 +338,14 @@ struct skep_gpu_table *skep_gpu_load(
 struct skep_stage_table *skep_gpu_load_stages(struct skep_gpu *gpu, struct skep_diag *reterr)
 {
 	struct skep_stage_table *t = &gpu->stages;
-	return t->path[0] != 0 && (t->rows > 0 || skep_stage_table_read(t, reterr)) ? t : NULL;
+	if (t->path[0] == 0 || t->rows > 0)
+		return t->path[0] != 0 ? t : NULL;
+	if (!skep_stage_table_read(t, reterr))
+		return NULL;
+	for (uint32_t i = 0; i < t->rows; i++)
+		for (uint32_t c = 0; c < SKEP_STAGE_COLUMNS; c++)
+			t->row[i].seconds[c] /= gpu->speed;
+	return t;
 }
 
 bool skep_gpu_has_type(const struct skep_gpu *gpu, enum skep_type type)

@@ -18,6 +18,7 @@ struct skep_gpu {
 	double memory_Bps; /* device memory */
 	double memory_bytes;
 	double overhead_s;            /* fixed time per operation: launches, framework */
+	double speed;                 /* times that of the card whose profile and tables these are; 1 as read */
 	double peak[SKEP_TYPES];      /* FLOP/s of products of each type; 0: not known. That of fp32 is `flops` */
 	double reached[SKEP_TYPES];   /* fraction of that peak which whole passes reach; that of fp32 is `efficiency` */
 	enum skep_type type;          /* of the factors of a pass's products, by the roofline; a scenario chooses it */
@@ -39,6 +40,9 @@ bool skep_gpu_read(const char *from, const char *name, struct skep_gpu *ret, str
 /* Whether the profile that the option --gpu names can be read, for a topology that will be written at `from`. An unknown name is
  * a fault of the option, not of that file. */
 bool skep_gpu_is_there(const char *from, const char *name, struct skep_diag *reterr);
+
+/* Makes it a card of the same memory that does everything so many times as fast; for tables, before their rows are read. */
+void skep_gpu_scale(struct skep_gpu *gpu, double speed);
 
 void skep_gpu_finish(struct skep_gpu *gpu);
 

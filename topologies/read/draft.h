@@ -38,7 +38,8 @@ struct skep_draft {
 	const struct skep_yaml_node *root;
 	bool has_fallback;
 	struct skep_draft_link fallback;         /* for pairs that the file does not give */
-	const char *profile[SKEP_GPU_TYPES_MAX]; /* the name by which gpu[i] was asked for */
+	const char *profile[SKEP_GPU_TYPES_MAX]; /* the name by which gpu[i] was asked for, ... */
+	double speed[SKEP_GPU_TYPES_MAX];        /* ... and so many times as fast */
 	const char *price_type[SKEP_PRICES_MAX], *price_zone[SKEP_PRICES_MAX]; /* by which price[i] was */
 };
 

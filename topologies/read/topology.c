@@ -14,6 +14,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define SPEED_LEAST 0.001 /* times that of a profile */
+#define SPEED_MOST 1000.0
+
 /* ---- what sites.c and matrix.c use ------------------------------------------------------------------------------- */
 
 void skep_draft_no_memory(struct skep_draft *d)
@@ -39,8 +42,8 @@ static bool reserve(struct skep_draft *d, uint32_t more)
 }
 
 /* An unknown name is a fault of the topology file, shown where the name stands; a fault of the profile is shown there. */
-static void read_gpu(
-	struct skep_draft *d, const struct skep_yaml_node *group, const char *name, const struct skep_board *board)
+static void read_gpu(struct skep_draft *d, const struct skep_yaml_node *group, const char *name, double speed,
+	const struct skep_board *board)
 {
 	struct skep_topology *t = d->topology;
 	if (t->gpus == SKEP_GPU_TYPES_MAX) {
@@ -50,6 +53,9 @@ static void read_gpu(
 	struct skep_diag diag = skep_diag_beside(d->r.diag);
 	if (skep_gpu_read(d->path, name, &t->gpu[t->gpus], &diag)) {
 		t->gpu[t->gpus].board = *board;
+		if (speed < 1 || speed > 1)
+			skep_gpu_scale(&t->gpu[t->gpus], speed);
+		d->speed[t->gpus] = speed;
 		d->profile[t->gpus++] = name;
 	} else if (strcmp(diag.file, d->path) == 0)
 		skep_reader_fail(&d->r, group, "gpu", "%s", diag.message);
@@ -57,18 +63,33 @@ static void read_gpu(
 		*d->r.diag = diag;
 }
 
+/* `gpu: t4`, or `gpu: {base: t4, speed: 0.5}`. */
+static const char *read_gpu_name(struct skep_draft *d, const struct skep_yaml_node *group, double *ret_speed)
+{
+	*ret_speed = 1;
+	if (skep_yaml_kind(skep_read_any(&d->r, group, "gpu")) != SKEP_YAML_MAP)
+		return skep_read_string(&d->r, group, "gpu", NULL);
+	const struct skep_yaml_node *map = skep_read_map(&d->r, group, "gpu", true);
+	const char *name = skep_read_string(&d->r, map, "base", NULL);
+	*ret_speed = skep_read_number(&d->r, map, "speed", SPEED_LEAST, SPEED_MOST, NAN);
+	skep_reader_close_map(&d->r, map);
+	return name;
+}
+
 /* The index of the profile that the group names, in such a machine; reads each once. */
 static uint32_t gpu_index(struct skep_draft *d, const struct skep_yaml_node *group)
 {
 	struct skep_board board;
-	const char *name = skep_read_string(&d->r, group, "gpu", NULL);
+	double speed;
+	const char *name = read_gpu_name(d, group, &speed);
 	skep_board_read(&d->r, group, &board);
 	if (d->r.diag->set)
 		return 0;
 	for (uint32_t i = 0; i < d->topology->gpus; i++)
-		if (strcmp(d->profile[i], name) == 0 && skep_board_equal(&d->topology->gpu[i].board, &board))
+		if (strcmp(d->profile[i], name) == 0 && !(d->speed[i] < speed || d->speed[i] > speed) &&
+			skep_board_equal(&d->topology->gpu[i].board, &board))
 			return i;
-	read_gpu(d, group, name, &board);
+	read_gpu(d, group, name, speed, &board);
 	return d->topology->gpus - 1;
 }
 
