@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "planning/plan/confirm.h"
+#include "planning/plan/even_groups.h"
 #include "planning/plan/free_settings.h"
 #include "planning/plan/published.h"
 #include "planning/plan/searches.h"
@@ -46,9 +47,12 @@ static enum status prepare(struct skep_planner *w)
 static enum status search(struct skep_planner *w)
 {
 	char why[512];
+	if (skep_planner_dtfm(w) && !skep_even_groups_possible(w))
+		return STATUS_BAD_INPUT;
 	if (!skep_searches_run(w) || !skep_searches_random(w))
 		return skep_planner_lack(w);
-	skep_trial_again(w);
+	if (!skep_planner_dtfm(w))
+		skep_trial_again(w);
 	if (!skep_searches_choose(w)) {
 		skep_searches_why(w, why, sizeof why);
 		return skep_planner_refuse(w, "%s", why);

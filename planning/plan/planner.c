@@ -49,6 +49,11 @@ enum status skep_planner_lack(struct skep_planner *w)
 	return skep_planner_fail(w, STATUS_FAILED, "not enough memory to plan this scenario");
 }
 
+bool skep_planner_dtfm(const struct skep_planner *w)
+{
+	return w->scenario.planned && w->scenario.planned->dtfm;
+}
+
 bool skep_planner_is_late(const struct skep_planner *w)
 {
 	return w->until_ns > 0 && skep_monotonic_ns() >= w->until_ns;
@@ -182,7 +187,8 @@ enum status skep_planner_prepare(struct skep_planner *w)
 {
 	if (!skep_planning_pose(&w->scenario, &w->planning, &w->error))
 		return STATUS_BAD_INPUT;
-	w->cuts = w->cuts && skep_planned_cuts(&w->scenario) && skep_cuts_possible(&w->scenario);
+	w->cuts =
+		w->cuts && !skep_planner_dtfm(w) && skep_planned_cuts(&w->scenario) && skep_cuts_possible(&w->scenario);
 	if (!skep_planning_check(&w->planning, &w->error)) {
 		const struct skep_diag error = w->error;
 		w->error = (struct skep_diag){0};

@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "planning/expected/cost.h"
+#include "planning/plan/even_groups.h"
 #include "planning/plan/interval.h"
 #include "planning/plan/recuts.h"
 #include "planning/plan/trial.h"
@@ -203,6 +204,8 @@ static bool search_all(struct skep_planner *w)
 	bool ok = begin_with_start(w) && go_on_with_given(w);
 	if (w->published)
 		return ok;
+	if (skep_planner_dtfm(w))
+		return ok && skep_even_groups_search(w);
 	for (size_t i = 0; ok && i < SEARCHES; i++)
 		ok = search_with(w, i);
 	return ok && search_expected(w, false) && search_expected(w, true);
@@ -338,6 +341,8 @@ bool skep_searches_run(struct skep_planner *w)
 {
 	if (!search_all(w))
 		return false;
+	if (skep_planner_dtfm(w))
+		return true;
 	try_found(w);
 	return skep_recuts_run(w);
 }

@@ -284,7 +284,7 @@ void skep_planner_print_json(const struct skep_planner *w, FILE *out)
 		cJSON_AddItemToArray(rows, candidate(w, &w->candidate[i]));
 	cJSON_AddStringToObject(root, "chosen", c->name);
 	skep_json_add_number(root, "throughput_samples_per_s", c->samples_per_s);
-	cJSON_AddStringToObject(root, "objective", skep_aim_name(w->aim));
+	cJSON_AddStringToObject(root, "objective", skep_planner_dtfm(w) ? "dt-fm" : skep_aim_name(w->aim));
 	skep_json_add_number(root, "whole_run_s", skep_planner_whole_s(w));
 	skep_json_add_number(root, "whole_run_usd", skep_planner_whole_usd(w));
 	skep_json_add_number(root, "time_to_target_s", c->forecast.rounds > 0 ? c->forecast.time_s : NAN);

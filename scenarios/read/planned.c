@@ -11,7 +11,7 @@
 
 #define SEEDS_MAX 1000
 
-static const char *const AIM[] = {"throughput", "time-to-loss", "cost-to-loss", NULL};
+static const char *const AIM[] = {"throughput", "time-to-loss", "cost-to-loss", "dt-fm", NULL};
 
 static const char *const METHOD[] = {"search", "pipedream", "pipedream-tool", NULL};
 
@@ -311,6 +311,13 @@ static void read_method(struct skep_reader *r, const struct skep_yaml_node *map,
 {
 	struct skep_planned *planned = s->planned;
 	planned->method = (enum skep_planned_method)skep_read_choice(r, map, "method", METHOD, SKEP_PLANNED_SEARCH);
+	if (planned->dtfm && planned->free.keys > 0)
+		skep_reader_fail(r, map, "objective",
+			"plan.objective: dt-fm knows links alone and chooses no settings: leave out plan.search");
+	else if (planned->dtfm && planned->method != SKEP_PLANNED_SEARCH)
+		skep_reader_fail(r, map, "objective",
+			"plan.objective: dt-fm is for the searches, and plan.method has an objective of its own: leave "
+			"out either");
 	if (r->diag->set || planned->method == SKEP_PLANNED_SEARCH)
 		return;
 	const char *name = METHOD[planned->method];
@@ -335,7 +342,9 @@ void skep_planned_read(struct skep_reader *r, const struct skep_yaml_node *root,
 		skep_reader_fail(r, root, "plan", "not enough memory for this scenario");
 		return;
 	}
-	s->planned->aim = (enum skep_aim)skep_read_choice(r, map, "objective", AIM, SKEP_AIM_THROUGHPUT);
+	uint32_t objective = (uint32_t)skep_read_choice(r, map, "objective", AIM, SKEP_AIM_THROUGHPUT);
+	s->planned->dtfm = objective == SKEP_AIMS;
+	s->planned->aim = s->planned->dtfm ? SKEP_AIM_THROUGHPUT : (enum skep_aim)objective;
 	s->planned->seeds = (uint32_t)skep_read_integer(r, map, "seeds", 1, SEEDS_MAX, 1);
 	if (!r->diag->set && s->seed > (uint64_t)INT64_MAX - (s->planned->seeds - 1))
 		skep_reader_fail(r, map, "seeds",
@@ -356,7 +365,7 @@ void skep_planned_print(const struct skep_scenario *s, FILE *out)
 {
 	if (!s->planned)
 		return;
-	fprintf(out, "  plan      for %s", AIM[s->planned->aim]);
+	fprintf(out, "  plan      for %s", AIM[s->planned->dtfm ? SKEP_AIMS : s->planned->aim]);
 	if (s->planned->seeds > 1)
 		fprintf(out, ", the mean over %u seeds", s->planned->seeds);
 	if (!s->planned->extrapolate)
@@ -382,7 +391,7 @@ void skep_planned_add_json(const struct skep_scenario *s, cJSON *root)
 		return;
 	}
 	cJSON *plan = cJSON_AddObjectToObject(root, "plan"), *search = cJSON_CreateObject();
-	cJSON_AddStringToObject(plan, "objective", AIM[s->planned->aim]);
+	cJSON_AddStringToObject(plan, "objective", AIM[s->planned->dtfm ? SKEP_AIMS : s->planned->aim]);
 	cJSON_AddStringToObject(plan, "method", METHOD[s->planned->method]);
 	cJSON_AddNumberToObject(plan, "seeds", s->planned->seeds);
 	cJSON_AddBoolToObject(plan, "extrapolate", s->planned->extrapolate);

@@ -34,6 +34,7 @@ enum skep_planned_method { /* what finds the plan */
 
 struct skep_planned {
 	enum skep_aim aim;
+	bool dtfm; /* allocations by DT-FM's cost alone; `aim` is the throughput */
 	enum skep_planned_method method;
 	uint32_t seeds;        /* what is simulated is the mean over so many, the scenario's own and those after it */
 	bool extrapolate;      /* may a law be asked outside of what it was fitted in? */

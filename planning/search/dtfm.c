@@ -3,17 +3,17 @@
  * dtfm.c - the cost by pairwise delays and bandwidths (dtfm.h). A cost depends on who is together, bit by bit, and not on the
  * way there: sums run over members in ascending order, and what a change alters is computed anew.
  */
-#include "tests/search/dtfm.h"
+#include "planning/search/dtfm.h"
 
 #include <assert.h>
 #include <string.h>
 
 #include "core/bits.h"
-#include "tests/search/dtfm_state.h"
+#include "planning/search/dtfm_state.h"
 
 /* ---- parts ---------------------------------------------------------------------------------------------------------- */
 
-void dtfm_members(const struct state *d, uint32_t stage, uint32_t *ret)
+void skep_dtfm_members(const struct state *d, uint32_t stage, uint32_t *ret)
 {
 	const uint64_t *set = d->member + (size_t)stage * d->words;
 	uint32_t count = 0;
@@ -26,7 +26,7 @@ void dtfm_members(const struct state *d, uint32_t stage, uint32_t *ret)
 static double group_cost(struct state *d, uint32_t stage)
 {
 	double largest = 0;
-	dtfm_members(d, stage, d->list);
+	skep_dtfm_members(d, stage, d->list);
 	for (uint32_t i = 0; i < d->size; i++) {
 		const double *row = d->together + (size_t)d->list[i] * d->workers;
 		double sum = 0;
@@ -37,20 +37,20 @@ static double group_cost(struct state *d, uint32_t stage)
 	return largest;
 }
 
-double dtfm_bottleneck(struct state *d, uint32_t a, uint32_t b)
+double skep_dtfm_bottleneck(struct state *d, uint32_t a, uint32_t b)
 {
 	uint32_t *row = d->list, *column = d->list + d->size;
-	dtfm_members(d, a, row);
-	dtfm_members(d, b, column);
+	skep_dtfm_members(d, a, row);
+	skep_dtfm_members(d, b, column);
 	for (uint32_t i = 0; i < d->size; i++)
 		for (uint32_t j = 0; j < d->size; j++)
 			d->matching.edge[(size_t)i * d->size + j] = d->along[(size_t)row[i] * d->workers + column[j]];
-	return matching_solve(&d->matching, d->size);
+	return skep_matching_solve(&d->matching, d->size);
 }
 
 static void set_edge(struct state *d, double *edge, uint32_t a, uint32_t b)
 {
-	edge[(size_t)a * d->stages + b] = edge[(size_t)b * d->stages + a] = dtfm_bottleneck(d, a, b);
+	edge[(size_t)a * d->stages + b] = edge[(size_t)b * d->stages + a] = skep_dtfm_bottleneck(d, a, b);
 }
 
 static double total(const struct state *d, double path_s, uint32_t a, uint32_t b, const double group_s[2])
@@ -65,7 +65,7 @@ static double total(const struct state *d, double path_s, uint32_t a, uint32_t b
 
 /* ---- the cost ------------------------------------------------------------------------------------------------------- */
 
-double dtfm_whole(void *self, const uint32_t *stage_of)
+double skep_dtfm_whole(void *self, const uint32_t *stage_of)
 {
 	struct state *d = self;
 	memcpy(d->stage_of, stage_of, d->workers * sizeof *stage_of);
@@ -79,7 +79,7 @@ double dtfm_whole(void *self, const uint32_t *stage_of)
 		for (uint32_t t = 0; t < s; t++)
 			set_edge(d, d->edge, s, t);
 	}
-	d->path_s = path_solve(&d->path, d->edge);
+	d->path_s = skep_path_solve(&d->path, d->edge);
 	d->total_s = total(d, d->path_s, SKEP_SPARE, SKEP_SPARE, NULL);
 	d->asked = (struct skep_change){0, 0, 0};
 	return d->total_s;
@@ -124,7 +124,7 @@ static double change(void *self, const struct skep_change *change)
 		}
 	exchange(d, change);
 	if (memcmp(d->edge, d->next_edge, edges) != 0)
-		d->next_path_s = path_solve(&d->path, d->next_edge);
+		d->next_path_s = skep_path_solve(&d->path, d->next_edge);
 	d->next_total_s = total(d, d->next_path_s, a, b, d->next_group);
 	return d->next_total_s;
 }
@@ -163,7 +163,7 @@ static double bound(void *self, const uint32_t *stage_of)
 static void arrange(void *self, uint32_t *stage_of)
 {
 	struct state *d = self;
-	(void)path_solve(&d->path, d->edge);
+	(void)skep_path_solve(&d->path, d->edge);
 	for (uint32_t s = 0; s < d->stages; s++)
 		d->path.trial[d->path.order[s]] = s;
 	for (uint32_t i = 0; i < d->workers; i++)
@@ -188,9 +188,9 @@ static void carve_all(struct state *d, struct skep_search_carve *c, const struct
 	d->edge = skep_search_carve(c, edges, sizeof *d->edge);
 	d->next_edge = skep_search_carve(c, edges, sizeof *d->next_edge);
 	d->list = skep_search_carve(c, 2 * d->size, sizeof *d->list);
-	matching_init(&d->matching, c, d->size);
-	path_init(&d->path, c, d->stages);
-	grid_init(d, c);
+	skep_matching_init(&d->matching, c, d->size);
+	skep_path_init(&d->path, c, d->stages);
+	skep_dtfm_grid_init(d, c);
 }
 
 size_t skep_dtfm_size(const struct skep_dtfm *dtfm)
@@ -230,7 +230,7 @@ const struct skep_objective *skep_dtfm_init(void *mem, const struct skep_dtfm *d
 		}
 	d->least_along = d->stages > 1 ? d->least_along : 0;
 	d->objective = (struct skep_objective){.self = d,
-		.whole = dtfm_whole,
+		.whole = skep_dtfm_whole,
 		.change = change,
 		.keep = keep,
 		.bound = bound,
@@ -255,7 +255,7 @@ const double *skep_dtfm_along(const struct skep_objective *cost)
 static void follow(struct state *d, uint32_t stage, uint32_t *pipeline)
 {
 	const uint32_t *here = d->list, *next = d->list + d->size;
-	(void)dtfm_bottleneck(d, stage, stage + 1);
+	(void)skep_dtfm_bottleneck(d, stage, stage + 1);
 	for (uint32_t i = 0; i < d->size; i++)
 		pipeline[next[d->matching.column_of[i]]] = pipeline[here[i]];
 }
@@ -266,7 +266,7 @@ struct skep_dtfm_parts skep_dtfm_explain(
 	struct state *d = cost->self;
 	struct skep_dtfm_parts parts = {0};
 	double longest = -1;
-	dtfm_whole(d, stage_of);
+	skep_dtfm_whole(d, stage_of);
 	for (uint32_t s = 0; s < d->stages; s++) {
 		double edge = s + 1 < d->stages ? d->edge[(size_t)s * d->stages + s + 1] : 0;
 		parts.pipeline_s += edge;
@@ -282,7 +282,7 @@ struct skep_dtfm_parts skep_dtfm_explain(
 	parts.total_s = parts.data_parallel_s + 2 * parts.pipeline_s;
 	if (!ret_pipeline)
 		return parts;
-	dtfm_members(d, 0, d->list);
+	skep_dtfm_members(d, 0, d->list);
 	for (uint32_t i = 0; i < d->size; i++)
 		ret_pipeline[d->list[i]] = i;
 	for (uint32_t s = 0; s + 1 < d->stages; s++)

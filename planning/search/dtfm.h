@@ -21,8 +21,8 @@
  * The sketch writes the matchings and the path down: worker -> (stage, pipeline), stages in the order of the chain. A change of
  * places costs R + S steps there instead of matchings and a path; its least over all arrangements is the cost above.
  */
-#ifndef SKEP_TESTS_SEARCH_DTFM_H
-#define SKEP_TESTS_SEARCH_DTFM_H
+#ifndef SKEP_PLANNING_SEARCH_DTFM_H
+#define SKEP_PLANNING_SEARCH_DTFM_H
 
 #include "planning/search/allocation.h"
 

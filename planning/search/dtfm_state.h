@@ -2,11 +2,11 @@
  *
  * dtfm_state.h - what the cost of dtfm.h and its sketch share. Private to planning/search/.
  */
-#ifndef SKEP_TESTS_SEARCH_DTFM_STATE_H
-#define SKEP_TESTS_SEARCH_DTFM_STATE_H
+#ifndef SKEP_PLANNING_SEARCH_DTFM_STATE_H
+#define SKEP_PLANNING_SEARCH_DTFM_STATE_H
 
-#include "tests/search/dtfm.h"
-#include "tests/search/matching.h"
+#include "planning/search/dtfm.h"
+#include "planning/search/matching.h"
 
 struct grid { /* the sketch: who stands where, the columns in the order of the chain */
 	struct skep_objective objective;
@@ -40,11 +40,11 @@ struct state {
 };
 
 /* Members of a group in ascending order. */
-void dtfm_members(const struct state *d, uint32_t stage, uint32_t *ret);
-/* The bottleneck of two groups; the matching is in d->matching, rows and columns as dtfm_members() lists them. */
-double dtfm_bottleneck(struct state *d, uint32_t a, uint32_t b);
-double dtfm_whole(void *self, const uint32_t *stage_of);
+void skep_dtfm_members(const struct state *d, uint32_t stage, uint32_t *ret);
+/* The bottleneck of two groups; the matching is in d->matching, rows and columns as skep_dtfm_members() lists them. */
+double skep_dtfm_bottleneck(struct state *d, uint32_t a, uint32_t b);
+double skep_dtfm_whole(void *self, const uint32_t *stage_of);
 
-void grid_init(struct state *d, struct skep_search_carve *c);
+void skep_dtfm_grid_init(struct state *d, struct skep_search_carve *c);
 
 #endif

@@ -9,7 +9,7 @@
  */
 #include <string.h>
 
-#include "tests/search/dtfm_state.h"
+#include "planning/search/dtfm_state.h"
 
 /* Larger than any sum of real edges that a search would accept, and not so large that it swallows them. */
 #define MISSING 1e4
@@ -57,7 +57,7 @@ static double largest_finite(const struct state *d)
 static void put_next(struct state *d, uint32_t stage)
 {
 	const uint32_t *here = d->list, *next = d->list + d->size;
-	(void)dtfm_bottleneck(d, d->path.order[stage], d->path.order[stage + 1]);
+	(void)skep_dtfm_bottleneck(d, d->path.order[stage], d->path.order[stage + 1]);
 	for (uint32_t i = 0; i < d->size; i++) {
 		uint32_t follower = next[d->matching.column_of[i]];
 		uint32_t pipeline = d->grid.cell_of[here[i]] % d->size;
@@ -103,9 +103,9 @@ static double whole(void *self, const uint32_t *stage_of)
 	struct grid *g = &d->grid;
 	if (!(g->cap > 0))
 		g->cap = MISSING * largest_finite(d);
-	dtfm_whole(d, stage_of);
-	(void)path_solve(&d->path, d->edge);
-	dtfm_members(d, d->path.order[0], g->who);
+	skep_dtfm_whole(d, stage_of);
+	(void)skep_path_solve(&d->path, d->edge);
+	skep_dtfm_members(d, d->path.order[0], g->who);
 	for (uint32_t i = 0; i < d->size; i++)
 		g->cell_of[g->who[i]] = i;
 	for (uint32_t s = 0; s + 1 < d->stages; s++)
@@ -213,7 +213,7 @@ static void keep(void *self)
 	}
 }
 
-void grid_init(struct state *d, struct skep_search_carve *c)
+void skep_dtfm_grid_init(struct state *d, struct skep_search_carve *c)
 {
 	struct grid *g = &d->grid;
 	g->who = skep_search_carve(c, d->workers, sizeof *g->who);

@@ -2,13 +2,13 @@
  *
  * matching.c - bottleneck matchings (matching.h).
  */
-#include "tests/search/matching.h"
+#include "planning/search/matching.h"
 
 #include <string.h>
 
 #include "core/bits.h"
 
-void matching_init(struct matching *m, struct skep_search_carve *c, uint32_t size)
+void skep_matching_init(struct matching *m, struct skep_search_carve *c, uint32_t size)
 {
 	m->size = size;
 	m->words = skep_bits_words(size);
@@ -98,7 +98,7 @@ static double next_threshold(const struct matching *m, uint32_t size, uint32_t r
 	return threshold;
 }
 
-double matching_solve(struct matching *m, uint32_t size)
+double skep_matching_solve(struct matching *m, uint32_t size)
 {
 	double threshold = least_threshold(m, size);
 	m->words = skep_bits_words(size);

@@ -11,8 +11,8 @@
  * Path. By dynamic programming over sets of groups (Held, Karp 1962) up to SKEP_DTFM_EXACT_STAGES of them. For more: from each
  * of a few first groups always on to the nearest, then reversals and moves of single groups until none shortens it.
  */
-#ifndef SKEP_TESTS_SEARCH_MATCHING_H
-#define SKEP_TESTS_SEARCH_MATCHING_H
+#ifndef SKEP_PLANNING_SEARCH_MATCHING_H
+#define SKEP_PLANNING_SEARCH_MATCHING_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -28,9 +28,9 @@ struct matching { /* scratch for groups of up to `size` */
 		*column_of; /* [size] the matching: of each column its row, and the other way; SKEP_NO_WORKER: none yet */
 };
 
-void matching_init(struct matching *m, struct skep_search_carve *c, uint32_t size);
+void skep_matching_init(struct matching *m, struct skep_search_carve *c, uint32_t size);
 /* m->edge is filled for `size` rows and columns. */
-double matching_solve(struct matching *m, uint32_t size);
+double skep_matching_solve(struct matching *m, uint32_t size);
 
 struct path {
 	uint32_t stages;
@@ -39,8 +39,8 @@ struct path {
 	uint32_t *order, *trial; /* [stages] */
 };
 
-void path_init(struct path *p, struct skep_search_carve *c, uint32_t stages);
+void skep_path_init(struct path *p, struct skep_search_carve *c, uint32_t stages);
 /* edge [stages * stages], symmetric. Length of the path; its order is in p->order. */
-double path_solve(struct path *p, const double *edge);
+double skep_path_solve(struct path *p, const double *edge);
 
 #endif

@@ -4,12 +4,12 @@
  */
 #include <string.h>
 
-#include "tests/search/dtfm.h"
-#include "tests/search/matching.h"
+#include "planning/search/dtfm.h"
+#include "planning/search/matching.h"
 
 #define FIRST_TRIES 8u
 
-void path_init(struct path *p, struct skep_search_carve *c, uint32_t stages)
+void skep_path_init(struct path *p, struct skep_search_carve *c, uint32_t stages)
 {
 	p->stages = stages;
 	size_t states = stages <= SKEP_DTFM_EXACT_STAGES ? ((size_t)1 << stages) * stages : 0;
@@ -159,7 +159,7 @@ static double approximate(struct path *p, const double *edge)
 	return best;
 }
 
-double path_solve(struct path *p, const double *edge)
+double skep_path_solve(struct path *p, const double *edge)
 {
 	return p->stages <= SKEP_DTFM_EXACT_STAGES ? exact(p, edge) : approximate(p, edge);
 }
