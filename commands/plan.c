@@ -16,6 +16,7 @@
 #include "commands/commands.h"
 #include "commands/output.h"
 #include "models/layers/thread_pool.h"
+#include "planning/plan/compare.h"
 #include "planning/plan/confirm.h"
 #include "planning/plan/make_plan.h"
 #include "planning/print/print.h"
@@ -23,7 +24,7 @@
 struct plan_arguments {
 	struct arguments common;
 	double budget_s; /* 0: not given */
-	bool explain, pareto;
+	bool explain, pareto, compare;
 	uint32_t confirm; /* seeds; 0: not given */
 };
 
@@ -112,6 +113,20 @@ static enum status make(
 	return status;
 }
 
+static enum status compare(struct skep_planner_options *options, const struct plan_arguments *a)
+{
+	struct skep_diag error = {0};
+	if (a->common.output || a->confirm > 0 || a->pareto || a->explain) {
+		fputs("skep: --compare chooses no plan: leave out -o, --confirm, --pareto and --explain\n", stderr);
+		return STATUS_BAD_INPUT;
+	}
+	options->progress = NULL;
+	enum status status = skep_compare_print(options, a->common.json, stdout, &error);
+	if (error.set)
+		skep_report_diag(status, &error);
+	return status;
+}
+
 static enum status run(struct skep_command_line *line)
 {
 	struct plan_arguments a = {0};
@@ -131,6 +146,8 @@ static enum status run(struct skep_command_line *line)
 	options.given.details = stderr;
 	if ((a.common.output && !is_writable(&a.common)) || !is_kept(&a))
 		return STATUS_BAD_INPUT;
+	if (a.compare)
+		return compare(&options, &a);
 	struct skep_planner *planner = malloc(sizeof *planner);
 	if (!planner) {
 		fputs("skep: not enough memory to plan this scenario\n", stderr);
@@ -160,6 +177,8 @@ static const struct skep_option output_rows[] = {
 		.help = "write the plan as a scenario for check, sim and run", .usual = "none is written"},
 	{"explain", 0, SKEP_OPTION_FLAG, offsetof(struct plan_arguments, explain),
 		.help = "also print the allocation stage by stage, and the traffic of each class of link"},
+	{"compare", 0, SKEP_OPTION_FLAG, offsetof(struct plan_arguments, compare),
+		.help = "print only what each planner and objective comes to in the simulator, side by side"},
 	{"pareto", 0, SKEP_OPTION_FLAG, offsetof(struct plan_arguments, pareto),
 		.help = "also print the Pareto front of the settings in time and cost"},
 };

@@ -23,4 +23,11 @@ site = [w // 4 for w in range(8)]
 crossing = sum(len({site[w] for w in range(8) if plan["stage_of"][w] == s}) - 1 for s in range(4))
 assert crossing == 0, plan["stage_of"]' "$out"
 
+refuses 'a comparison that is to be written' '^skep: --compare chooses no plan' plan "${two[@]}" --compare -o plan.yaml
+run_skep plan "${two[@]}" --compare --json
+check 'planners side by side' python3 -c 'import json, sys
+row = {r["planner"]: r for r in json.load(open(sys.argv[1]))["planners"]}
+assert list(row) == ["search", "dt-fm", "pipedream", "pipedream-tool"], row
+assert all(r["throughput_samples_per_s"] > 1000 for r in row.values()) and row["dt-fm"]["stage_workers"] == "2-2-2-2", row' "$out"
+
 plan
