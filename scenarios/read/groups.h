@@ -21,6 +21,12 @@ void skep_cut_read(struct skep_reader *r, const struct skep_yaml_node *list, str
 /* When the schedule is read, which says how many slices each stage has; `map`: model. */
 void skep_cut_check(struct skep_reader *r, const struct skep_yaml_node *map, const struct skep_scenario *s);
 
+/* ---- links.c ---------------------------------------------------------------------------------------------------- */
+
+/* cluster.links: what links of the topology have in place of what its file says, by the names of their sites. When the
+ * topology is read. */
+void skep_links_read(struct skep_reader *r, const struct skep_yaml_node *cluster, struct skep_topology *topology);
+
 /* ---- sync.c ----------------------------------------------------------------------------------------------------- */
 
 /* The keys of a scenario that say how gradients are summed: which collective, and what goes together with it. */

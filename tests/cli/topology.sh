@@ -122,6 +122,27 @@ accepts 'stats of sites' topology stats "$root/topologies/two-datacentres.yaml"
 check 'stats: places' grep -q 'places    2: 4 west, 4 east' "$out"
 accepts 'stats of peers' topology stats "$root/topologies/home-peers.yaml"
 check 'stats: a sample' grep -q 'a sample of 1000000 ordered pairs' "$out"
+# ---- links of a topology, by the names of their sites ---------------------------------------------------------------------------
+
+digest() { # digest OPTION..: of a short simulation
+	run_skep sim "$root/scenarios/two-datacentres.yaml" --set train.until.steps=5 --json -q "$@"
+	python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["digest"])' "$out"
+}
+sed 's/bandwidth: 200 Mbit\/s, latency: 10 ms/bandwidth: 50 Mbit\/s, latency: 30 ms/' "$root/topologies/two-datacentres.yaml" >thin.yaml
+check 'the file is another one' sh -c '! cmp -s "$1" thin.yaml' - "$root/topologies/two-datacentres.yaml"
+links=(--set cluster.links.west-east.bandwidth='50 Mbit/s')
+check 'a link by its name is as one in the file' test "$(digest "${links[@]}" --set cluster.links.east-west.latency='30 ms')" = \
+	"$(digest --set cluster.topology=thin.yaml)"
+check 'and is another one than the shipped' test "$(digest "${links[@]}")" != "$(digest)"
+accepts 'links are varied' sweep "$root/scenarios/two-datacentres.yaml" --set train.until.steps=3 \
+	--vary cluster.links.west-east.bandwidth='50 Mbit/s,200 Mbit/s' --db links.db
+for wrong in west-eas:'is no link of topology' west-west:'is no link of topology' westeast:'is no link of topology'; do
+	refuses "link ${wrong%%:*}" "cluster.links: .${wrong%%:*}. ${wrong#*:}" check "$root/scenarios/two-datacentres.yaml" \
+		--set "cluster.links.${wrong%%:*}.latency=1 ms"
+done
+refuses 'a link without a unit' 'expected a bandwidth with its unit' check "$root/scenarios/two-datacentres.yaml" \
+	--set cluster.links.west-east.bandwidth=5
+
 # ---- cards that are so many times as fast as a profile -------------------------------------------------------------------------
 
 cards() { # cards FIRST SECOND: two workers of one stage, and what the passes take on each
