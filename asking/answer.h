@@ -8,7 +8,7 @@
 
 #include "asking/evaluate.h"
 #include "asking/write.h"
-#include "planning/plan/interval.h"
+#include "planning/trial/interval.h"
 
 #define SKEP_ASK_VARIATIONS_MAX 24u
 

@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "planning/plan/jobs.h"
-#include "planning/plan/trial.h"
 #include "planning/problem/forecast.h"
+#include "planning/trial/jobs.h"
+#include "planning/trial/trial.h"
 
 struct batch { /* what a process needs */
 	const struct skep_assignments *base;

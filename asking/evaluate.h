@@ -12,7 +12,7 @@
 
 #include "asking/question.h"
 #include "planning/expected/expected.h"
-#include "planning/plan/assignments.h"
+#include "planning/trial/assignments.h"
 
 #define SKEP_ASK_SETS_MAX 8u
 #define SKEP_ASK_SEEDS_MAX 32u

@@ -14,8 +14,8 @@
 #include <sys/resource.h>
 
 #include "analysis/store/store_sweep.h"
-#include "planning/plan/simulate.h"
 #include "planning/problem/resolve.h"
+#include "planning/trial/simulate.h"
 
 /* ---- the scenario ------------------------------------------------------------------------------------------------ */
 

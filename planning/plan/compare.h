@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-#include "planning/plan/planner.h"
+#include "planning/trial/planner.h"
 
 /* Prints the table as text, or as JSON. What a planner cannot do is a row that says why. STATUS_BAD_INPUT: none of them
  * could plan it, and *reterr is the first one's reason. */

@@ -17,8 +17,8 @@
 #include <time.h>
 
 #include "analysis/store/store_sweep.h"
-#include "planning/plan/jobs.h"
-#include "planning/plan/simulate.h"
+#include "planning/trial/jobs.h"
+#include "planning/trial/simulate.h"
 
 #define LOCKED_MOST 240 /* tries of half a second each while another program keeps the database locked */
 

@@ -6,9 +6,9 @@
 #ifndef SKEP_PLANNING_CONFIRM_H
 #define SKEP_PLANNING_CONFIRM_H
 
-#include "planning/plan/interval.h"
-#include "planning/plan/planner.h"
-#include "planning/plan/trial.h"
+#include "planning/trial/interval.h"
+#include "planning/trial/planner.h"
+#include "planning/trial/trial.h"
 
 #define SKEP_CONFIRM_SEEDS_MOST 1000u
 

@@ -7,9 +7,9 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "planning/plan/trial.h"
 #include "planning/problem/run_search.h"
-#include "planning/search/dtfm.h"
+#include "planning/search/published/dtfm.h"
+#include "planning/trial/trial.h"
 
 #define EVALUATIONS 2000.0 /* of each search: one takes as long as matchings of all pairs of groups */
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * even_groups.h - allocations by the cost of DT-FM (planning/search/dtfm.h) in place of the expected time of a step, for
- * `plan.objective: dt-fm`: groups of the same size, judged by links alone. Every method may minimise it; each one's best is
- * simulated, and what costs least is chosen, whatever the simulator says.
+ * even_groups.h - allocations by the cost of DT-FM (planning/search/published/dtfm.h) in place of the expected time of a step,
+ * for `plan.objective: dt-fm`: groups of the same size, judged by links alone. Every method may minimise it; each one's best
+ * is simulated, and what costs least is chosen, whatever the simulator says.
  */
 #ifndef SKEP_PLANNING_EVEN_GROUPS_H
 #define SKEP_PLANNING_EVEN_GROUPS_H
 
-#include "planning/plan/planner.h"
+#include "planning/trial/planner.h"
 
 /* False: workers cannot be shared out evenly, and `error` says why. */
 bool skep_even_groups_possible(struct skep_planner *planner);

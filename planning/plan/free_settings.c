@@ -25,9 +25,9 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "planning/plan/jobs.h"
-#include "planning/plan/trial.h"
 #include "planning/problem/tried.h"
+#include "planning/trial/jobs.h"
+#include "planning/trial/trial.h"
 
 #define CHEAP_MOST 512u /* combinations; fewer of large pools, ... */
 #define CHEAP_LEAST 48u /* ... but not fewer than this */

@@ -7,8 +7,8 @@
 #define SKEP_PLANNING_FREE_SETTINGS_H
 
 #include "base/process/process_pool.h"
-#include "planning/plan/planner.h"
 #include "planning/problem/choices.h"
+#include "planning/trial/planner.h"
 
 #define SKEP_FULL_POINTS 5u /* for which all searches are made, the scenario as it is written among them */
 

@@ -6,7 +6,7 @@
 #ifndef SKEP_PLANNING_MAKE_PLAN_H
 #define SKEP_PLANNING_MAKE_PLAN_H
 
-#include "planning/plan/planner.h"
+#include "planning/trial/planner.h"
 
 /* Reads the scenario; the options must stay where they are. To be ended in any case. */
 enum status skep_plan_begin(struct skep_planner *planner, const struct skep_planner_options *options);

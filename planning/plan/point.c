@@ -11,9 +11,9 @@
 
 #include "base/clock.h"
 #include "planning/plan/searches.h"
-#include "planning/plan/trial.h"
 #include "planning/problem/cuts.h"
 #include "planning/problem/run_search.h"
+#include "planning/trial/trial.h"
 #include "scenarios/plan/recut.h"
 
 #define CHEAP_EVALUATIONS 300 /* of the greedy search */

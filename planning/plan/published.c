@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * published.c - see published.h. Decides what a scenario is to PipeDream's partitioner (planning/search/pipedream.h), which knows
- * equal machines on levels of bandwidth alone: machines have the mean speed of those that are there; levels are the machines of
- * a site and the sites, where all sites have as many, else all machines are one level; bandwidth is the mean of what a flow gets
- * alone. Its minibatch is a microbatch here, and weights are summed when the scenario sums them.
+ * published.c - see published.h. Decides what a scenario is to PipeDream's partitioner
+ * (planning/search/published/pipedream.h), which knows equal machines on levels of bandwidth alone: machines have the mean
+ * speed of those that are there; levels are the machines of a site and the sites, where all sites have as many, else all
+ * machines are one level; bandwidth is the mean of what a flow gets alone. Its minibatch is a microbatch here, and weights are
+ * summed when the scenario sums them.
  */
 #include "planning/plan/published.h"
 
@@ -11,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "planning/search/pipedream.h"
+#include "planning/search/published/pipedream.h"
 #include "scenarios/plan/recut.h"
 
 #define WAYS_MOST 4e9 /* some ten seconds */

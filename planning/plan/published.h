@@ -6,7 +6,7 @@
 #ifndef SKEP_PLANNING_PUBLISHED_H
 #define SKEP_PLANNING_PUBLISHED_H
 
-#include "planning/plan/planner.h"
+#include "planning/trial/planner.h"
 
 /* The scenario was read; where its plan.method names a publication it is read again with that one's answer as its own cut and
  * allocation, and planner->published is set. Anything but STATUS_DONE: `error` says why. */

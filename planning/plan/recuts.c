@@ -15,8 +15,8 @@
 #include <string.h>
 
 #include "planning/expected/cost.h"
-#include "planning/plan/trial.h"
 #include "planning/problem/cuts.h"
+#include "planning/trial/trial.h"
 #include "scenarios/plan/recut.h"
 
 #define TRIALS 5u    /* of what cuts the model elsewhere */

@@ -5,7 +5,7 @@
 #ifndef SKEP_PLANNING_RECUTS_H
 #define SKEP_PLANNING_RECUTS_H
 
-#include "planning/plan/planner.h"
+#include "planning/trial/planner.h"
 
 /* Behind the searches and their trials: looks for other cuts, where the scenario leaves that open, and simulates the best few of
  * them. False: no memory. */

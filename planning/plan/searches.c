@@ -15,10 +15,10 @@
 #include "base/clock.h"
 #include "planning/expected/cost.h"
 #include "planning/plan/even_groups.h"
-#include "planning/plan/interval.h"
 #include "planning/plan/recuts.h"
-#include "planning/plan/trial.h"
 #include "planning/problem/run_search.h"
+#include "planning/trial/interval.h"
+#include "planning/trial/trial.h"
 
 #define SMALL_POOL 64.0 /* workers: larger ones get fewer of the evaluations that grow with their square */
 #define TRIALS 8u       /* of what was found */

@@ -6,7 +6,7 @@
 #ifndef SKEP_PLANNING_SEARCHES_H
 #define SKEP_PLANNING_SEARCHES_H
 
-#include "planning/plan/planner.h"
+#include "planning/trial/planner.h"
 
 /* The scenario's own allocation, what searches find, and other cuts of the model; the best few simulated. False: no memory. */
 bool skep_searches_run(struct skep_planner *planner);

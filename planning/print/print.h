@@ -5,7 +5,7 @@
 #ifndef SKEP_PLANNING_PRINT_H
 #define SKEP_PLANNING_PRINT_H
 
-#include "planning/plan/planner.h"
+#include "planning/trial/planner.h"
 
 /* The settings that were compared, what each allocation comes to, and the choice; then, if `explain`, the choice stage by stage
  * and what moves over which links; and what was confirmed. */

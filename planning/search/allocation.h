@@ -4,7 +4,7 @@
  *
  * An allocation is an array, stage_of[workers]: a stage, or SKEP_SPARE for who is left out. A search (methods.h) looks for one
  * that a cost makes small, among those that the problem allows. The cost is throughput.h; anything else (the
- * simulator, planning/search/dtfm.h) comes in as functions.
+ * simulator, planning/search/published/dtfm.h) comes in as functions.
  *
  * Why costs are doubles here, though the rest of core counts in integers. A cost is a sum of quotients that span ten powers of
  * ten, and no machine of a running job ever sees it: it ends in a file. Equal results on every compiler come from what is used:

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 
 #include "analysis/store/store_spread.h"
-#include "planning/plan/simulate.h"
 #include "planning/problem/resolve.h"
+#include "planning/trial/simulate.h"
 #include "sweeping/published/experiment.h"
 
 #define NEAR 1.002 /* both ends of a search are within this factor of each other at its end */

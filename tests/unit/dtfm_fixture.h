@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "planning/search/dtfm.h"
+#include "planning/search/published/dtfm.h"
 
 struct pool {
 	struct skep_links links;

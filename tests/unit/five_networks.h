@@ -20,7 +20,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "planning/search/dtfm.h"
+#include "planning/search/published/dtfm.h"
 
 enum { NETWORKS = 5, REGIONS = 10 };
 

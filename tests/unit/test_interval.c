@@ -2,7 +2,7 @@
  *
  * test_interval.c - means and their intervals: against figures from tables and by hand, and how often they hold what is true.
  */
-#include "planning/plan/interval.h"
+#include "planning/trial/interval.h"
 
 #include <math.h>
 #include <setjmp.h>

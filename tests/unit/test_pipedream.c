@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "planning/search/pipedream.h"
+#include "planning/search/published/pipedream.h"
 
 enum { LAYERS_MOST = 6, MACHINES_MOST = 32 };
 

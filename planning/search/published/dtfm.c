@@ -3,13 +3,13 @@
  * dtfm.c - the cost by pairwise delays and bandwidths (dtfm.h). A cost depends on who is together, bit by bit, and not on the
  * way there: sums run over members in ascending order, and what a change alters is computed anew.
  */
-#include "planning/search/dtfm.h"
+#include "planning/search/published/dtfm.h"
 
 #include <assert.h>
 #include <string.h>
 
 #include "core/bits.h"
-#include "planning/search/dtfm_state.h"
+#include "planning/search/published/dtfm_state.h"
 
 /* ---- parts ---------------------------------------------------------------------------------------------------------- */
 

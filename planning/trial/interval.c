@@ -2,7 +2,7 @@
  *
  * interval.c - see interval.h. The quantile of Student's distribution is GSL's.
  */
-#include "planning/plan/interval.h"
+#include "planning/trial/interval.h"
 
 #include <gsl/gsl_cdf.h>
 #include <math.h>

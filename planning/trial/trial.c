@@ -11,12 +11,12 @@
  *
  * Keeps true: rounds, warm-up and seeds follow from the scenario, not from the clock.
  */
-#include "planning/plan/trial.h"
+#include "planning/trial/trial.h"
 
 #include <math.h>
 #include <string.h>
 
-#include "planning/plan/simulate.h"
+#include "planning/trial/simulate.h"
 
 #define EVENTS_MOST 250000.0 /* of a trial: about a second */
 #define ROUNDS_LEAST 2.0

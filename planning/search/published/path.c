@@ -4,8 +4,8 @@
  */
 #include <string.h>
 
-#include "planning/search/dtfm.h"
-#include "planning/search/matching.h"
+#include "planning/search/published/dtfm.h"
+#include "planning/search/published/matching.h"
 
 #define FIRST_TRIES 8u
 

@@ -5,8 +5,8 @@
 #ifndef SKEP_PLANNING_SEARCH_DTFM_STATE_H
 #define SKEP_PLANNING_SEARCH_DTFM_STATE_H
 
-#include "planning/search/dtfm.h"
-#include "planning/search/matching.h"
+#include "planning/search/published/dtfm.h"
+#include "planning/search/published/matching.h"
 
 struct grid { /* the sketch: who stands where, the columns in the order of the chain */
 	struct skep_objective objective;

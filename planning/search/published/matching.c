@@ -2,7 +2,7 @@
  *
  * matching.c - bottleneck matchings (matching.h).
  */
-#include "planning/search/matching.h"
+#include "planning/search/published/matching.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
  *
  * planner.c - see planner.h. Reads scenarios for a plan, poses the problem, and keeps the candidates.
  */
-#include "planning/plan/planner.h"
+#include "planning/trial/planner.h"
 
 #include <assert.h>
 #include <math.h>

@@ -9,7 +9,7 @@
  */
 #include <string.h>
 
-#include "planning/search/dtfm_state.h"
+#include "planning/search/published/dtfm_state.h"
 
 /* Larger than any sum of real edges that a search would accept, and not so large that it swallows them. */
 #define MISSING 1e4

@@ -4,7 +4,7 @@
  * depend on how many processes there were, and those that have come are told of whatever ends the others; afterwards signals do
  * again what they did before.
  */
-#include "planning/plan/jobs.h"
+#include "planning/trial/jobs.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -7,7 +7,7 @@
 #define SKEP_PLANNING_TRIAL_H
 
 #include "analysis/summary/summary.h"
-#include "planning/plan/planner.h"
+#include "planning/trial/planner.h"
 
 /* Rounds that make a trial of a size that does not depend on the pool. */
 uint32_t skep_trial_rounds(const struct skep_scenario *scenario);

@@ -2,7 +2,7 @@
  *
  * assignments.c - see assignments.h.
  */
-#include "planning/plan/assignments.h"
+#include "planning/trial/assignments.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
  * pipedream.c - see pipedream.h. A table for each level, of first layer, end and machines; a stage of an outer level is
  * taken apart by the table below, with all machines of a component, and what comes of it is replicated.
  */
-#include "planning/search/pipedream.h"
+#include "planning/search/published/pipedream.h"
 
 #include <assert.h>
 

@@ -10,9 +10,9 @@
 #define SKEP_PLANNING_PLANNER_H
 
 #include "base/status.h"
-#include "planning/plan/assignments.h"
 #include "planning/problem/forecast.h"
 #include "planning/problem/problem.h"
+#include "planning/trial/assignments.h"
 
 #define SKEP_PLANNER_RANDOMS 8u /* random allocations that are simulated, at most */
 #define SKEP_PLANNER_CANDIDATES                                                                                        \

@@ -2,7 +2,7 @@
  *
  * simulate.c - see simulate.h.
  */
-#include "planning/plan/simulate.h"
+#include "planning/trial/simulate.h"
 
 #include <stdio.h>
 
