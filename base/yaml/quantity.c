@@ -40,6 +40,22 @@ static const struct dimension {
 	[SKEP_PART] = {"", "a part with its unit, such as `0.1 %` (%)", {{"%", 0.01}}},
 };
 
+/* Spellings of other programs, and what is said of them in place of the list. */
+static const struct {
+	const char *word, *expected;
+} elsewhere[] = {{"bps", "a bandwidth in `bit/s`, as bps is written here"},
+	{"kbps", "a bandwidth in `kbit/s`, as kbps is written here"},
+	{"Kbps", "a bandwidth in `kbit/s`, as Kbps is written here"},
+	{"Mbps", "a bandwidth in `Mbit/s`, as Mbps is written here"},
+	{"mbps", "a bandwidth in `Mbit/s`, as mbps is written here"},
+	{"Gbps", "a bandwidth in `Gbit/s`, as Gbps is written here"},
+	{"gbps", "a bandwidth in `Gbit/s`, as gbps is written here"},
+	{"Tbps", "a bandwidth in `Tbit/s`, as Tbps is written here"},
+	{"MBps", "a bandwidth in `MB/s`, as MBps is written here"},
+	{"GBps", "a bandwidth in `GB/s`, as GBps is written here"},
+	{"Mbit", "a bandwidth in `Mbit/s`, as Mbit is written here"},
+	{"Gbit", "a bandwidth in `Gbit/s`, as Gbit is written here"}};
+
 void skep_quantity_bound(const char *text, enum skep_dimension dimension, double bound, char *ret, size_t size)
 {
 	const struct dimension *d = &dimensions[dimension];
@@ -69,5 +85,8 @@ bool skep_quantity_parse(const char *text, enum skep_dimension dimension, double
 		*ret = number * d->unit[i].factor;
 		return isfinite(*ret);
 	}
+	for (size_t i = 0; dimension == SKEP_BANDWIDTH && i < sizeof elsewhere / sizeof elsewhere[0]; i++)
+		if (strcmp(unit, elsewhere[i].word) == 0)
+			*reterr_expected = elsewhere[i].expected;
 	return false;
 }

@@ -142,6 +142,8 @@ for wrong in west-eas:'is no link of topology' west-west:'is no link of topology
 done
 refuses 'a link without a unit' 'expected a bandwidth with its unit' check "$root/scenarios/two-datacentres.yaml" \
 	--set cluster.links.west-east.bandwidth=5
+refuses 'a unit of other programs' 'expected a bandwidth in .Mbit/s., as Mbps is written here, not .100 Mbps.' check \
+	"$root/scenarios/two-datacentres.yaml" --set cluster.links.west-east.bandwidth='100 Mbps'
 
 # ---- cards that are so many times as fast as a profile -------------------------------------------------------------------------
 
