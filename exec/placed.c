@@ -80,7 +80,7 @@ void skep_placed_say(const struct skep_topology *topology, const char (*host)[SK
 	if (skep_placed_well(topology, host, workers, what, sizeof what))
 		return;
 	fprintf(stderr,
-		"skep: %s. A prediction is of another run than this one.\n"
+		"skep: %s. So `skep sim` predicts another run than this one.\n"
 		"skep: rank 0 is the directory and rank w + 1 is worker w, in the topology's order; a host of mpirun's hostfile "
 		"gets as many ranks as it has slots\n",
 		what);

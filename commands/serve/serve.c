@@ -5,6 +5,7 @@
  */
 #include <assert.h>
 #include <dirent.h>
+#include <glob.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -81,12 +82,34 @@ static bool name_keys(struct serve_arguments *a, const struct skep_scenario *sce
 	return length < (int)sizeof a->keys || skep_fail(reterr, "the name of the database is too long");
 }
 
+/* Of a run of another job in the same database: a scenario that has changed since, or other values of --set. */
+static bool find_other_keys(const struct serve_arguments *a, char *ret, size_t room)
+{
+	char pattern[sizeof a->keys];
+	glob_t found = {0};
+	int length = snprintf(pattern, sizeof pattern, "%s-????????????????.serve", a->common.db);
+	bool any = length < (int)sizeof pattern && glob(pattern, 0, NULL, &found) == 0 && found.gl_pathc > 0;
+	if (any)
+		snprintf(ret, room, "%s", found.gl_pathv[0]);
+	globfree(&found);
+	return any;
+}
+
 static bool find_keys(struct serve_arguments *a, struct skep_diag *reterr)
 {
 	bool there = access(a->keys, F_OK) == 0;
 	a->serve.takes_keys = a->resuming != SKEP_ANEW && there;
 	if (a->resuming == SKEP_ANEW && a->serve.new_ticket)
 		return skep_fail(reterr, "--new-ticket goes with --resume: another run has a ticket of its own anyway");
+	char other[sizeof a->keys];
+	if (a->resuming == SKEP_RESUMES && !there && find_other_keys(a, other, sizeof other)) {
+		skep_diag_set(reterr, a->keys, 0, 0, NULL,
+			"is not there, but %.400s is: the run that was lost had another scenario, or another --set or "
+			"--seed; put it as it was to go on with that run, or --resume=auto begins one, with a ticket of "
+			"its own",
+			other);
+		return false;
+	}
 	if (a->resuming == SKEP_RESUMES && !there) {
 		skep_diag_set(reterr, a->keys, 0, 0, NULL,
 			"is not there: no run of this scenario that %s records was lost; --resume=auto begins one, with a "

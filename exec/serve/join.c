@@ -127,8 +127,10 @@ static bool connect_one(struct skep_joining *j, int timeout_ms, struct skep_diag
 	}
 	if (j->channel.state == SKEP_CHANNEL_OPEN)
 		return true;
-	return skep_fail(reterr, "%.200s is not the server that the ticket is of: %s", j->server,
-		j->channel.why != NULL ? j->channel.why : "closed");
+	return skep_fail(reterr,
+		"%.200s is not the server that the ticket is of (%s): copy the whole line that the server of this run "
+		"has printed",
+		j->server, j->channel.why != NULL ? j->channel.why : "closed");
 }
 
 bool skep_joining_connect(struct skep_joining *j, const struct skep_ticket *ticket, struct skep_diag *reterr)

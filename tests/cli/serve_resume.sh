@@ -72,6 +72,8 @@ before=$ticket
 kill -KILL "$server"
 wait "$server" 2>/dev/null
 check 'who stays knocks on' until_said a.err 'tries again'
+refuses 'a scenario that is another one since' 'is not there, but skep.db-[0-9a-f]{16}.serve is: the run that was lost had another' \
+	serve long.yaml "${slowly[@]}" --resume --set seed=77
 serve_on long.yaml "${slowly[@]}" --listen "127.0.0.1:$port" --resume
 check 'the ticket is the same' test "$ticket" = "$before"
 check 'it says from where it goes on' grep -qE 'goes on behind step [1-5][05], of which kept has the states' served.err
