@@ -17,6 +17,7 @@
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -30,6 +31,7 @@
 /* srun numbers real steps from 0; the batch script, an interactive shell and the like have numbers from here on. */
 #define SLURM_SPECIAL_STEPS 4294967280u
 
+#define ROOM_BYTES (UINT64_C(8) << 20)  /* of a folder for temporary files */
 #define EAGER_LEAST (UINT64_C(1) << 20) /* bytes */
 
 static bool set(const char *name)
@@ -392,6 +394,19 @@ static void keep_what_is_left_in(const char *folder)
 	setenv("OMPI_MCA_btl_vader_backing_directory", memory, 0);
 }
 
+/* Open MPI has its sockets, and on some systems what ranks share, in that folder; without room for them it ends with words of
+ * its own, which name no disk. */
+static bool has_room(const char *folder, struct skep_diag *reterr)
+{
+	struct statvfs fs;
+	if (statvfs(folder, &fs) != 0 || fs.f_blocks == 0 || fs.f_bavail * fs.f_frsize >= ROOM_BYTES)
+		return true; /* or that is not known */
+	return skep_fail(reterr,
+		"the disk of %s is full: mpirun needs some %u MiB there; remove files, or name a folder on another disk with "
+		"TMPDIR",
+		folder, (unsigned)(ROOM_BYTES >> 20));
+}
+
 /* Starts mpirun with a folder of its own for rank 0's word and, where all ranks see that folder, for what a killed mpirun
  * leaves. */
 static int launch_in_folder(char **command, bool survives, struct skep_diag *reterr)
@@ -407,7 +422,7 @@ static int launch_in_folder(char **command, bool survives, struct skep_diag *ret
 	}
 	if (survives || local())
 		keep_what_is_left_in(folder);
-	int status = launch_child(command, folder, survives, reterr);
+	int status = has_room(folder, reterr) ? launch_child(command, folder, survives, reterr) : -1;
 	remove_folders(folder);
 	return status;
 }

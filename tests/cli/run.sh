@@ -83,4 +83,15 @@ if limited help >/dev/null 2>&1; then
 else
 	skip 'no memory for products' 'the program itself does not start in 300 MB'
 fi
+
+# Where there is a disk of its own for it, of 1 MB.
+small() { unshare -m sh -c 'mkdir -p small && mount -t tmpfs -o size=1m none small && exec env TMPDIR="$PWD/small" "$@"' - "$@"; }
+if [ "${SKEP_HAS_MPI:-}" = yes ] && small true 2>/dev/null; then
+	status=0
+	small "$skep" run "${quick[@]}" >"$out" 2>"$err" </dev/null || status=$?
+	check 'a full disk for temporary files' test "$status" = 1 -a "$(grep -c . "$err")" = 1
+	check 'is named, with what to do' grep -qE '^skep: the disk of .*/small/skep-.* is full: mpirun needs .* TMPDIR$' "$err"
+else
+	skip 'a full disk for temporary files' 'no MPI, or no disk of its own can be mounted here'
+fi
 plan
