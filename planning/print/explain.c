@@ -227,12 +227,17 @@ static void print_complexity(const struct skep_planner *w, FILE *out)
 	char a[SKEP_TEXT_BYTES], b[SKEP_TEXT_BYTES];
 	if (!skep_planning_traffic(&w->planning, w->candidate[w->chosen].stage_of, &t))
 		return;
+	fputs("\nbytes of a step, by what one flow gets; in all\n", out);
+	if (w->planning.stages > 1)
+		fprintf(out,
+			"  at most 2 B (S - 1) b L H = 2 x %.6g x %" PRIu32
+			" x %.6g x %.6g x %.4g B = %s between stages\n          (B microbatches of b samples, L tokens each; S "
+			"stages; H bytes for a token)\n",
+			t.microbatches, w->planning.stages - 1, t.samples, t.tokens, t.number_bytes,
+			skep_bytes_text(t.closed.pipeline, a));
 	fprintf(out,
-		"\nbytes of a step, by what one flow gets; in all at most 2 B (S - 1) b L H = 2 x %.6g x %" PRIu32
-		" x %.6g x %.6g x %.4g B = %s between stages,\nand about 2 (n - 1) V for each stage = %s in reductions "
-		"(n workers,\nV bytes of gradients)\n\n",
-		t.microbatches, w->planning.stages - 1, t.samples, t.tokens, t.number_bytes,
-		skep_bytes_text(t.closed.pipeline, a), skep_bytes_text(t.closed.reduction, b));
+		"  about 2 (n - 1) V for each stage = %s in reductions\n          (n workers, V bytes of gradients)\n\n",
+		skep_bytes_text(t.closed.reduction, b));
 	print_classes(&t, out);
 }
 
