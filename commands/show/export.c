@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "commands/arguments.h"
 #include "commands/commands.h"
@@ -64,6 +65,11 @@ static enum status run(struct skep_command_line *line)
 				"--step and --bf16 are for weights, --csv is for the tables runs and rounds");
 		return skep_export_database(&a.common);
 	}
+	const char *first = a.common.positionals > 0 ? a.common.positional[0] : "";
+	if (first[0] != '\0' && strspn(first, "0123456789.") == strlen(first) && access(first, F_OK) != 0)
+		return skep_report_error(STATUS_BAD_INPUT,
+			"export what of that run? `skep export runs RUN`, rounds or timeline; weights are exported of a "
+			"scenario");
 	if (a.csv || a.common.has_db || a.common.positionals > 1)
 		return skep_report_error(STATUS_BAD_INPUT,
 			"export of weights takes one scenario, without --csv and --db: the kinds timeline, runs and "

@@ -18,6 +18,7 @@ sed -e 's/cluster: {/&trace: {file: trace.csv, any_gpu: true}, /' -e 's/^schedul
 accepts 'a run' sim mine.yaml
 accepts 'and one with churn' sim churn.yaml
 accepts 'one without losses' sim mine.yaml --set train.arithmetic=none --seed 4
+refuses 'a run alone' 'export what of that run. .skep export runs RUN.' export 1
 refuses 'a timeline without a file' 'export timeline needs -o FILE' export timeline
 refuses 'a timeline of two runs' 'takes one run' export timeline 1 2 -o t.json
 refuses 'a timeline of no run' 'there is no run 77' export timeline 77 -o t.json
