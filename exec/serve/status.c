@@ -148,13 +148,21 @@ static double cost_until(const struct skep_status *status, skep_time now)
 }
 
 /* By the rounds since the first one, which has the start in it. NAN: not known yet. */
-static double left_s(const struct skep_status *status)
+static double left_by_rounds_s(const struct skep_status *status)
 {
 	uint32_t since = status->rounds - status->begun_at;
 	if (since < 2 || status->total <= status->rounds)
 		return since < 2 ? (double)NAN : 0;
 	double round_s = (double)(status->newest_ns - status->first_ns) * 1e-9 / (since - 1);
 	return round_s * (status->total - status->rounds);
+}
+
+/* Until the last round, or the time at which the run ends. NAN: not known yet. */
+static double left_s(const struct skep_status *status, skep_time now)
+{
+	skep_time end_ns = status->scenario->plan.end_ns;
+	double rounds_s = left_by_rounds_s(status), time_s = end_ns > now ? (double)(end_ns - now) * 1e-9 : 0;
+	return end_ns > 0 && !(rounds_s < time_s) ? time_s : rounds_s;
 }
 
 static double samples_per_s(const struct skep_status *status)
@@ -193,7 +201,7 @@ char *skep_status_json(const struct skep_status *status, bool running, skep_time
 	skep_json_add_number(root, "time_s", running ? (double)now * 1e-9 : 0);
 	skep_json_add_count(root, "steps", skep_plan_steps_before(&scenario->plan, status->rounds));
 	skep_json_add_count(root, "steps_total", skep_plan_steps_before(&scenario->plan, scenario->plan.rounds));
-	skep_json_add_number(root, "left_s", left_s(status));
+	skep_json_add_number(root, "left_s", left_s(status, now));
 	skep_json_add_number(root, "throughput_samples_per_s", samples_per_s(status));
 	skep_json_add_number(root, "loss", status->loss);
 	skep_json_add_number(root, "validation_loss", status->validation_loss);
