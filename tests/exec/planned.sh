@@ -60,4 +60,28 @@ accepts 'real: searched for' run "$two" -q "${searched[@]}"
 check 'the same in both worlds' same_text
 accepts 'and in a replay' replay 8
 
+
+# Stages with unequal numbers of workers, as PipeDream plans them: gradients of each are summed over as many.
+cat >four.yaml <<-END
+name: four on a thin line
+source: assumed for this test
+directory: here
+sites: {here: {machines: [{count: 4, gpu: v100}], inside: {bandwidth: 20 Mbit/s, latency: 1 ms}}}
+END
+unequal() {
+	python3 - <<-'END'
+	import sqlite3
+	db = sqlite3.connect("unequal.db")
+	members = db.execute("SELECT DISTINCT run, stage, members FROM stage_rounds ORDER BY run, stage").fetchall()
+	assert members == [(run, stage, 1 + 2 * stage) for run in (1, 2) for stage in (0, 1)], members
+	(sim, lost), (real, lost_too) = db.execute("SELECT final_loss, lost FROM runs ORDER BY id").fetchall()
+	assert lost == lost_too == 0 and abs(sim - real) < 1e-3 * sim, (sim, real)
+	END
+}
+accepts 'planned: unequal replicas' plan "$two" -q --set cluster.topology=four.yaml --set cluster.compute.type=fp32 \
+	--set plan.method=pipedream-tool --set train.until.steps=8 -o unequal.yaml
+accepts 'simulated: unequal replicas' sim unequal.yaml -q --db unequal.db
+accepts 'real: unequal replicas' run unequal.yaml -q --pace --shape --db unequal.db
+check 'one worker and three, with the same loss in both worlds' unequal
+
 plan
