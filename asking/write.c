@@ -13,7 +13,6 @@
 
 #include "base/files/outputs.h"
 #include "base/files/replace.h"
-#include "topologies/gpu/gpu.h"
 
 /* ---- files --------------------------------------------------------------------------------------------------------- */
 

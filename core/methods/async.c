@@ -505,7 +505,8 @@ static void counted(struct directory *d, uint32_t vstage, uint32_t lost, uint32_
 	*loss_nano_sum = merging_at(d, vstage)->loss_nano[d->reduced.round & 1];
 }
 
-/* Beside the round that is open, but for the last one. */
+/* Beside the round that is open, but for the last one. Where a limit has been reached while a round is open, the run ends behind
+ * the validation (skep_ends_reached()). */
 static void validate(struct directory *d, struct step *step, bool over)
 {
 	if (over && d->phase == PHASE_REDUCING) {

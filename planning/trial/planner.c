@@ -20,27 +20,33 @@
 
 static const char cut_fixed[] = "plan.cut=fixed";
 
-enum status skep_planner_fail(struct skep_planner *w, enum status status, const char *format, ...)
+/* `path`: the file that is at fault; NULL: none is. */
+static void say(struct skep_planner *w, const char *path, const char *format, va_list list)
 {
 	char message[sizeof w->error.message];
+	vsnprintf(message, sizeof message, format, list);
+	w->error = (struct skep_diag){0};
+	if (path != NULL)
+		skep_diag_set(&w->error, path, 0, 0, NULL, "%s", message);
+	else
+		skep_fail(&w->error, "%s", message);
+}
+
+enum status skep_planner_fail(struct skep_planner *w, enum status status, const char *format, ...)
+{
 	va_list list;
 	va_start(list, format);
-	vsnprintf(message, sizeof message, format, list);
+	say(w, NULL, format, list);
 	va_end(list);
-	w->error = (struct skep_diag){0};
-	skep_fail(&w->error, "%s", message);
 	return status;
 }
 
 enum status skep_planner_refuse(struct skep_planner *w, const char *format, ...)
 {
-	char message[sizeof w->error.message];
 	va_list list;
 	va_start(list, format);
-	vsnprintf(message, sizeof message, format, list);
+	say(w, w->scenario.path, format, list);
 	va_end(list);
-	w->error = (struct skep_diag){0};
-	skep_diag_set(&w->error, w->scenario.path, 0, 0, NULL, "%s", message);
 	return STATUS_BAD_INPUT;
 }
 

@@ -17,6 +17,9 @@ print(*sqlite3.connect("until.db").execute(sys.argv[1].replace("$run", "(SELECT 
 # Of all rounds but the last, and of the last one.
 spent='SELECT (SELECT max(cost_usd) FROM rounds WHERE run = $run AND round < (SELECT max(round) FROM rounds WHERE run = $run)) < 0.02,
 	(SELECT max(cost_usd) FROM rounds WHERE run = $run) >= 0.02'
+# The database counts from when a process was there, the directory from the start of the run.
+near=${spent//< 0.02/< 0.0202}
+near=${near//>= 0.02/>= 0.0198}
 late='SELECT (SELECT max(closed_s) FROM rounds WHERE run = $run AND round < (SELECT max(round) FROM rounds WHERE run = $run)) < 3,
 	(SELECT max(closed_s) FROM rounds WHERE run = $run) >= 3'
 
@@ -31,6 +34,7 @@ ends() { # ends NAME SQL KEY OPTION..: the last run ended so, and not before
 ends 'simulated, time' "$late" time sim "$job" --set train.until.time='3 s'
 ends 'simulated, money' "$spent" usd sim "$job" --set train.until.usd=0.02
 if [ "${SKEP_HAS_MPI:-}" = yes ]; then
+	ends 'real, money' "$near" usd run "$job" --pace --shape --set train.until.usd=0.02
 	ends 'real, time' "$late" time run "$job" --pace --shape --set train.until.time='3 s'
 	number=$(query 'SELECT max(id), max(id) FROM runs')
 	accepts 'its events are played again' replay "${number%% *}" --db until.db
