@@ -116,17 +116,10 @@ static void tell(struct worker *w, struct step *step, uint32_t round)
 	message.u.tally.loss_nano = w->loss_nano[round & 1];
 	assert(tally->count == w->counted[round & 1]);
 	skep_tally_sort(tally);
-	for (uint32_t nth = 0, used = 0; nth < tally->count; nth++) {
-		uint32_t i = tally->number[nth];
-		if (used == 0)
-			message.u.tally.base = i;
-		message.u.tally.offset[used++] = (uint16_t)(i - message.u.tally.base);
-		bool last = nth + 1 == tally->count;
-		if (!last && used < SKEP_TALLY_PART && tally->number[nth + 1] - message.u.tally.base <= UINT16_MAX)
-			continue;
-		message.u.tally.used = (uint16_t)used;
+	for (uint32_t told = 0; told < tally->count; told += message.u.tally.used) {
+		message.u.tally.base = tally->number[told];
+		message.u.tally.used = (uint16_t)skep_tally_part(tally, told, SKEP_TALLY_PART, message.u.tally.offset);
 		skep_worker_send(w, step, &message);
-		used = 0;
 	}
 	tally->count = w->counted[round & 1] = 0;
 	w->loss_nano[round & 1] = 0;

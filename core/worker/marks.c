@@ -153,6 +153,20 @@ void skep_tally_sort(struct skep_tally *tally)
 	}
 }
 
+uint32_t skep_tally_part(const struct skep_tally *tally, uint32_t nth, uint32_t most, uint16_t offset[])
+{
+	assert(nth <= tally->count);
+	uint32_t used = 0;
+	for (; used < most && nth + used < tally->count; used++) {
+		uint32_t beyond = tally->number[nth + used] - tally->number[nth];
+		if (beyond > UINT16_MAX)
+			break;
+		assert(used == 0 || beyond > offset[used - 1]); /* else it was counted twice */
+		offset[used] = (uint16_t)beyond;
+	}
+	return used;
+}
+
 void skep_tally_copy(struct skep_tally *to, const struct skep_tally *from)
 {
 	assert(to->capacity >= from->count);

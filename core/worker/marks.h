@@ -49,6 +49,8 @@ struct skep_tally {
 size_t skep_tally_size(uint32_t capacity);
 void skep_tally_add(struct skep_tally *tally, uint32_t number); /* for whom there must be room */
 void skep_tally_sort(struct skep_tally *tally);                 /* ascending */
+/* The next part to tell, from the nth number on (ascending): as offsets from it, at most `most`. Returns how many they are. */
+uint32_t skep_tally_part(const struct skep_tally *tally, uint32_t nth, uint32_t most, uint16_t offset[]);
 void skep_tally_copy(struct skep_tally *to, const struct skep_tally *from);
 
 #endif

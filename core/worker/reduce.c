@@ -51,24 +51,16 @@ void skep_reduce_send_tally(struct worker *w, struct step *step)
 	message.u.tally.count = w->counted[w->version & 1];
 	message.u.tally.loss_nano = w->loss_nano[w->version & 1];
 	message.parameters = w->state == WORKER_SERVING ? w->parameters : 0;
-	uint32_t used = 0;
 	struct skep_tally *tally = worker_tally(w, w->version);
-	skep_tally_sort(tally);
-	for (uint32_t nth = 0; nth < tally->count; nth++) {
-		uint32_t i = tally->number[nth];
-		assert(nth == 0 || i > tally->number[nth - 1]); /* else it was counted twice */
-		if (used == SKEP_TALLY_PART || (used > 0 && i - message.u.tally.base > UINT16_MAX)) {
-			message.u.tally.used = (uint16_t)used;
-			skep_worker_send(w, step, &message);
-			used = 0;
-		}
-		if (used == 0)
-			message.u.tally.base = i;
-		message.u.tally.offset[used++] = (uint16_t)(i - message.u.tally.base);
-	}
 	assert(tally->count == w->counted[w->version & 1]);
-	message.u.tally.used = (uint16_t)used;
-	skep_worker_send(w, step, &message);
+	skep_tally_sort(tally);
+	uint32_t told = 0;
+	do {
+		message.u.tally.base = told < tally->count ? tally->number[told] : 0;
+		message.u.tally.used = (uint16_t)skep_tally_part(tally, told, SKEP_TALLY_PART, message.u.tally.offset);
+		skep_worker_send(w, step, &message);
+		told += message.u.tally.used;
+	} while (told < tally->count);
 }
 
 static void finish(struct worker *w, struct step *step)

@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -143,6 +144,29 @@ static void test_tallies_are_sorted(void **state)
 	}
 }
 
+static void test_tallies_are_told_in_parts(void **state)
+{
+	(void)state;
+	struct skep_tally *tally = malloc(skep_tally_size(6));
+	*tally = (struct skep_tally){.capacity = 6, .count = 6};
+	const uint32_t number[] = {
+		40000, 40001, 40000 + UINT16_MAX, 40001 + UINT16_MAX, 40002 + UINT16_MAX, UINT32_MAX};
+	uint16_t offset[6] = {0};
+	memcpy(tally->number, number, sizeof number);
+	assert_int_equal(skep_tally_part(tally, 0, 6, offset), 3); /* the fourth is too far from the first */
+	assert_int_equal(offset[0], 0);
+	assert_int_equal(offset[1], 1);
+	assert_int_equal(offset[2], UINT16_MAX);
+	assert_int_equal(skep_tally_part(tally, 3, 6, offset), 2);
+	assert_int_equal(offset[1], 1);
+	assert_int_equal(skep_tally_part(tally, 5, 6, offset), 1);
+	assert_int_equal(offset[0], 0);
+	assert_int_equal(skep_tally_part(tally, 6, 6, offset), 0);
+	assert_int_equal(skep_tally_part(tally, 0, 2, offset), 2);
+	assert_int_equal(skep_tally_part(tally, 0, 3, offset), 3);
+	free(tally);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -150,6 +174,7 @@ int main(void)
 		cmocka_unit_test(test_a_small_table_is_cleared_set_by_set),
 		cmocka_unit_test(test_room),
 		cmocka_unit_test(test_tallies_are_sorted),
+		cmocka_unit_test(test_tallies_are_told_in_parts),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
