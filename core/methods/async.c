@@ -133,8 +133,6 @@ static void resolve(struct directory *d, struct step *step)
 {
 	assert(d->phase == PHASE_REDUCING);
 	d->forced = false;
-	for (uint32_t i = 0; i < step->plan->workers; i++)
-		merger_at(d, i)->asked = false;
 	for (uint32_t stage = 0; stage < step->plan->stages && d->reduced.on; stage++)
 		resolve_stage(d, step, stage);
 }

@@ -48,7 +48,7 @@ void skep_inflight_init(struct skep_inflight *table, uint32_t capacity)
 	table->capacity = capacity;
 	table->buckets = bucket_count(capacity);
 	for (uint32_t i = 0; i < capacity; i++)
-		table->work[i].next = (uint16_t)(i + 1 < capacity ? i + 1 : SKEP_NO_WORK);
+		table->work[i].next = (uint16_t)(i + 1); /* of the last one: never taken, the table is full then */
 	memset(table->work + capacity, 0xff, table->buckets * sizeof(uint16_t)); /* SKEP_NO_WORK */
 	struct skep_work_queue empty = {SKEP_NO_WORK, SKEP_NO_WORK};
 	table->forward[0] = table->forward[1] = table->backward[0] = table->backward[1] = empty;

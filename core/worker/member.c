@@ -190,8 +190,7 @@ void skep_member_on_assign(struct worker *w, struct step *step, const struct ske
 {
 	assert(message->kind == SKEP_MESSAGE_ASSIGN);
 	assert(message->from.index == step->plan->workers);
-	if (message->to.epoch == w->node.self.epoch)
-		return; /* a duplicate, or of an incarnation that has ended */
+	assert(message->to.epoch > w->node.self.epoch);
 	skep_worker_forget(w, step);
 	w->assigned = 0;
 	w->state = WORKER_JOINING;
@@ -203,14 +202,13 @@ void skep_member_on_assign(struct worker *w, struct step *step, const struct ske
 		ask_to_leave(w, step);
 }
 
-bool skep_member_enter(struct worker *w, struct step *step)
+void skep_member_enter(struct worker *w, struct step *step)
 {
 	if (w->state != WORKER_JOINING || w->leaving || w->reduce_ops > 0)
-		return false;
+		return;
 	struct skep_op op = {.kind = SKEP_OP_ENTER, .stage = (uint16_t)w->node.stage};
 	op.version = w->version;
 	skep_worker_compute(w, step, &op);
-	return true;
 }
 
 void skep_member_entered(struct worker *w, struct step *step)

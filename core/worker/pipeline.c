@@ -548,8 +548,8 @@ void skep_pipeline_on_grant(struct worker *w, struct step *step, const struct sk
 	assert(message->kind == SKEP_MESSAGE_GRANT);
 	assert(message->from.index == step->plan->workers);
 	uint32_t first = message->microbatch, end = first + message->u.grant.count;
-	if (w->node.stage != 0 || !skep_pipeline_round_open(w, step, message) || first >= end ||
-		end > w->numbers / w->model_chunks.count)
+	assert(first < end && end <= w->numbers / w->model_chunks.count); /* skep_message_legal() says so */
+	if (w->node.stage != 0 || !skep_pipeline_round_open(w, step, message))
 		return;
 	if (!first_visit(w, step, message->round, worker_item(w, first, 0))) /* a duplicate */
 		return;

@@ -210,8 +210,8 @@ static bool for_me(const struct worker *w, const struct skep_message *message)
 {
 	if (message->kind == SKEP_MESSAGE_STOP)
 		return true;
-	if (message->kind == SKEP_MESSAGE_ASSIGN)
-		return message->to.epoch >= w->node.self.epoch;
+	if (message->kind == SKEP_MESSAGE_ASSIGN) /* a duplicate, or of an incarnation that has ended, is not */
+		return message->to.epoch > w->node.self.epoch;
 	return w->state != WORKER_OUT && message->to.epoch == w->node.self.epoch;
 }
 

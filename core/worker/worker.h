@@ -516,7 +516,7 @@ void skep_member_timer(struct worker *w, struct step *step);
 void skep_member_on_assign(struct worker *w, struct step *step, const struct skep_message *message);
 void skep_member_on_admit(struct worker *w, struct step *step, const struct skep_message *message);
 void skep_member_admit(struct worker *w, struct step *step, uint32_t round); /* its first round is that one */
-bool skep_member_enter(struct worker *w, struct step *step);                 /* starts ENTER, if it can */
+void skep_member_enter(struct worker *w, struct step *step);                 /* starts ENTER, if it can */
 void skep_member_entered(struct worker *w, struct step *step);
 void skep_member_ready(struct worker *w, struct step *step);
 bool skep_member_restore(struct worker *w, struct step *step); /* starts RESTORE, in a restorer */
