@@ -5,6 +5,7 @@
 #ifndef SKEP_TESTS_UNIT_GIVE_ARENA_H
 #define SKEP_TESTS_UNIT_GIVE_ARENA_H
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "core/skep.h"
@@ -15,6 +16,7 @@ static inline struct skep_node *give_room(struct skep_node *node)
 	if (wanted == 0)
 		return node;
 	struct skep_node *moved = skep_node_relocate(aligned_alloc(16, (wanted + 15) / 16 * 16), node);
+	assert(skep_node_wanted(moved) == 0);
 	free(node);
 	return moved;
 }

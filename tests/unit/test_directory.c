@@ -30,6 +30,24 @@ static void test_grants_are_shared_out(void **state)
 	fixture_finish(&f);
 }
 
+/* With a fixed number of inner steps each grant is a message of its own, and a step makes as many as it has room for. */
+static void test_grants_of_one_fit_a_step(void **state)
+{
+	(void)state;
+	for (uint32_t bound = 0; bound < 2; bound++) {
+		struct fixture f;
+		fixture_init(&f, 4, 2, DIRECTORY);
+		f.plan.inner_fixed = true;
+		f.plan.inner_steps = 2;
+		f.plan.in_flight = bound ? 2000 : 3;
+		f.plan.microbatches = 3000;
+		fixture_make(&f, DIRECTORY);
+		fixture_start(&f);
+		assert_int_equal(fixture_count_sent(&f, SKEP_MESSAGE_GRANT), bound ? 1024 + 4 : 10);
+		fixture_finish(&f);
+	}
+}
+
 static void test_round_reduces_commits_and_the_next_opens(void **state)
 {
 	(void)state;
@@ -514,6 +532,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_grants_are_shared_out),
+		cmocka_unit_test(test_grants_of_one_fit_a_step),
 		cmocka_unit_test(test_round_reduces_commits_and_the_next_opens),
 		cmocka_unit_test(test_abandoned_is_replaced_by_a_fresh_one),
 		cmocka_unit_test(test_what_no_member_counted_is_lost),

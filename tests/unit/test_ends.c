@@ -102,9 +102,28 @@ static void test_who_is_gone_costs_nothing(void **state)
 	}
 }
 
+/* Four workers of 642,857 microdollars an hour have cost 17,999,996 of the 18,000,000 that 5 microdollars are after 7 ms, and the
+ * next thing that happens, a ms later, is more than enough. */
+static void test_no_one_pays_more_than_it_costs(void **state)
+{
+	static const struct skep_price_at odd[] = {{0, 642857}};
+	static const uint32_t of[WORKERS] = {0, 0, 0, 0}, first[] = {0, 1};
+	(void)state;
+	for (skep_time ms = 7; ms <= 8; ms++) {
+		struct fixture f;
+		begin_with(&f, 5, 0);
+		f.plan.price_of = of;
+		f.plan.price_first = first;
+		f.plan.price_step = odd;
+		assert_int_equal(is_over_after(&f, ms * 1000000), ms == 8);
+		fixture_finish(&f);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_time), cmocka_unit_test(test_money_of_four),
-		cmocka_unit_test(test_a_price_that_changes), cmocka_unit_test(test_who_is_gone_costs_nothing)};
+		cmocka_unit_test(test_a_price_that_changes), cmocka_unit_test(test_who_is_gone_costs_nothing),
+		cmocka_unit_test(test_no_one_pays_more_than_it_costs)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -233,6 +233,14 @@ static void test_operations_and_events(void **state)
 	op.in = (struct skep_buf){0, 0};
 	assert_false(skep_op_legal(&p, &op));
 
+	op = (struct skep_op){.kind = SKEP_OP_RESTORE, .lane = SKEP_LANE_COMPUTE, .stage = 1};
+	assert_true(skep_op_legal(&p, &op));
+	op.size = 1;
+	assert_false(skep_op_legal(&p, &op));
+	op.size = 0;
+	op.candidate = 1; /* of which the plan has none */
+	assert_false(skep_op_legal(&p, &op));
+
 	struct skep_event event = {.kind = SKEP_EVENT_SUSPECT, .u.peer = {WORKERS - 1, 1}};
 	assert_true(skep_event_legal(&p, &event));
 	event.u.peer.index = WORKERS;
@@ -252,6 +260,33 @@ static void test_operations_and_events(void **state)
 		event.u.done.op.kind = (uint8_t)kind;
 		assert_int_equal(skep_event_legal(&p, &event), kind > 0 && kind < SKEP_OP_KINDS);
 	}
+}
+
+/* With periodic sync the last BACKWARD of a share may write the pseudo-gradient part by part, and then alone. */
+static void test_a_backward_in_parts(void **state)
+{
+	(void)state;
+	struct skep_plan p = plan();
+	p.inner_steps = 2;
+	struct skep_op op = {.kind = SKEP_OP_BACKWARD, .lane = SKEP_LANE_COMPUTE, .parts = 2, .count = 50};
+	assert_true(skep_op_legal(&p, &op));
+	op.inner = 1;
+	op.microbatches = 1;
+	assert_true(skep_op_legal(&p, &op));
+	op.microbatches = 0; /* an inner step of nothing */
+	assert_false(skep_op_legal(&p, &op));
+	op.microbatches = 1;
+	op.parts = 0;
+	op.count = 0;
+	assert_false(skep_op_legal(&p, &op));
+	op.inner = 0;
+	op.microbatches = 0;
+	assert_true(skep_op_legal(&p, &op));
+	op.parts = 2;
+	op.count = 50;
+	op.inner = op.microbatches = 1;
+	p.inner_steps = 0;
+	assert_false(skep_op_legal(&p, &op));
 }
 
 static void test_notes(void **state)
@@ -287,6 +322,7 @@ int main(void)
 		cmocka_unit_test(test_tallies),
 		cmocka_unit_test(test_states_and_peers),
 		cmocka_unit_test(test_operations_and_events),
+		cmocka_unit_test(test_a_backward_in_parts),
 		cmocka_unit_test(test_notes),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -156,6 +156,41 @@ static void test_an_owner_sends_what_it_kept(void **state)
 	fixture_finish(&f);
 }
 
+/* Of who is to say what came out, and of no other stage. */
+static void test_an_owner_takes_what_it_waits_for(void **state)
+{
+	(void)state;
+	struct fixture f;
+	begin_patient(&f, 0, SKEP_ROUTING_TRAINER);
+	struct skep_message grant = fixture_message(SKEP_MESSAGE_GRANT, DIRECTORY, 0, 0);
+	grant.u.grant.count = 1;
+	grant.u.grant.in_flight = f.plan.in_flight;
+	fixture_deliver(&f, grant);
+	fixture_done(&f, *fixture_ran(&f, SKEP_OP_FORWARD), fixture_buf(&f), fixture_buf(&f));
+	for (uint16_t stage = 1; stage < 3; stage++) {
+		const uint32_t to = fixture_sent(&f, SKEP_MESSAGE_FORWARD)->to.index;
+		const int wanted = stage == 1 ? SKEP_MESSAGE_OUTPUT : SKEP_MESSAGE_BACKWARD;
+		const int other = stage == 1 ? SKEP_MESSAGE_BACKWARD : SKEP_MESSAGE_OUTPUT;
+		struct skep_message reply = fixture_message(other, to, 0, 0);
+		reply.stage = stage;
+		reply.payload = fixture_buf(&f);
+		fixture_deliver(&f, reply);
+		assert_true(fixture_released(&f, reply.payload));
+		reply = fixture_message(wanted, to, 0, 0);
+		reply.stage = 3 - stage;
+		reply.payload = fixture_buf(&f);
+		fixture_deliver(&f, reply);
+		assert_true(fixture_released(&f, reply.payload));
+		assert_null(fixture_find(&f, SKEP_ACTION_SEND, 0, 0));
+		reply.stage = stage;
+		reply.payload = fixture_buf(&f);
+		fixture_deliver(&f, reply);
+		assert_false(fixture_released(&f, reply.payload));
+	}
+	assert_non_null(fixture_sent(&f, SKEP_MESSAGE_INPUT));
+	fixture_finish(&f);
+}
+
 static void test_off_is_off(void **state)
 {
 	(void)state;
@@ -361,6 +396,7 @@ int main(void)
 		cmocka_unit_test(test_none_is_asked_if_none_else_is_there),
 		cmocka_unit_test(test_without_another_one_it_is_given_up),
 		cmocka_unit_test(test_an_owner_sends_what_it_kept),
+		cmocka_unit_test(test_an_owner_takes_what_it_waits_for),
 		cmocka_unit_test(test_off_is_off),
 		cmocka_unit_test(test_an_overloaded_one_gets_its_queue_relieved),
 		cmocka_unit_test(test_a_cancel_may_overtake_the_work),

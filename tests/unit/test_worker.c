@@ -473,6 +473,34 @@ static void test_stop_after_the_last_step(void **state)
 	fixture_finish(&f);
 }
 
+/* Without a flush several rounds are open; a pipeline that is told to give up all of them has none left, and takes no later
+ * one in before it has caught up. */
+static void test_a_drained_window_is_empty(void **state)
+{
+	(void)state;
+	for (uint32_t drained = 0; drained < 2; drained++) {
+		struct fixture f;
+		fixture_init(&f, 6, 3, 1);
+		f.plan.pipeline = SKEP_PIPELINE_PIPEDREAM;
+		f.plan.wiring = SKEP_WIRING_FIXED;
+		f.plan.microbatches = 2;
+		f.plan.rounds = 40;
+		f.plan.in_flight = skep_plan_held(&f.plan, 0);
+		f.plan.wait_for_join_ns = SECOND_NS;
+		fixture_make(&f, 1);
+		fixture_start(&f);
+		uint32_t last = skep_plan_window(&f.plan);
+		fixture_deliver(&f, fixture_message(SKEP_MESSAGE_DRAIN, DIRECTORY, 1, last - 1 + drained));
+		for (uint32_t round = last - 1; round <= last + 1; round++) {
+			struct skep_message forward = fixture_message(SKEP_MESSAGE_FORWARD, 0, 1, round);
+			forward.payload = fixture_buf(&f);
+			fixture_deliver(&f, forward);
+			assert_int_equal(fixture_released(&f, forward.payload), drained || round != last);
+		}
+		fixture_finish(&f);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -497,6 +525,7 @@ int main(void)
 		cmocka_unit_test(test_asks_about_the_long_silent),
 		cmocka_unit_test(test_returned_message_goes_again_while_it_is_of_use),
 		cmocka_unit_test(test_stop_after_the_last_step),
+		cmocka_unit_test(test_a_drained_window_is_empty),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
