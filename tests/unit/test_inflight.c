@@ -89,12 +89,25 @@ static void test_same_number_in_two_rounds(void **state)
 	free(table);
 }
 
+/* Of a fixed pipeline twice what is in flight and four, as far as slots have numbers. */
+static void test_capacity_of_a_pipeline(void **state)
+{
+	(void)state;
+	struct skep_plan plan = {.pipeline = SKEP_PIPELINE_1F1B};
+	const uint32_t in_flight[] = {1, 16381, 16382, 30000, 32766, 40000, UINT32_MAX};
+	for (uint32_t i = 0; i < sizeof in_flight / sizeof *in_flight; i++) {
+		plan.in_flight = in_flight[i];
+		assert_int_equal(skep_inflight_capacity(&plan), i < 2 ? 2 * in_flight[i] + 4 : 32767);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_random_use),
 		cmocka_unit_test(test_queue_is_fifo_and_survives_removal),
 		cmocka_unit_test(test_same_number_in_two_rounds),
+		cmocka_unit_test(test_capacity_of_a_pipeline),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

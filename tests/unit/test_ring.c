@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "core/collective/collective.h"
 #include "core/collective/ring.h"
 #include "core/random.h"
 #include "core/skep.h"
@@ -113,11 +114,27 @@ static void test_chunks_tile_the_vector(void **state)
 	}
 }
 
+/* With one scale for a tensor each segment that travels is such a tensor; with blocks, whole ones, there are no more of them. */
+static void test_segments_have_scales_of_their_own(void **state)
+{
+	(void)state;
+	struct skep_plan plan = {.reduction_codec = SKEP_CODEC_INT8, .reduction_block = SKEP_CODEC_TENSOR};
+	assert_int_equal(skep_ring_chunk_bytes(&plan, 1000, 1), 1000 + 4);
+	assert_int_equal(skep_ring_chunk_bytes(&plan, 1000, 3), 1000 + 3 * 4);
+	plan.reduction_codec = SKEP_CODEC_E3M0; /* 334, 333 and 333 elements, two in a byte */
+	assert_int_equal(skep_ring_chunk_bytes(&plan, 1000, 3), 3 * 167 + 3 * 4);
+	plan.reduction_block = 100;
+	assert_int_equal(skep_ring_chunk_bytes(&plan, 1000, 3), 500 + 10 * 4);
+	plan = (struct skep_plan){.reduction_codec = SKEP_CODEC_FP16, .reduction_block = SKEP_CODEC_TENSOR};
+	assert_int_equal(skep_ring_chunk_bytes(&plan, 1000, 3), 2000);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_every_rank_has_every_sum),
 		cmocka_unit_test(test_chunks_tile_the_vector),
+		cmocka_unit_test(test_segments_have_scales_of_their_own),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
