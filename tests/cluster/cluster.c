@@ -318,6 +318,7 @@ void deliver(struct cluster *c, uint32_t index, struct skep_event *event)
 	uint32_t epoch = p->epoch;
 	enum skep_outcome outcome = c->setup.machine->outcome(p->node);
 	event->now = c->now;
+	make_undefined(c->action, c->action_limit * sizeof(*c->action));
 	if (c->setup.move_nodes && draw(&c->move_random) % 64 == 0)
 		process_move(p);
 	step(c, p, event, &actions);

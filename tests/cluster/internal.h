@@ -12,6 +12,7 @@
 #define SKEP_TESTS_CLUSTER_INTERNAL_H
 
 #include "tests/cluster/cluster.h"
+#include "tests/cluster/undefined.h"
 
 #define ANY SKEP_NO_INDEX
 #define GUARD 64u /* bytes before and behind a machine's memory */

@@ -52,6 +52,7 @@ void process_init(struct cluster *c, uint32_t index, uint32_t epoch)
 	make_blocks(p, c->setup.machine->size(plan, index));
 	p->half = 0;
 	memset(p->block[0] + GUARD, c->setup.padding, p->size);
+	make_undefined(p->block[0] + GUARD, p->size);
 	lay_guards(p, 0);
 	p->node = c->setup.machine->init(p->block[0] + GUARD, plan, index, epoch);
 	p->alive = true;
@@ -83,6 +84,7 @@ void process_move(struct process *p)
 	ptrdiff_t offset = (unsigned char *)p->node - p->block[p->half];
 	memcpy(p->block[other] + GUARD, p->block[p->half] + GUARD, p->size);
 	memset(p->block[p->half], 0xdd, p->block_size);
+	make_undefined(p->block[p->half], p->block_size);
 	p->half = other;
 	lay_guards(p, other);
 	p->node = (struct skep_node *)(void *)(p->block[other] + offset);
@@ -97,6 +99,7 @@ void process_give_room(struct cluster *c, struct process *p)
 	struct process larger = {.size = 0};
 	make_blocks(&larger, wanted);
 	memset(larger.block[0] + GUARD, c->setup.padding, wanted);
+	make_undefined(larger.block[0] + GUARD, wanted);
 	p->node = machine->move(larger.block[0] + GUARD, p->node);
 	for (unsigned half = 0; half < 2; half++) {
 		free(p->block[half]);
