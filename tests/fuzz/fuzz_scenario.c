@@ -3,12 +3,14 @@
  * fuzz_scenario.c - any bytes as a file that a person wrote: refused with a sound diagnosis, or read and read back the same.
  *
  * The first line of the input says as what the rest is read: scenario, model, topology, matrix, table, law, prices, or set (an
- * option on a sound scenario), vary or seeds (options of a sweep); without such a line it is read as each of the files.
+ * option on a sound scenario), sets (lines of a shipped scenario and options, with tabs between them), vary or seeds (options of
+ * a sweep); without such a line it is read as each of the files.
  * Runs from the root of the tree, whose models and topologies the scenarios name.
  *
  *   clang -DSKEP_LIBFUZZER -fsanitize=fuzzer,address,undefined ...    then: fuzz_scenario tests/fuzz/corpus
  *   without SKEP_LIBFUZZER it is a plain program that takes the files of its arguments one after the other
  */
+#include <cjson/cJSON.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,11 +18,14 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "scenarios/describe/describe.h"
 #include "scenarios/plan/law.h"
 #include "scenarios/read/scenario.h"
 #include "scenarios/vary/vary.h"
 #include "tests/fuzz/fuzz.h"
 #include "topologies/read/price.h"
+
+enum { SETS_MAX = 32 };
 
 static const char *const base_text = "name: base\n"
 				     "model: {file: models/square-mlp.yaml, stages: 2}\n"
@@ -43,6 +48,30 @@ static bool read_scenario(const char *text, size_t size, const char *set, struct
 	return ok;
 }
 
+/* What `skep check` says of it is plain text, or JSON; a real run of it may be refused as well. */
+static void try_described(const struct skep_scenario *s)
+{
+	for (int json = 0; json < 2; json++) {
+		char *text = NULL;
+		size_t size;
+		FILE *out = open_memstream(&text, &size);
+		skep_scenario_describe(s, NULL, json, out);
+		fclose(out);
+		must(strlen(text) == size);
+		for (size_t i = 0; i < size; i++)
+			must((uint8_t)text[i] >= 0x20 || text[i] == '\n' || (json && text[i] == '\t'));
+		cJSON *root = json ? cJSON_Parse(text) : NULL;
+		must(root || !json);
+		cJSON_Delete(root);
+		free(text);
+	}
+	for (int pace = 0; pace < 2; pace++) {
+		const char *key[2];
+		struct skep_diag diag = {0};
+		must(skep_scenario_runs(s, pace, key, &diag) == !diag.set);
+	}
+}
+
 static bool same(const struct skep_scenario *a, const struct skep_scenario *b)
 {
 	const struct skep_plan *p = &a->plan, *q = &b->plan;
@@ -62,6 +91,7 @@ static void try_scenario(const char *text, size_t size, const char *set)
 	struct skep_scenario s, again;
 	if (!read_scenario(text, size, set, &s))
 		return;
+	try_described(&s);
 	must(s.plan.stages <= s.plan.workers && s.plan.stages <= s.model.layers && s.plan.in_flight > 0);
 	must((uint64_t)s.samples * s.plan.microbatches == s.batch && s.plan.fence_after_ns >= 2 * s.plan.heartbeat_ns);
 	must(read_scenario(s.text, strlen(s.text), NULL, &again) && same(&s, &again));
@@ -127,6 +157,37 @@ static void try_set(const char *bytes, size_t size)
 	must(set);
 	try_scenario(base_text, strlen(base_text), set);
 	free(set);
+}
+
+/* A shipped scenario with so many options, which are its other words. */
+static void try_line(char *line)
+{
+	const char *set[SETS_MAX];
+	struct skep_diag diag = {0};
+	struct skep_scenario_options options = {.set = set};
+	struct skep_scenario s;
+	char *rest = line, *file = strsep(&rest, "\t"), *word;
+	if (strncmp(file, "scenarios/", 10) != 0 || strstr(file, "..") != NULL)
+		return;
+	while (options.sets < SETS_MAX && (word = strsep(&rest, "\t")) != NULL)
+		set[options.sets++] = word;
+	bool ok = skep_scenario_read(file, &options, &s, &diag);
+	must(ok == !diag.set);
+	if (!ok) {
+		check_diag(&diag);
+		return;
+	}
+	try_described(&s);
+	skep_scenario_finish(&s);
+}
+
+static void try_lines(const char *bytes, size_t size)
+{
+	char *text = strndup(bytes, size), *rest = text, *line;
+	must(text);
+	while ((line = strsep(&rest, "\n")) != NULL)
+		try_line(line);
+	free(text);
 }
 
 static void try_stages(const char *path)
@@ -226,7 +287,7 @@ static bool try_as(const char *word, const char *bytes, size_t size)
 	bool topology = all || strcmp(word, "topology") == 0, matrix = all || strcmp(word, "matrix") == 0;
 	bool set = strcmp(word, "set") == 0, table = all || strcmp(word, "table") == 0;
 	bool law = all || strcmp(word, "law") == 0, prices = all || strcmp(word, "prices") == 0;
-	bool vary = strcmp(word, "vary") == 0, seeds = strcmp(word, "seeds") == 0;
+	bool vary = strcmp(word, "vary") == 0, seeds = strcmp(word, "seeds") == 0, sets = strcmp(word, "sets") == 0;
 	make_file(bytes, size, &fd, path, sizeof path);
 	if (law)
 		try_law(path);
@@ -248,8 +309,10 @@ static bool try_as(const char *word, const char *bytes, size_t size)
 		try_stages(path);
 	if (set)
 		try_set(bytes, size);
+	if (sets)
+		try_lines(bytes, size);
 	close(fd);
-	return scenario || model || topology || matrix || set || table || law || prices || vary || seeds;
+	return scenario || model || topology || matrix || set || sets || table || law || prices || vary || seeds;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -4,8 +4,9 @@
  * behind, or a topology that the reader of topologies takes, with every pair in range.
  *
  * The first byte of the input chooses the format ('A' and on), the second options (bits: fill by all rules, constants,
- * seconds, three machines); when these are no such letters the bytes are tried as every format. Runs from the root of the
- * tree, for the GPU profile.
+ * seconds, three machines), or, 'a' and on, how little is told (bits: between a and b alone, the directory at a, nothing of
+ * the inside of places, three machines; never a unit or whom a file is about); when these are no such letters the bytes are
+ * tried as every format. Runs from the root of the tree, for the GPU profile.
  *
  *   clang -DSKEP_LIBFUZZER -fsanitize=fuzzer,address,undefined ...    then: fuzz_topology FOLDER
  *   without SKEP_LIBFUZZER it is a plain program: the files of its arguments, each also in damaged versions
@@ -40,7 +41,7 @@ static void check_topology(const char *path)
 	skep_topology_finish(&t);
 }
 
-static void try_format(const char *path, enum skep_import_format format, unsigned bits)
+static void try_format(const char *path, enum skep_import_format format, unsigned bits, bool terse)
 {
 	static const char *const ending[] = {"", "-bandwidth.csv", "-latency.csv", "-regions.csv"};
 	char folder[32] = "/dev/shm/skep-fuzz-XXXXXX", output[64], ping[64], operand[80], base[48], name[80];
@@ -53,7 +54,7 @@ static void try_format(const char *path, enum skep_import_format format, unsigne
 	snprintf(ping, sizeof ping, "%s/a.dat", folder);
 	must(symlink(path, ping) == 0);
 	snprintf(operand, sizeof operand, "x,y=%s", path);
-	bool named = format == SKEP_IMPORT_OSU || format == SKEP_IMPORT_IPERF3;
+	bool named = !terse && (format == SKEP_IMPORT_OSU || format == SKEP_IMPORT_IPERF3);
 	char *file[] = {named ? operand : format == SKEP_IMPORT_GCP_PING ? ping : (char *)path};
 	struct skep_import_options o = {.format = format,
 		.file = file,
@@ -71,6 +72,15 @@ static void try_format(const char *path, enum skep_import_format format, unsigne
 		.inside_s = 1e-4,
 		.machines = bits & 8 ? 3 : 0,
 		.count = 10};
+	if (terse) {
+		o.between = bits & 1 ? "a,b" : NULL;
+		o.directory = bits & 2 ? "a" : NULL;
+		o.inside_Bps = bits & 4 ? NAN : o.inside_Bps;
+		o.inside_s = bits & 4 ? NAN : o.inside_s;
+		o.rules = (struct skep_survey_rules){.constant = {NAN, NAN}};
+		o.unit_s = 0;
+		o.one_way = true;
+	}
 	struct skep_import_report report;
 	struct skep_diag diag = {0};
 	bool ok = skep_import(&o, &report, &diag);
@@ -93,14 +103,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	char path[64];
 	int fd;
-	bool told =
-		size >= 2 && data[0] >= 'A' && data[0] < 'A' + SKEP_IMPORT_FORMATS && data[1] >= 'A' && data[1] <= 'P';
+	bool terse = size >= 2 && data[1] >= 'a' && data[1] <= 'p';
+	bool told = size >= 2 && data[0] >= 'A' && data[0] < 'A' + SKEP_IMPORT_FORMATS &&
+	            (terse || (data[1] >= 'A' && data[1] <= 'P'));
 	enum skep_import_format format = told ? (enum skep_import_format)(data[0] - 'A') : SKEP_IMPORT_FORMATS;
-	unsigned bits = told ? data[1] - 'A' : 3;
+	unsigned bits = told ? data[1] - (terse ? 'a' : 'A') : 3;
 	make_file(data + (told ? 2 : 0), size - (told ? 2 : 0), &fd, path, sizeof path);
 	for (int i = 0; i < SKEP_IMPORT_FORMATS; i++)
 		if (!told || (int)format == i)
-			try_format(path, (enum skep_import_format)i, bits);
+			try_format(path, (enum skep_import_format)i, bits, told && terse);
 	close(fd);
 	return 0;
 }

@@ -148,6 +148,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		o.zones = bits & 8 ? 3 : 0;
 		o.victims = (enum skep_trace_victims)(bits & 3);
 		o.format = format < SKEP_TRACE_FORMATS ? (enum skep_trace_format)format : SKEP_TRACE_DETECT;
+		o.nodes_path = bits & 8 && o.format == SKEP_TRACE_TASKS ? path : NULL; /* a table may be both */
 		data += 2;
 		size -= 2;
 	}
