@@ -11,7 +11,8 @@
 #include "models/cuda/portable.cuh"
 
 #define THREADS 256
-#define PARTS 128 /* blocks that share a sum of squares */
+#define PARTS 128      /* blocks that share the norms of LAMB */
+#define SUM_PARTS 1024 /* blocks at most that share a sum: so many keep all of a large GPU waiting for memory */
 enum { AHEAD = 8 };
 
 /* As Nesterov's, spread over turns. */
@@ -126,11 +127,16 @@ __global__ void step_scaled(struct skep_cuda_step s, const double *norms)
 }
 
 /* What the blocks of a sum read they read many numbers ahead: else they would wait for memory most of the time. */
+__device__ static inline size_t stride(void)
+{
+	return (size_t)gridDim.x * blockDim.x;
+}
+
 __global__ void square_parts(size_t n, const float *x, double *parts)
 {
 	double *room = (double *)shared_memory(), sum = 0;
 #pragma unroll AHEAD
-	for (size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += (size_t)PARTS * blockDim.x)
+	for (size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += stride())
 		sum += (double)x[i] * x[i];
 	sum = block_sum(sum, room);
 	if (threadIdx.x == 0)
@@ -142,7 +148,7 @@ __global__ void product_parts(size_t n, const float *a, const float *b, bool abo
 {
 	double *room = (double *)shared_memory(), sum = 0;
 	const double sign = above ? 1 : -1;
-	for (size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += (size_t)PARTS * blockDim.x) {
+	for (size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += stride()) {
 		const double product = sign * (double)a[i] * b[i];
 		if (!(product <= 0))
 			sum += product;
@@ -165,17 +171,19 @@ __global__ void bit_parts(size_t n, const float *x, unsigned long long *parts)
 {
 	unsigned long long *room = (unsigned long long *)shared_memory(), sum = 0;
 #pragma unroll AHEAD
-	for (size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += (size_t)PARTS * blockDim.x)
+	for (size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += stride())
 		sum += mix((uint64_t)i << 32 | __float_as_uint(x[i]));
 	sum = block_sum(sum, room);
 	if (threadIdx.x == 0)
 		parts[blockIdx.x] = sum;
 }
 
-template <typename Number> __global__ void sum_parts(Number *parts)
+template <typename Number> __global__ void sum_parts(unsigned count, Number *parts)
 {
-	Number *room = (Number *)shared_memory();
-	const Number sum = block_sum(threadIdx.x < PARTS ? parts[threadIdx.x] : Number(0), room);
+	Number *room = (Number *)shared_memory(), sum = 0;
+	for (unsigned i = threadIdx.x; i < count; i += blockDim.x)
+		sum += parts[i];
+	sum = block_sum(sum, room);
 	if (threadIdx.x == 0)
 		parts[0] = sum;
 }
@@ -184,7 +192,14 @@ template <typename Number> __global__ void sum_parts(Number *parts)
 
 size_t skep_cuda_norms_bytes(void)
 {
-	return 2 * PARTS * sizeof(double);
+	static_assert(2 * PARTS <= SUM_PARTS, "the norms of LAMB have room where sums have it");
+	return SUM_PARTS * sizeof(double);
+}
+
+static unsigned sum_blocks(size_t n)
+{
+	const unsigned blocks = blocks_for(n, THREADS);
+	return blocks < SUM_PARTS ? blocks : SUM_PARTS;
 }
 
 void skep_cuda_step(struct skep_cuda_queue *queue, const struct skep_cuda_step *step, double *norms)
@@ -200,25 +215,28 @@ void skep_cuda_step(struct skep_cuda_queue *queue, const struct skep_cuda_step *
 
 void skep_cuda_squares(struct skep_cuda_queue *queue, size_t n, const float *x, double *ret)
 {
-	launch(queue, "squares", square_parts, dim3(PARTS), dim3(THREADS), WARP * sizeof(double), n, x, ret);
-	launch(queue, "sum of squares", sum_parts<double>, dim3(1), dim3(THREADS), WARP * sizeof(double), ret);
+	const unsigned blocks = sum_blocks(n);
+	launch(queue, "squares", square_parts, dim3(blocks), dim3(THREADS), WARP * sizeof(double), n, x, ret);
+	launch(queue, "sum of squares", sum_parts<double>, dim3(1), dim3(THREADS), WARP * sizeof(double), blocks, ret);
 }
 
 void skep_cuda_sum_bits(struct skep_cuda_queue *queue, size_t n, const float *x, uint64_t *ret)
 {
 	unsigned long long *parts = (unsigned long long *)ret;
-	launch(queue, "bits", bit_parts, dim3(PARTS), dim3(THREADS), WARP * sizeof *parts, n, x, parts);
+	const unsigned blocks = sum_blocks(n);
+	launch(queue, "bits", bit_parts, dim3(blocks), dim3(THREADS), WARP * sizeof *parts, n, x, parts);
 	launch(queue, "sum of bits", sum_parts<unsigned long long>, dim3(1), dim3(THREADS), WARP * sizeof *parts,
-		parts);
+		blocks, parts);
 }
 
 void skep_cuda_products(
 	struct skep_cuda_queue *queue, size_t n, const float *a, const float *b, bool above, double *ret)
 {
 	const dim3 block(THREADS);
-	launch(queue, "products of sums", product_parts, dim3(PARTS), block, WARP * sizeof(double), n, a, b, above,
+	const unsigned blocks = sum_blocks(n);
+	launch(queue, "products of sums", product_parts, dim3(blocks), block, WARP * sizeof(double), n, a, b, above,
 		ret);
-	launch(queue, "sum of products", sum_parts<double>, dim3(1), block, WARP * sizeof(double), ret);
+	launch(queue, "sum of products", sum_parts<double>, dim3(1), block, WARP * sizeof(double), blocks, ret);
 }
 
 void skep_cuda_weigh(struct skep_cuda_queue *queue, size_t n, const float *w, const float *v, float weight, float *ret)

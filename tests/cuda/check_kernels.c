@@ -482,7 +482,7 @@ static void check_sum(struct arrays *all, double got, double sum, const char *wh
 
 static void check_squares(struct arrays *all)
 {
-	struct array x = array_random(all, 70001, false, 2), ret = array_of(all, skep_cuda_norms_bytes() / 4, false, 0);
+	struct array x = array_random(all, 300001, false, 2), ret = array_of(all, skep_cuda_norms_bytes() / 4, false, 0);
 	double sum = 0;
 	for (size_t i = 0; i < x.n; i++)
 		sum += x.host[i] * x.host[i];
@@ -492,7 +492,7 @@ static void check_squares(struct arrays *all)
 
 static void check_products_of_sums(struct arrays *all)
 {
-	struct array a = array_random(all, 70001, false, 2), b = array_random(all, a.n, false, 2),
+	struct array a = array_random(all, 300001, false, 2), b = array_random(all, a.n, false, 2),
 		     ret = array_of(all, skep_cuda_norms_bytes() / 4, false, 0),
 		     none = array_of(all, 301, false, (double)NAN), ones = array_of(all, 301, false, 1);
 	for (int above = 0; above < 2; above++) {
@@ -509,11 +509,11 @@ static void check_products_of_sums(struct arrays *all)
 /* A bit, or two numbers that have changed places. */
 static void check_bits(struct arrays *all)
 {
-	struct array x = array_random(all, 70001, false, 2), ret = array_of(all, skep_cuda_norms_bytes() / 4, false, 0);
+	struct array x = array_random(all, 300001, false, 2), ret = array_of(all, skep_cuda_norms_bytes() / 4, false, 0);
 	for (int way = 0; way < 3; way++) {
 		uint64_t want = 0, got;
 		if (way == 1)
-			x.host[69999] = nextafterf((float)x.host[69999], 9);
+			x.host[299999] = nextafterf((float)x.host[299999], 9);
 		if (way == 2)
 			x.host[3] = x.host[4];
 		x = array_copy(all, &x);
