@@ -6,7 +6,7 @@
  * Backward is what was measured, or a law fitted to backward passes, or twice the forward pass (once where the model's
  * FLOPs say so: the inputs of a first layer want no gradient). A
  * stage that was measured as a whole (stage_table.h) takes that. The first stage of a transformer has the embedding too where
- * one was measured. Tensors of a 2-byte type move half of the bytes that docs/models.md counts in 4.
+ * one was measured, and a stage with neighbours its edges to them. Tensors of a 2-byte type move half of the bytes that docs/models.md counts in 4.
  */
 #include "scenarios/plan/compute.h"
 
@@ -56,6 +56,8 @@ static bool add_measured(const struct skep_predictor *p, const struct skep_compu
 			return false;
 	add(&ret->forward, origin[0], repeats * seconds[0]);
 	add(&ret->backward, origin[1], repeats * seconds[1]);
+	if (kind == SKEP_LAYER_HEAD && task->model->tied) /* its table is the embedding's */
+		return true;
 	if (skep_predictor_layer(
 		    p, task->model->name, kind, 1, task->samples, SKEP_COLUMN_UPDATE, &seconds[2], &origin[2]))
 		add(&ret->step, origin[2], seconds[2]);
@@ -94,16 +96,24 @@ static void add_products(
 	add_times(&ret->backward, &other, 2);
 }
 
+static enum skep_layer_kind kind_of(const struct skep_model *model, uint32_t layer)
+{
+	const bool embeds = model->architecture != SKEP_ARCHITECTURE_NONE; /* the embedding is a layer of its own */
+	return layer + 1 == model->layers ? SKEP_LAYER_HEAD
+	       : embeds && layer == 0     ? SKEP_LAYER_EMBEDDING
+	                                  : SKEP_LAYER_BLOCK;
+}
+
 /* Launches and framework are in measured layers already, and in laws fitted to such. */
 static void add_layer(const struct skep_predictor *p, const struct skep_compute_task *task, uint32_t l,
 	struct skep_compute_stage *ret, double *ret_overhead_s)
 {
 	struct skep_layer_products layer;
 	bool transformer = task->model->kind == SKEP_MODEL_TRANSFORMER;
-	enum skep_layer_kind kind = l + 1 < task->model->layers ? SKEP_LAYER_BLOCK : SKEP_LAYER_HEAD;
+	enum skep_layer_kind kind = kind_of(task->model, l);
 	skep_model_products(task->model, l, task->samples, &layer);
 	if (transformer && add_measured(p, task, kind, layer.repeats, ret)) {
-		if (l == 0)
+		if (l == 0 && kind != SKEP_LAYER_EMBEDDING)
 			add_measured(p, task, SKEP_LAYER_EMBEDDING, 1, ret);
 		return;
 	}
@@ -116,6 +126,21 @@ static void add_layer(const struct skep_predictor *p, const struct skep_compute_
 	}
 }
 
+/* What the stage receives from the one before it and sends to the one behind it, where that was measured with its layers. */
+static void add_edges(
+	const struct skep_predictor *p, const struct skep_compute_task *task, struct skep_compute_stage *ret)
+{
+	const uint32_t edges = (task->first_layer > 0) + (task->first_layer + task->layers < task->model->layers);
+	struct skep_compute_time *const time[] = {&ret->forward, &ret->backward, &ret->step};
+	for (int c = SKEP_COLUMN_FORWARD; c < SKEP_COLUMNS; c++) {
+		enum skep_time_origin origin;
+		double seconds;
+		if (skep_predictor_layer(p, task->model->name, SKEP_LAYER_EDGE, 1, task->samples,
+			    (enum skep_gpu_column)c, &seconds, &origin))
+			add(time[c], origin, edges * seconds);
+	}
+}
+
 void skep_compute_time(
 	const struct skep_predictor *p, const struct skep_compute_task *task, struct skep_compute_stage *ret)
 {
@@ -123,6 +148,7 @@ void skep_compute_time(
 	double overhead_s = 0;
 	for (uint32_t l = task->first_layer; l < task->first_layer + task->layers; l++)
 		add_layer(p, task, l, &once, &overhead_s);
+	add_edges(p, task, &once);
 	if (task->recompute)
 		add_times(&once.backward, &once.forward, 1);
 	add(&once.forward, SKEP_TIME_MEMORY, task->extra_forward_bytes / p->gpu->memory_Bps);

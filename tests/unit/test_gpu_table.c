@@ -178,7 +178,7 @@ static void test_refuses(void **state)
 		{PRODUCTS "1,1,1,1,5\n1,1,1,1,5\n", 0, 3, "second row of this point"},
 		{PRODUCTS "1,2,1,1,5\n1,1,1,1,5\n", 0, 3, "not monotone: m falls"},
 		{PRODUCTS "1,2,1,1,5\n1,2,1,8,2.4\n", 0, 3, "not monotone: 2.4 us after 5 us for a smaller n"},
-		{LAYERS "tail,1,1,1,1,1,1,1\n", 1, 2, "embedding, block or head"},
+		{LAYERS "tail,1,1,1,1,1,1,1\n", 1, 2, "embedding, block, head or edge"},
 		{LAYERS "block,1,1,,1,1,1,1\n", 1, 2, "expected forward_us"},
 		{LAYERS "block,1,1,1,,1,1,1\n", 1, 2, "expected backward_us"},
 		{LAYERS "block,1,1,1,1,-1,1,1\n", 1, 2, "expected update_us"},

@@ -32,7 +32,7 @@
 
 const char *const skep_type_names[] = {"fp32", "tf32", "fp16", "bf16", NULL};
 const char *const skep_table_names[] = {"products", "layers", "stages", NULL};
-static const char *const layer_names[] = {"embedding", "block", "head", NULL};
+static const char *const layer_names[] = {"embedding", "block", "head", "edge", NULL};
 static const char products_header[] = "batch,m,k,n,time_us";
 static const char layers_header[] =
 	"layer,tensor_parallel,microbatch,forward_us,backward_us,update_us,forward_flop,forward_bytes";
@@ -61,7 +61,7 @@ static bool read_layer_kind(struct skep_lines *l, struct skep_cell cell, double 
 			*ret = i;
 			return true;
 		}
-	skep_lines_fail(l, cell.at, "layer: expected embedding, block or head");
+	skep_lines_fail(l, cell.at, "layer: expected embedding, block, head or edge");
 	return false;
 }
 

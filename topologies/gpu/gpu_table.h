@@ -17,7 +17,8 @@ double skep_type_bytes(enum skep_type type);
 
 enum skep_table_kind { SKEP_TABLE_PRODUCTS, SKEP_TABLE_LAYERS, SKEP_TABLE_STAGES }; /* STAGES: stage_table.h */
 extern const char *const skep_table_names[];
-enum skep_layer_kind { SKEP_LAYER_EMBEDDING, SKEP_LAYER_BLOCK, SKEP_LAYER_HEAD };
+/* EDGE is no layer: what it costs a stage to receive a payload or to send one, and half of what the operation itself costs. */
+enum skep_layer_kind { SKEP_LAYER_EMBEDDING, SKEP_LAYER_BLOCK, SKEP_LAYER_HEAD, SKEP_LAYER_EDGE };
 
 /* C (m x n) = A (m x k) B (k x n), `batch` of them in one go. */
 struct skep_product {
