@@ -17,6 +17,7 @@
 #include "topologies/read/topology_stats.h"
 
 #define DEVICE_S 5.0    /* for a device, about */
+#define MODEL_S 25.0    /* for the layers of a model on it */
 #define TELL_S 5.0      /* between two lines */
 #define WARNINGS_MAX 8u /* links that are named on stderr */
 
@@ -24,8 +25,23 @@ struct request {
 	struct arguments common;
 	struct skep_probe_options probe;
 	double time_s, bytes;
-	uint32_t ranks; /* 0: not given */
+	const char *model_path; /* NULL: none */
+	uint32_t ranks;         /* 0: not given */
 };
+
+/* A model whose layers can be run. */
+static bool read_model(const char *path, struct skep_model *ret, struct skep_diag *reterr)
+{
+	if (!skep_model_read(path, ret, reterr))
+		return false;
+	if (ret->kind == SKEP_MODEL_TRANSFORMER && ret->architecture != SKEP_ARCHITECTURE_NONE)
+		return true;
+	skep_model_finish(ret);
+	skep_diag_set(reterr, path, 0, 0, NULL,
+		"--model measures the layers of transformers with an `architecture`, and this model has none: leave --model "
+		"out, and predict it by the rates of the device");
+	return false;
+}
 
 /* What the rows of options do not say. */
 static enum status complete(struct request *r)
@@ -41,6 +57,9 @@ static enum status complete(struct request *r)
 		r->probe.size = r->probe.device == SKEP_DEVICE_CUDA ? 2048 : 1024;
 	r->probe.pair_ns = (uint64_t)(1e9 * r->time_s);
 	r->probe.bytes = (uint64_t)r->bytes;
+	if (r->probe.gpu != NULL && r->model_path != NULL)
+		return skep_report_error(STATUS_BAD_INPUT,
+			"--gpu takes a profile as it is and --model measures one: leave one of them out");
 	if (r->probe.gpu != NULL && !skep_gpu_is_there(r->common.output, r->probe.gpu, &diag))
 		return skep_report_diag(STATUS_BAD_INPUT, &diag);
 	return STATUS_DONE;
@@ -62,13 +81,19 @@ static void begin(void *context, const struct skep_probed *probed, uint32_t link
 {
 	struct measuring *m = context;
 	bool devices = m->request->probe.gpu == NULL, twice = probed->hosts < probed->ranks;
-	double estimate_s = turns * probed->way_s + (devices ? DEVICE_S * (1 + twice) : 0);
+	double estimate_s = turns * probed->way_s + (devices ? DEVICE_S * (1 + twice) : 0) +
+	                    (m->request->probe.model != NULL ? MODEL_S : 0);
 	m->watch.begin_s = m->watch.told_s = skep_monotonic_s();
 	if (m->watch.quiet)
 		return;
-	fprintf(stderr, "skep: %u ranks on %u host%s: %u link%s%s to measure, in about %.0f s\n", probed->ranks,
-		probed->hosts, probed->hosts == 1 ? "" : "s", links, links == 1 ? "" : "s",
-		devices ? " and the devices" : "", fmax(1, ceil(estimate_s)));
+	const double about_s = fmax(1, ceil(estimate_s));
+	if (links == 0)
+		fprintf(stderr, "skep: 1 rank, whose device is measured in about %.0f s; links need more ranks\n",
+			about_s);
+	else
+		fprintf(stderr, "skep: %u ranks on %u host%s: %u link%s%s to measure, in about %.0f s\n", probed->ranks,
+			probed->hosts, probed->hosts == 1 ? "" : "s", links, links == 1 ? "" : "s",
+			devices ? " and the devices" : "", about_s);
 }
 
 static void tell(void *context, uint32_t done, uint32_t all)
@@ -163,8 +188,10 @@ static enum status measure(struct request *r, uint32_t rank)
 static void check_ranks(const struct request *r, uint32_t ranks, struct skep_diag *reterr)
 {
 	uint32_t machines = r->probe.shape != NULL ? r->probe.shape->machines : ranks;
-	if (ranks < 2)
-		skep_fail(reterr, "one process has no link to measure: start two or more, one for each device");
+	if (ranks < 2 && r->probe.gpu != NULL)
+		skep_fail(reterr,
+			"one process has no link to measure, and --gpu leaves its device out: start two or more, one for each "
+			"device");
 	else if (machines != ranks)
 		skep_fail(reterr, "--shape %.200s: has %u machines, so %u processes are needed, not %u",
 			r->probe.shape_path, machines, machines, ranks);
@@ -229,11 +256,18 @@ static enum status probe(struct request *r, char **whole)
 static enum status run(struct skep_command_line *line)
 {
 	struct request r = {.probe.threads = 1};
+	struct skep_model model;
+	struct skep_diag diag = {0};
 	enum status status;
-	if (!skep_arguments_read(line, &r.common, &status))
+	if (!skep_arguments_read(line, &r.common, &status) || (status = complete(&r)) != STATUS_DONE)
 		return status;
-	status = complete(&r);
-	return status == STATUS_DONE ? probe(&r, line->whole) : status;
+	if (r.model_path != NULL && !read_model(r.model_path, &model, &diag))
+		return skep_report_diag(STATUS_BAD_INPUT, &diag);
+	r.probe.model = r.model_path != NULL ? &model : NULL;
+	status = probe(&r, line->whole);
+	if (r.probe.model != NULL)
+		skep_model_finish(&model);
+	return status;
 }
 
 /* ---- options ----------------------------------------------------------------------------------------------------- */
@@ -248,7 +282,8 @@ static const char *const bys[] = {"host", "rank", NULL};
 
 static const struct skep_option process_rows[] = {
 	{"ranks", 'n', SKEP_OPTION_U32, offsetof(struct request, ranks), "N",
-		.help = "MPI processes to start on this machine, 2 or more", .least = 2, .most = 4096},
+		.help = "MPI processes to start on this machine; 1 measures the device alone", .least = 1,
+		.most = 4096},
 };
 
 static const struct skep_option link_rows[] = {
@@ -278,6 +313,8 @@ static const struct skep_option device_rows[] = {
 	{"size", 0, SKEP_OPTION_U32, offsetof(struct request, probe.size), "N",
 		.help = "width of the largest layer that devices are measured with, a multiple of 64",
 		.least = SKEP_MICROBENCH_SIZE_MIN, .most = SKEP_MICROBENCH_SIZE_MAX, .usual = "1024, with cuda 2048"},
+	{"model", 0, SKEP_OPTION_PATH, offsetof(struct request, model_path), "FILE",
+		.help = "measure the layers of this transformer too, for `cluster.compute.predictor: table`"},
 	{"gpu", 0, SKEP_OPTION_TEXT, offsetof(struct request, probe.gpu), "NAME",
 		.help = "take this profile for all devices instead of measuring them", .least = 1, .most = 63},
 };
@@ -294,6 +331,8 @@ static const struct skep_example examples[] = {
 	{"mpirun --hostfile hosts skep probe -o cluster.yaml --device cuda",
 		"on a cluster, with one process for each GPU"},
 	{"skep probe -o laptop.yaml -n 2", "two processes on this machine"},
+	{"skep probe -o gpu.yaml -n 1 --device cuda --model models/gpt2-124m.yaml",
+		"the one GPU of this machine, with the layers of a model"},
 	{0},
 };
 

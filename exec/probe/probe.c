@@ -18,6 +18,7 @@
 #include "exec/mpi/startup.h"
 #include "exec/mpi/transport_mpi.h"
 #include "exec/probe/probe_rank.h"
+#include "models/device/layer_times.h"
 #include "models/device/microbench.h"
 #include "models/layers/thread_pool.h"
 
@@ -170,7 +171,22 @@ static void find_device(const struct skep_probe_options *o, const struct cluster
 		ret->memory_bytes /= (here + count - 1) / count;
 }
 
-static bool microbench(void *context, struct skep_probed_device *ret, struct skep_diag *reterr)
+static bool measure_layers(const struct own_device *own, struct skep_probed_device *ret, struct skep_diag *reterr)
+{
+	struct skep_layer_times times;
+	static_assert(SKEP_PROBED_MICROBATCHES_MAX >= SKEP_LAYER_TIMES_MAX && SKEP_PROBED_LAYERS == SKEP_LAYER_PARTS &&
+			      SKEP_PROBED_COLUMNS == SKEP_LAYER_COLUMNS,
+		"all parts of a model have room");
+	if (!skep_layer_times_measure(own->options->device, &own->place, own->options->model, &times, reterr))
+		return false;
+	ret->microbatches = times.microbatches;
+	for (uint32_t l = 0; l < SKEP_LAYER_PARTS; l++)
+		for (uint32_t b = 0; b < times.microbatches; b++)
+			memcpy(ret->layer[l][b].s, times.part[l][b].s, sizeof ret->layer[l][b].s);
+	return true;
+}
+
+static bool microbench(void *context, bool alone, struct skep_probed_device *ret, struct skep_diag *reterr)
 {
 	const struct own_device *own = context;
 	struct skep_microbench *microbench = calloc(1, sizeof *microbench);
@@ -190,14 +206,33 @@ static bool microbench(void *context, struct skep_probed_device *ret, struct ske
 		ret->product[i] = (struct skep_probed_product){microbench->product[i].m, microbench->product[i].k,
 			microbench->product[i].n, microbench->product[i].seconds};
 	free(microbench);
-	return done;
+	return done && (alone || own->options->model == NULL || measure_layers(own, ret, reterr));
+}
+
+/* What a pass of each part does, as a table of layers has it beside its time. */
+static void describe_model(const struct skep_model *model, struct skep_probed_model *ret)
+{
+	const uint32_t layer[] = {
+		[SKEP_PART_EMBEDDING] = 0, [SKEP_PART_BLOCK] = 1, [SKEP_PART_HEAD] = model->layers - 1};
+	assert(model->architecture != SKEP_ARCHITECTURE_NONE && model->layers > 2);
+	snprintf(ret->name, sizeof ret->name, "%s", model->name);
+	for (uint32_t b = 0; b < SKEP_LAYER_TIMES_MAX; b++) {
+		const double samples = 1u << b;
+		for (uint32_t l = 0; l < SKEP_PART_EDGE; l++) {
+			struct skep_layer_products products;
+			skep_model_products(model, layer[l], 1u << b, &products);
+			ret->flop[l][b] = products.flop;
+			ret->bytes[l][b] = sizeof(float) * (products.parameters + products.numbers);
+		}
+		ret->bytes[SKEP_PART_EDGE][b] = sizeof(float) * samples * model->sequence * model->hidden;
+	}
 }
 
 /* ---- all of it --------------------------------------------------------------------------------------------------- */
 
 static void check(const struct skep_probe_options *o, const struct cluster *c, bool one, struct skep_diag *reterr)
 {
-	assert(c->ranks > 1 && (o->shape == NULL || o->shape->machines == c->ranks));
+	assert(c->ranks > 0 && (o->shape == NULL || o->shape->machines == c->ranks));
 	if (o->shape != NULL && !one)
 		skep_fail(reterr, "--shape plays the network on one host, and these processes are on several");
 	else if (o->gpu == NULL && o->device == SKEP_DEVICE_CPU && o->threads > skep_thread_pool_cores())
@@ -246,8 +281,7 @@ static bool measure(const struct skep_probe_options *o, struct cluster *c, const
 /* A second for each way; with many of them such a part of it that all take less than a minute, as long as it bears a figure. */
 static uint64_t usual_ns(uint32_t turns)
 {
-	assert(turns > 0);
-	const uint64_t part_ns = UINT64_C(40000000000) / turns;
+	const uint64_t part_ns = UINT64_C(40000000000) / (turns > 0 ? turns : 1);
 	return part_ns > WAY_MOST_NS ? WAY_MOST_NS : part_ns < WAY_LEAST_NS ? WAY_LEAST_NS : part_ns;
 }
 
@@ -266,6 +300,8 @@ static bool run(
 	if (c->rank == 0) {
 		uint32_t ways, turns;
 		ret->at_once = o->at_once;
+		if (o->model != NULL)
+			describe_model(o->model, &ret->model);
 		skep_date_text(skep_date_now(), "%Y-%m-%d %H:%M UTC", ret->date, sizeof ret->date);
 		snprintf(ret->gpu, sizeof ret->gpu, "%s", o->gpu != NULL ? o->gpu : "");
 		snprintf(ret->shaped, sizeof ret->shaped, "%s", o->shape != NULL ? o->shape_path : "");

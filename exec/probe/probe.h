@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * probe.h - measures a cluster with the processes that mpirun or srun has started on it, one for each device.
+ * probe.h - measures a cluster with the processes that mpirun or srun has started on it, one for each device. One process
+ * alone has no link: its device is measured.
  */
 #ifndef SKEP_EXEC_PROBE_H
 #define SKEP_EXEC_PROBE_H
@@ -15,6 +16,7 @@ struct skep_probe_options {
 	uint32_t threads, size; /* of each device; of the largest layer that it is measured with, a multiple of 64 */
 	bool by_rank;           /* every rank is a place of its own; else every host is one */
 	bool at_once;
+	const struct skep_model *model;    /* whose layers are measured besides; NULL: none */
 	const char *gpu;                   /* the profile of all devices, which are not measured then; NULL: they are */
 	uint64_t pair_ns;                  /* for one way, about; 0: a second, less where there are many */
 	uint64_t bytes;                    /* of a payload; 0: what takes long enough */
@@ -27,7 +29,7 @@ struct skep_probe_options {
 	void *context;
 };
 
-/* All ranks together, two or more, between skep_exec_init() and skep_exec_finish(). On rank 0 `ret` is filled, and the
+/* All ranks together, between skep_exec_init() and skep_exec_finish(). On rank 0 `ret` is filled, and the
  * caller's to finish. False, with the reason: nothing was measured. */
 bool skep_probe_run(const struct skep_probe_options *options, struct skep_probed *ret, struct skep_diag *reterr);
 

@@ -89,7 +89,7 @@ bool skep_probe_coordinator_receive(struct probe_rank *p, uint32_t peer, const s
 	memcpy(&device, word + 1, sizeof device);
 	device.name[sizeof device.name - 1] = '\0';
 	keep_device(p, peer, &device);
-	return device.products <= SKEP_PROBED_PRODUCTS_MAX;
+	return device.products <= SKEP_PROBED_PRODUCTS_MAX && device.microbatches <= SKEP_PROBED_MICROBATCHES_MAX;
 }
 
 /* ---- what is asked ----------------------------------------------------------------------------------------------- */
@@ -184,11 +184,11 @@ static bool first_of_host(const struct probe_rank *p, uint32_t rank)
 	return true;
 }
 
-static void microbench_own(struct probe_rank *p)
+static void microbench_own(struct probe_rank *p, bool alone)
 {
 	struct skep_probed_device device = {0};
 	struct skep_diag error = {0};
-	if (p->setup->microbench(p->setup->microbench_context, &device, &error))
+	if (p->setup->microbench(p->setup->microbench_context, alone, &device, &error))
 		keep_device(p, 0, &device);
 	else
 		skep_probe_rank_fail(p, error.message);
@@ -197,7 +197,7 @@ static void microbench_own(struct probe_rank *p)
 /* One of each host, then all: those that compute at once share what a host has, as they will in a run. */
 static void microbench(struct probe_rank *p, bool alone)
 {
-	struct probe_message probe_message = {.words = 1, .word = {PROBE_MESSAGE_BENCH}};
+	struct probe_message probe_message = {.words = 2, .word = {PROBE_MESSAGE_BENCH, alone}};
 	p->alone = alone;
 	for (uint32_t i = 0; i < p->transport->ranks; i++) {
 		if (alone && !first_of_host(p, i))
@@ -206,7 +206,7 @@ static void microbench(struct probe_rank *p, bool alone)
 		if (i > 0)
 			skep_probe_rank_write(p, i, &probe_message);
 	}
-	microbench_own(p); /* rank 0 is the first of its host */
+	microbench_own(p, alone); /* rank 0 is the first of its host */
 	wait_for_batch(p);
 }
 

@@ -335,7 +335,7 @@ static void do_flood(struct probe_rank *p, const struct probe_message *order)
 		skep_probe_rank_write(p, 0, &flooded);
 }
 
-static void do_microbench(struct probe_rank *p)
+static void do_microbench(struct probe_rank *p, bool alone)
 {
 	struct probe_message probe_message = {.word = {PROBE_MESSAGE_BENCHED}};
 	struct skep_probed_device device = {0};
@@ -344,7 +344,7 @@ static void do_microbench(struct probe_rank *p)
 	assert(p->setup->microbench != NULL);
 	static_assert(sizeof device <= sizeof probe_message.word - sizeof probe_message.word[0],
 		"a device fits into a letter");
-	if (!p->setup->microbench(p->setup->microbench_context, &device, &error)) {
+	if (!p->setup->microbench(p->setup->microbench_context, alone, &device, &error)) {
 		snprintf(text, sizeof text, "rank %" PRIu32 ": %.200s", p->transport->rank, error.message);
 		skep_probe_rank_fail(p, text);
 		return;
@@ -365,8 +365,8 @@ static void serve(struct probe_rank *p)
 			do_measure(p, (uint32_t)order.word[1]);
 		else if (order.words > 3 && order.word[0] == PROBE_MESSAGE_FLOOD && order.word[1] < p->transport->ranks)
 			do_flood(p, &order);
-		else if (order.words > 0 && order.word[0] == PROBE_MESSAGE_BENCH && p->setup->microbench != NULL)
-			do_microbench(p);
+		else if (order.words > 1 && order.word[0] == PROBE_MESSAGE_BENCH && p->setup->microbench != NULL)
+			do_microbench(p, order.word[1] != 0);
 	}
 }
 

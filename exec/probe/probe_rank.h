@@ -29,8 +29,9 @@ struct skep_probe_rank_setup {
 	uint64_t bytes;                    /* of a payload that bandwidth is measured with; 0: as long as it takes */
 	int signal_fd;                     /* rank 0: a signal that ends it; -1: none */
 
-	/* How fast this rank's device is; false with the reason. NULL: devices are not asked for. */
-	bool (*microbench)(void *context, struct skep_probed_device *ret, struct skep_diag *reterr);
+	/* How fast this rank's device is, `alone` while no other rank of its host computes, of which the rates alone are wanted;
+	 * false with the reason. NULL: devices are not asked for. */
+	bool (*microbench)(void *context, bool alone, struct skep_probed_device *ret, struct skep_diag *reterr);
 	void *microbench_context;
 	/* Progress at rank 0: how many of all measurements are done. NULL: not reported. */
 	void (*tell)(void *context, uint32_t done, uint32_t all);

@@ -10,7 +10,7 @@
 #include "exec/loop/shaper.h"
 #include "exec/probe/probe_rank.h"
 
-#define PROBE_MESSAGE_WORDS 160u
+#define PROBE_MESSAGE_WORDS 256u
 #define PROBE_MEASURED_WORDS 12u
 
 enum {
@@ -25,6 +25,7 @@ enum {
 /* Between rank 0 and another: what it is, and then
  *   MEASURE   the rank to which the way is measured
  *   MEASURED  the same, and struct skep_probed_link word by word: PROBE_MEASURED_WORDS with what it is
+ *   BENCH     whether no other rank of its host computes meanwhile
  *   BENCHED   struct skep_probed_device as bytes
  *   FLOOD     the rank to send to, bytes of a payload, and for how long, ns
  *   FLOODED   bytes per second, a double as a word */

@@ -4,9 +4,6 @@
  * payload and sends one, as the inner stages of a pipeline do. A perceptron's stage has two layers, one that widens and
  * one that narrows, so that the parameters of each push those of the other out of the caches, as in training.
  *
- * A time is the median over blocks of passes, and a block's time is the mean of its passes. So the load that other
- * processes put on the host all the time is part of the result, and a short disturbance is not.
- *
  * On a GPU a stage's input and output go by way of the host's memory, which may take as long as the block between them. So two
  * stages are measured that differ in their number of blocks alone, and the rates are those of the difference.
  */
@@ -18,31 +15,21 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "models/device/backend.h"
+#include "models/device/stage_bench.h"
 
-#define STAGE 1u
-#define STEPS 5u
+#define STAGE 1u /* of those of stage_bench.h: the middle one */
 #define TURNS_EMPTY 501u
-#define BLOCKS 5u                   /* of a figure ... */
-#define BLOCK_NS UINT64_C(10000000) /* ... of at least so long: others have had their turn of the processor in it */
-#define PRODUCTS 6.0                /* of two layers: one forwards, two backwards each */
+#define PRODUCTS 6.0 /* of two layers: one forwards, two backwards each */
 #define RATE_LEAST 20.0
 #define HEAD_WIDTH 64u
 #define SEQUENCE 256u
 #define DEEP 3u /* blocks of the deeper stage; the other one has one */
 
 struct bench { /* not to be moved: the device keeps pointers into it */
-	uint32_t width[5], cut[3];
+	uint32_t width[5], cut[SKEP_STAGE_BENCH_STAGES];
 	struct skep_model model;
-	struct skep_plan plan;
-	struct skep_training training;
-	struct skep_device *device;
-	struct skep_buf in, gradient;
-};
-
-struct pair { /* of one passage */
-	double forward_s, backward_s;
+	struct skep_stage_bench timed;
 };
 
 struct stage {
@@ -58,57 +45,12 @@ static int ascending(const void *a, const void *b)
 
 /* ---- a model and its device -------------------------------------------------------------------------------------- */
 
-/* Small numbers of both signs, so that nothing grows out of bounds. */
-static bool fill(struct bench *bench, size_t count, struct skep_buf *ret)
-{
-	void *memory;
-	*ret = skep_device_buffer_create(bench->device, count * sizeof(float), &memory);
-	float *number = memory;
-	for (size_t i = 0; number != NULL && i < count; i++)
-		number[i] = (float)(i % 13) * 1e-3f - 6e-3f;
-	return number != NULL;
-}
-
-/* Numbers of a sample, before and behind the stage. */
-static uint32_t in_of(const struct bench *bench)
-{
-	return bench->model.width[1];
-}
-
-static uint32_t out_of(const struct bench *bench)
-{
-	return bench->model.width[bench->model.layers - 1];
-}
-
 static bool begin(struct bench *bench, enum skep_device_kind kind, const struct skep_device_place *place,
 	uint32_t samples, struct skep_diag *reterr)
 {
-	bench->plan = (struct skep_plan){.workers = 3, .stages = 3, .microbatches = 1, .seed = 1};
-	bench->training = (struct skep_training){.model = &bench->model,
-		.plan = &bench->plan,
-		.samples = samples,
-		.corpus = bench->model.kind == SKEP_MODEL_MLP ? SKEP_CORPUS_QUADRATIC : SKEP_CORPUS_TOKENS,
-		.optimizer = {.kind = SKEP_OPTIMIZER_ADAMW,
-			.learning_rate = 1e-9f,
-			.beta1 = 0.9f,
-			.beta2 = 0.999f,
-			.epsilon = 1e-8f}};
-	bench->device = skep_device_create_on(kind, place, &bench->training, STAGE, reterr);
-	if (bench->device == NULL)
-		return false;
-	if (fill(bench, (size_t)samples * in_of(bench), &bench->in) &&
-		fill(bench, (size_t)samples * out_of(bench), &bench->gradient))
-		return true;
-	skep_fail(reterr, "not enough memory to measure the device");
-	skep_device_destroy(bench->device);
-	return false;
-}
-
-static void finish(struct bench *bench)
-{
-	skep_device_buffer_release(bench->device, bench->in);
-	skep_device_buffer_release(bench->device, bench->gradient);
-	skep_device_destroy(bench->device);
+	const struct skep_stage_bench_setup setup = {
+		.kind = kind, .place = place, .model = &bench->model, .stage = STAGE, .samples = samples};
+	return skep_stage_bench_begin(&bench->timed, &setup, reterr);
 }
 
 /* From k to m numbers and back, between a layer and a layer that are not measured. */
@@ -149,94 +91,18 @@ static void finish_blocks(struct bench *bench)
 
 /* ---- one figure -------------------------------------------------------------------------------------------------- */
 
-static bool failed(const struct skep_device_result *result, struct skep_diag *reterr)
-{
-	if (result->failed)
-		skep_fail(reterr, "the device cannot be measured: %s",
-			result->why ? result->why : "not enough memory: measure smaller layers (--size)");
-	return result->failed;
-}
-
-static bool pass(struct bench *bench, struct pair *ret, struct skep_diag *reterr)
-{
-	struct skep_op op = {.kind = SKEP_OP_FORWARD, .stage = STAGE, .in = bench->in};
-	struct skep_device_result forward, backward;
-	uint64_t begin_ns = skep_monotonic_ns();
-	skep_device_run(bench->device, &op, &forward);
-	uint64_t middle_ns = skep_monotonic_ns();
-	if (failed(&forward, reterr))
-		return false;
-	op.kind = SKEP_OP_BACKWARD;
-	op.stash = forward.stash;
-	op.gradient = bench->gradient;
-	uint64_t again_ns = skep_monotonic_ns();
-	skep_device_run(bench->device, &op, &backward);
-	uint64_t end_ns = skep_monotonic_ns();
-	skep_device_buffer_release(bench->device, forward.out);
-	skep_device_buffer_release(bench->device, forward.stash);
-	if (failed(&backward, reterr))
-		return false;
-	skep_device_buffer_release(bench->device, backward.out);
-	*ret = (struct pair){1e-9 * (double)(middle_ns - begin_ns), 1e-9 * (double)(end_ns - again_ns)};
-	return true;
-}
-
-/* Over a block of time; both passes together say which of several blocks it is that counts. */
-static bool mean_passes(struct bench *bench, struct pair *ret, struct skep_diag *reterr)
-{
-	struct pair one, sum = {0, 0};
-	uint32_t turns = 0;
-	for (uint64_t end_ns = skep_monotonic_ns() + BLOCK_NS; turns == 0 || skep_monotonic_ns() < end_ns; turns++) {
-		if (!pass(bench, &one, reterr))
-			return false;
-		sum.forward_s += one.forward_s;
-		sum.backward_s += one.backward_s;
-	}
-	*ret = (struct pair){sum.forward_s / turns, sum.backward_s / turns};
-	return true;
-}
-
-static int by_both(const void *a, const void *b)
-{
-	const struct pair *x = a, *y = b;
-	double p = x->forward_s + x->backward_s, q = y->forward_s + y->backward_s;
-	return (p > q) - (p < q);
-}
-
-/* The median of blocks; a first pass is not counted. */
-static bool passes(struct bench *bench, struct pair *ret, struct skep_diag *reterr)
-{
-	struct pair block[BLOCKS];
-	if (!pass(bench, &block[0], reterr))
-		return false;
-	for (uint32_t i = 0; i < BLOCKS; i++)
-		if (!mean_passes(bench, &block[i], reterr))
-			return false;
-	qsort(block, BLOCKS, sizeof *block, by_both);
-	*ret = block[BLOCKS / 2];
-	return true;
-}
-
-/* Bytes of a step per second of it: as its time is told from its bytes in scenarios/plan/plan.c. A first one is not counted: in
- * it a GPU loads what it runs, and a CPU touches the moments for the first time. */
+/* Bytes of a step per second of it: as its time is told from its bytes in scenarios/plan/plan.c. */
 static bool steps(struct bench *bench, double overhead_s, double *ret_Bps, struct skep_diag *reterr)
 {
-	struct skep_op op = {.kind = SKEP_OP_STEP, .stage = STAGE, .size = 1, .microbatches = 1};
-	struct skep_device_result result;
 	struct skep_cost cost;
-	double sum_s = 0;
-	skep_model_cost(&bench->model, 3, STAGE, &cost);
-	double bytes = 2.0 * sizeof(float) * (double)cost.parameters +
-	               2.0 * (double)skep_device_state_bytes(&bench->training.optimizer, cost.parameters, 1);
-	for (uint32_t i = 0; i <= STEPS; i++) {
-		uint64_t begin_ns = skep_monotonic_ns();
-		skep_device_run(bench->device, &op, &result);
-		sum_s += i == 0 ? 0 : 1e-9 * (double)(skep_monotonic_ns() - begin_ns);
-		if (failed(&result, reterr))
-			return false;
-	}
-	double rest_s = sum_s / STEPS - overhead_s;
-	*ret_Bps = bytes / fmax(rest_s, sum_s / STEPS / 4);
+	double step_s;
+	skep_model_cost(&bench->model, SKEP_STAGE_BENCH_STAGES, STAGE, &cost);
+	const double bytes =
+		2.0 * sizeof(float) * (double)cost.parameters +
+		2.0 * (double)skep_device_state_bytes(&bench->timed.training.optimizer, cost.parameters, 1);
+	if (!skep_stage_bench_step(&bench->timed, &step_s, reterr))
+		return false;
+	*ret_Bps = bytes / fmax(step_s - overhead_s, step_s / 4);
 	return true;
 }
 
@@ -244,7 +110,7 @@ static bool steps(struct bench *bench, double overhead_s, double *ret_Bps, struc
 
 /* Of both passes, without the overhead of either. Never less than a part of what was seen, for what is hardly longer than the
  * overhead is not known any better. */
-static double beyond(const struct skep_microbench *microbench, const struct pair *pair)
+static double beyond(const struct skep_microbench *microbench, const struct skep_pass_times *pair)
 {
 	double seen_s = pair->forward_s + pair->backward_s, rest_s = seen_s - 2 * microbench->overhead_s;
 	return fmax(rest_s, seen_s / 4);
@@ -262,17 +128,17 @@ static bool measure_overhead(
 	const struct skep_device_place *place, struct skep_microbench *ret, struct skep_diag *reterr)
 {
 	struct bench bench;
-	struct pair pair = {0, 0};
+	struct skep_pass_times pair = {0, 0};
 	double seconds[TURNS_EMPTY];
 	perceptron(&bench, 1, 1);
 	bool done = begin(&bench, SKEP_DEVICE_CPU, place, 1, reterr);
 	if (!done)
 		return false;
 	for (uint32_t i = 0; done && i < TURNS_EMPTY; i++) {
-		done = pass(&bench, &pair, reterr);
+		done = skep_stage_bench_pass(&bench.timed, &pair, reterr);
 		seconds[i] = (pair.forward_s + pair.backward_s) / 2;
 	}
-	finish(&bench);
+	skep_stage_bench_finish(&bench.timed);
 	qsort(seconds, TURNS_EMPTY, sizeof *seconds, ascending);
 	ret->overhead_s = seconds[TURNS_EMPTY / 2];
 	return done;
@@ -282,13 +148,13 @@ static bool measure_product(const struct skep_device_place *place, struct skep_m
 	bool largest, struct skep_microbench *microbench, struct skep_diag *reterr)
 {
 	struct bench bench;
-	struct pair pair = {0, 0};
+	struct skep_pass_times pair = {0, 0};
 	perceptron(&bench, product->m, product->k);
 	if (!begin(&bench, SKEP_DEVICE_CPU, place, product->n, reterr))
 		return false;
-	bool done = passes(&bench, &pair, reterr) &&
+	bool done = skep_stage_bench_passes(&bench.timed, &pair, reterr) &&
 	            (!largest || steps(&bench, microbench->overhead_s, &microbench->memory_Bps, reterr));
-	finish(&bench);
+	skep_stage_bench_finish(&bench.timed);
 	double rest_s = beyond(microbench, &pair);
 	product->seconds = rest_s / PRODUCTS;
 	note_rate(microbench, 2.0 * PRODUCTS * product->m * product->k * product->n, rest_s);
@@ -327,14 +193,14 @@ static bool measure_stage(const struct skep_device_place *place, const struct st
 {
 	struct bench bench;
 	struct skep_cost cost;
-	struct pair pair = {0, 0};
+	struct skep_pass_times pair = {0, 0};
 	if (!blocks(&bench, stage->size, stage->depth))
 		return skep_fail(reterr, "not enough memory to measure the device");
 	bool done = begin(&bench, stage->kind, place, stage->samples, reterr);
 	if (done) {
-		done = passes(&bench, &pair, reterr) &&
+		done = skep_stage_bench_passes(&bench.timed, &pair, reterr) &&
 		       (ret_step_Bps == NULL || steps(&bench, overhead_s, ret_step_Bps, reterr));
-		finish(&bench);
+		skep_stage_bench_finish(&bench.timed);
 	}
 	skep_model_cost(&bench.model, 3, STAGE, &cost);
 	*ret = (struct skep_microbench_passes){.flop = stage->samples * (cost.forward_flop + cost.backward_flop),

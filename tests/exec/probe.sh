@@ -52,6 +52,55 @@ measures 'all ranks' probe -o ranks.yaml -n 3 --by rank --at-once --gpu cluster-
 check 'all ranks: a row for each' [ "$(grep -vc '^#' ranks-bandwidth.csv)" = 3 ]
 accepts 'all ranks: check takes it' check job.yaml --set cluster.topology=ranks.yaml
 
+# ---- the layers of a model, on one device
+
+accepts 'one process: its device, and the layers of a model' \
+	probe -o solo.yaml -n 1 --size 64 --model "$root/models/tiny-gpt2.yaml"
+check 'one process: no link' grep -q '^skep: 1 rank, whose device is measured in about [0-9]* s; links need more ranks$' "$err"
+check 'one process: what stands for its link is assumed' grep -q '^ *# Assumed: one process has no link' solo.yaml
+check 'layers: four parts, each with microbatches from 1 on' \
+	[ "$(grep -cE '^(embedding|block|head|edge),1,1,' gpus/solo-cpu-layers.csv)" = 4 ]
+cat >layers.yaml <<-END
+name: by layers
+seed: 3
+model: {file: $root/models/tiny-gpt2.yaml, stages: 1}
+cluster: {topology: solo.yaml, compute: {predictor: table, outside: refuse}}
+schedule: {global_batch: 8, microbatch: 4}
+train:
+  data: {corpus: text, file: $root/models/text/tinyshakespeare.txt}
+  until: {steps: 3}
+END
+accepts 'layers: sim takes them' sim layers.yaml -q
+accepts 'layers: run' run layers.yaml -q
+accepts 'layers: check' check layers.yaml --json
+
+# adds_up FILE MODEL STAGES: stages of `check --json` are the sums of their parts in the table of layers, whose microbatch is 4
+adds_up() {
+	python3 - "$@" <<'END'
+import csv, json, sys
+table, out, blocks = sys.argv[1], json.load(open(sys.argv[2])), json.loads(sys.argv[3])
+rows = csv.DictReader(l for l in open(table) if not l.startswith("#"))
+us = {(r["layer"], k): float(r[k + "_us"]) for r in rows if r["microbatch"] == "4" for k in ("forward", "backward", "update")}
+last = len(blocks) - 1
+for stage, (time, count) in enumerate(zip(out["compute"]["times"], blocks)):
+    for key in ("forward", "backward", "update"):
+        want = count * us["block", key] + ((stage > 0) + (stage < last)) * us["edge", key]
+        want += us["embedding", key] if stage == 0 else 0
+        want += us["head", key] if stage == last and not (key == "update" and "tied" in sys.argv) else 0
+        got = time[{"update": "step"}.get(key, key) + "_s"] * 1e6
+        assert abs(got / want - 1) < 1e-3, (stage, key, got, want)
+    assert time["forward_from"] == {"measured": 1} and time["step_measured"], time
+assert len(out["compute"]["times"]) == len(blocks)
+END
+}
+check 'layers: one stage is the sum of them' adds_up gpus/solo-cpu-layers.csv "$out" '[4]'
+sed 's/count: 1/count: 2/' solo.yaml >pair.yaml
+accepts 'layers: two stages' check layers.yaml --json --set cluster.topology=pair.yaml --set model.stages=2 --set model.cut='[3, 3]'
+check 'layers: two stages have an edge each' adds_up gpus/solo-cpu-layers.csv "$out" '[2, 2]'
+sed 's/vocabulary: 256}/vocabulary: 256, tied: true}/' "$root/models/tiny-gpt2.yaml" >tied.yaml
+accepts 'layers: a tied head' check layers.yaml --json --set model.file=tied.yaml
+check 'layers: a tied head is updated with the embedding' adds_up gpus/solo-cpu-layers.csv "$out" '[4]' tied
+
 # ---- what is imposed is what is measured
 
 cat >near.yaml <<-END
@@ -172,7 +221,16 @@ fi
 
 refuses 'no -o' 'expected -o NAME.yaml' probe -n 2
 refuses 'no number of processes' 'needs -n RANKS' probe -o new.yaml
-refuses 'one process' '-n 1: expected a whole number from 2' probe -o new.yaml -n 1
+refuses 'no process' '-n 0: expected a whole number from 1' probe -o new.yaml -n 0
+refuses 'one process with a profile' 'one process has no link to measure, and --gpu leaves its device out' \
+	probe -o new.yaml -n 1 --gpu v100
+refuses 'no layers to run' 'square-cube-768.yaml: error: --model measures the layers of transformers with an `architecture`' \
+	probe -o new.yaml -n 1 --model "$root/models/square-cube-768.yaml"
+refuses 'no transformer' 'square-mlp.yaml: error: --model measures the layers of transformers' \
+	probe -o new.yaml -n 1 --model "$root/models/square-mlp.yaml"
+refuses 'no such model' 'nowhere.yaml' probe -o new.yaml -n 1 --model nowhere.yaml
+refuses 'layers beside a profile' '--gpu takes a profile as it is and --model measures one' \
+	probe -o new.yaml -n 2 --gpu v100 --model "$root/models/tiny-gpt2.yaml"
 refuses 'a word too many' "'more' is one word too many" probe -o new.yaml -n 2 more
 refuses 'an option of others' 'probe does not take the option --seed' probe -o new.yaml -n 2 --seed 1
 refuses 'by what' '--by site: expected one of host, rank' probe -o new.yaml -n 2 --by site
@@ -218,7 +276,7 @@ alone() { # alone COMMAND...: one process of mpirun
 	status=0
 	timeout -k 5 120 mpirun -n 1 "$skep" "$@" >"$out" 2>"$err" </dev/null || status=$?
 }
-alone probe -o new.yaml
+alone probe -o new.yaml --gpu cluster-cpu
 if [ "$status" = 2 ] && grep -q 'one process has no link to measure' "$err" && [ ! -e new.yaml ]; then
 	pass 'one process under mpirun'
 else

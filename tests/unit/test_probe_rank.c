@@ -36,9 +36,10 @@ struct office {
 	uint32_t ranks, told, all;
 };
 
-static bool microbench(void *context, struct skep_probed_device *ret, struct skep_diag *reterr)
+static bool microbench(void *context, bool alone, struct skep_probed_device *ret, struct skep_diag *reterr)
 {
 	struct desk *desk = context;
+	(void)alone;
 	if (desk->rank == desk->fails)
 		return skep_fail(reterr, "no such device");
 	*ret = (struct skep_probed_device){.name = "made up", .flops = 1e9 * (desk->rank + 1), .products = 1};

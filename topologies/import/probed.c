@@ -65,7 +65,7 @@ uint32_t skep_probed_ranks_at(const struct skep_probed *probed, uint32_t place)
 
 static bool has_sites(const struct skep_probed *probed)
 {
-	return probed->places < probed->ranks;
+	return probed->places < probed->ranks || probed->ranks == 1;
 }
 
 static double ascending_median(double *value, uint32_t count)
@@ -244,6 +244,32 @@ static void put_table(struct work *w, const struct kind *kind, FILE *file)
 			left_out);
 }
 
+static void put_layers(struct work *w, const struct kind *kind, FILE *file)
+{
+	static const char *const name[SKEP_PROBED_LAYERS] = {"embedding", "block", "head", "edge"};
+	const struct skep_probed_model *model = &w->probed->model;
+	uint32_t microbatches = SKEP_PROBED_MICROBATCHES_MAX; /* that all of the kind have measured */
+	for (uint32_t i = 0; i < kind->members; i++)
+		if (w->probed->device[kind->member[i]].microbatches < microbatches)
+			microbatches = w->probed->device[kind->member[i]].microbatches;
+	fprintf(file,
+		"# Measured by `skep probe` on %s: layers of %s as a run of skep has them, and what it costs a stage\n"
+		"# to receive a payload or to send one (edge). An update is a step of AdamW.\n"
+		"layer,tensor_parallel,microbatch,forward_us,backward_us,update_us,forward_flop,forward_bytes\n",
+		w->probed->date, model->name);
+	for (uint32_t l = 0; l < SKEP_PROBED_LAYERS; l++)
+		for (uint32_t b = 0; b < microbatches; b++) {
+			const size_t at = offsetof(struct skep_probed_device, layer) +
+			                  (l * SKEP_PROBED_MICROBATCHES_MAX + b) * sizeof(struct skep_probed_layer);
+			fprintf(file, "%s,1,%u", name[l], 1u << b);
+			for (uint32_t c = 0; c < SKEP_PROBED_COLUMNS; c++) {
+				putc(',', file);
+				skep_put_number(file, 1e6 * median_of(w, kind, at + c * sizeof(double)), false);
+			}
+			fprintf(file, ",%.0f,%.0f\n", model->flop[l][b], model->bytes[l][b]);
+		}
+}
+
 static void put_figures(struct work *w, const struct kind *kind, FILE *file)
 {
 	const struct skep_probed_device *first = kind->first;
@@ -251,13 +277,14 @@ static void put_figures(struct work *w, const struct kind *kind, FILE *file)
 	double flops = median_of(w, kind, offsetof(struct skep_probed_device, flops));
 	fprintf(file, "# Of %u rank%s; each process may use %u core%s. ", kind->members, kind->members == 1 ? "" : "s",
 		first->cores, first->cores == 1 ? "" : "s");
-	if (!isnan(alone) && alone != flops) {
-		fputs("All ranks of a host computed at once; one alone had ", file);
+	const bool several = w->probed->hosts < w->probed->ranks;
+	fputs(several ? "All ranks of a host computed at once" : "One rank a host computed", file);
+	if (several && !isnan(alone)) { /* of the first rank of a host, which another kind may have */
+		fputs("; one alone had ", file);
 		skep_put_number(file, 1e-9 * alone, false);
-		fputs(" GFLOP/s.\n", file);
-	} else {
-		fputs("One rank a host computed.\n", file);
+		fputs(" GFLOP/s", file);
 	}
+	fputs(".\n", file);
 	fprintf(file,
 		"# flops: the best rate that passes had, so efficiency is 1. memory_bandwidth: of a step%s.\nflops: ",
 		first->products > 0 ? "" : ", or of a pass where that is more");
@@ -280,6 +307,12 @@ static bool put_profile(struct work *w, const struct kind *kind)
 	FILE *table = first->products > 0 ? skep_outputs_begin(&w->outputs, path) : NULL;
 	if (table)
 		put_table(w, kind, table);
+	snprintf(inside, sizeof inside, "gpus/%s-layers.csv", kind->name);
+	folder_of(w->path, inside, path, sizeof path);
+	const bool layers = w->probed->model.name[0] != '\0';
+	table = layers && !w->outputs.diag->set ? skep_outputs_begin(&w->outputs, path) : NULL;
+	if (table)
+		put_layers(w, kind, table);
 	snprintf(inside, sizeof inside, "gpus/%s.yaml", kind->name);
 	folder_of(w->path, inside, path, sizeof path);
 	FILE *file = w->outputs.diag->set ? NULL : skep_outputs_begin(&w->outputs, path);
@@ -293,12 +326,18 @@ static bool put_profile(struct work *w, const struct kind *kind)
 		first->cuda ? "passes of a block of GPT-2, products in bf16" : "passes of dense layers in fp32");
 	skep_put_quoted(file, "source", source);
 	put_figures(w, kind, file);
-	if (first->products > 0) {
+	if (first->products > 0 || layers)
+		fputs("tables:\n", file);
+	if (first->products > 0)
 		fprintf(file,
-			"tables:\n  - {file: \"%s-products.csv\", of: products, type: fp32, "
+			"  - {file: \"%s-products.csv\", of: products, type: fp32, "
 			"source: \"measured by skep probe\"}\n",
 			kind->name);
-	}
+	if (layers)
+		fprintf(file,
+			"  - {file: \"%s-layers.csv\", of: layers, model: \"%s\", type: fp32, "
+			"source: \"measured by skep probe\"}\n",
+			kind->name, w->probed->model.name);
 	return true;
 }
 
@@ -372,16 +411,21 @@ static void put_head(const struct work *w, FILE *file)
 	const struct skep_probed *p = w->probed;
 	char source[256], name[64];
 	size_t used;
-	fprintf(file, "# Written by `skep probe` on %s: %u ranks on %u host%s, %s.\n", p->date, p->ranks, p->hosts,
-		p->hosts == 1 ? "" : "s",
-		p->at_once ? "pairs without a rank in common measured at the same time" : "one pair after the other");
+	const bool links = p->ranks > 1;
+	fprintf(file, "# Written by `skep probe` on %s: %u rank%s on %u host%s, %s.\n", p->date, p->ranks,
+		links ? "s" : "", p->hosts, p->hosts == 1 ? "" : "s",
+		!links       ? "its device alone"
+		: p->at_once ? "pairs without a rank in common measured at the same time"
+			     : "one pair after the other");
 	if (p->shaped[0])
 		fprintf(file, "# Messages were held back as on %s: this is a test of the measurement.\n", p->shaped);
-	put_pairs(p, file);
+	if (links)
+		put_pairs(p, file);
 	skep_probed_put_verdict(file, p, "# ");
 	snprintf(name, sizeof name, "%.*s", (int)(strlen(skep_path_base(w->path)) - 5), skep_path_base(w->path));
 	skep_put_quoted(file, "name", name);
-	snprintf(source, sizeof source, "Measured by skep probe over MPI on %s, %u ranks at", p->date, p->ranks);
+	snprintf(source, sizeof source, "Measured by skep probe over MPI on %s, %u rank%s at", p->date, p->ranks,
+		links ? "s" : "");
 	for (uint32_t i = 0; i < p->places && (used = strlen(source)) < 200; i++)
 		snprintf(source + used, sizeof source - used, "%s %s", i ? "," : "", p->place_name[i]);
 	if (strlen(source) >= 200)
@@ -428,6 +472,10 @@ static void put_site(struct work *w, FILE *file, uint32_t place, uint32_t other)
 		fprintf(file, "    # One rank: not measured, taken from %s.\n", p->place_name[other]);
 		inside = skep_probed_link(p, other, other);
 	}
+	if (isnan(inside->latency_s) && p->ranks == 1)
+		fputs("    # Assumed: one process has no link to measure. This is between the machine and the directory on it.\n"
+		      "    inside: {bandwidth: 100 Gbit/s, latency: 10 us}\n",
+			file);
 	if (isnan(inside->latency_s))
 		return;
 	fputs("    inside: {", file);

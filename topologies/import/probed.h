@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * probed.h - a cluster as `skep probe` has measured it, and how it becomes a topology that everything else reads: sites where
- * some place has several machines, else matrices; and a profile for each kind of device, with a table of its products.
+ * some place has several machines, else matrices; and a profile for each kind of device, with a table of its products,
+ * of the layers of a model, or of both.
  */
 #ifndef SKEP_TOPOLOGIES_PROBED_H
 #define SKEP_TOPOLOGIES_PROBED_H
@@ -17,6 +18,22 @@ struct skep_probed_product { /* C (m x n) = A (m x k) B (k x n) */
 	double seconds;
 };
 
+/* Layers of one transformer, embedding, block and head, and what an edge of a stage costs, as a table of layers has them
+ * (topologies/gpu/gpu_table.h), for microbatches of 1, 2, 4, ... samples. */
+#define SKEP_PROBED_LAYERS 4u
+#define SKEP_PROBED_MICROBATCHES_MAX 8u
+#define SKEP_PROBED_COLUMNS 3u
+struct skep_probed_layer {
+	double s[SKEP_PROBED_COLUMNS]; /* forward, backward, update; above 0, and no pass shorter than that of fewer samples */
+};
+
+struct skep_probed_model {
+	char name[64];                                                 /* "": no layers were measured */
+	double flop[SKEP_PROBED_LAYERS][SKEP_PROBED_MICROBATCHES_MAX]; /* of a forward pass; an edge has none */
+	double bytes[SKEP_PROBED_LAYERS]
+		    [SKEP_PROBED_MICROBATCHES_MAX]; /* that it moves through memory; an edge's payload */
+};
+
 /* Of one rank. Devices of equal name get one profile, of medians, if they are the processors of one host, or if their rates
  * differ by no more than SKEP_PROBED_ALIKE. */
 #define SKEP_PROBED_ALIKE 0.1
@@ -28,7 +45,8 @@ struct skep_probed_device {
 	double flops, memory_Bps, overhead_s;
 	double alone_flops; /* while no other rank of its host computed; NAN: not measured */
 	struct skep_probed_product product[SKEP_PROBED_PRODUCTS_MAX]; /* in the order of a table */
-	uint32_t products;
+	uint32_t products, microbatches;                              /* that were measured */
+	struct skep_probed_layer layer[SKEP_PROBED_LAYERS][SKEP_PROBED_MICROBATCHES_MAX];
 };
 
 /* A figure whose spread is above this is written as uncertain. It lies between value / (1 + spread) and value * (1 + spread),
@@ -72,8 +90,9 @@ struct skep_probed { /* made by skep_probed_create() but for what was measured *
 	struct skep_probed_device *device; /* [ranks] */
 	struct skep_probed_link *way;      /* [places * places], row = source */
 	struct skep_probed_sites sites;
-	double way_s;     /* for one way, about */
-	bool at_once;     /* pairs that have no rank in common were measured at the same time */
+	double way_s; /* for one way, about */
+	bool at_once; /* pairs that have no rank in common were measured at the same time */
+	struct skep_probed_model model;
 	char gpu[64];     /* the profile of all devices, which were not measured; "": they were */
 	char date[32];    /* UTC */
 	char shaped[256]; /* the topology that was imposed on the messages; "": none */
