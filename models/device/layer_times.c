@@ -55,8 +55,8 @@ static double median_s(const struct skep_layer_time *time, uint32_t first, uint3
 	return count % 2 ? value[count / 2] : (value[count / 2 - 1] + value[count / 2]) / 2;
 }
 
-/* Isotonic regression by medians, in its form of extremes: the most over what begins at i or before of the least over what ends at
- * i or behind (Robertson, Wright and Dykstra, Order Restricted Statistical Inference, 1988, section 1.4). */
+/* Isotonic regression by medians: the most, over spans that begin at `at` or before, of the least over those that end at it or
+ * behind (Robertson, Wright and Dykstra, Order Restricted Statistical Inference, 1988, section 1.4). */
 static double risen_s(const struct skep_layer_time *time, uint32_t count, uint32_t at, int column)
 {
 	double most_s = 0;
@@ -121,8 +121,8 @@ struct measuring {
 	const struct skep_tokens *tokens;
 };
 
-/* The passes and the step of a stage of the model with so many blocks. Every block has parameters of its own here, and the head too: a
- * product takes as long whoever else reads its weights. */
+/* The passes and the step of a stage of the model with so many blocks. Every block has parameters of its own here, and the
+ * head too: the time of a product does not depend on which layers share its weights. */
 static bool time_stage(const struct measuring *m, uint32_t stage, uint32_t blocks, uint32_t samples,
 	struct skep_layer_time *ret, struct skep_diag *reterr)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * stage_bench.h - times the passes and steps of one stage of a model on a device, through the operations of device.h, so that all that an
- * operation costs a worker is in the times.
+ * stage_bench.h - times the passes and steps of one stage of a model on a device, through the operations of device.h: what an
+ * operation costs a worker besides its arithmetic is in the times.
  *
  * The stage is the first, the middle or the last of three: the middle one receives a payload and sends one, as the inner stages
  * of a pipeline do; the first draws its samples, and the last has the loss. A time is the median over blocks of passes, and a

@@ -4,9 +4,9 @@
  * whole layers has them, or as products and the rest that is bound by memory.
  *
  * Backward is what was measured, or a law fitted to backward passes, or twice the forward pass (once where the model's
- * FLOPs say so: the inputs of a first layer want no gradient). A
- * stage that was measured as a whole (stage_table.h) takes that. The first stage of a transformer has the embedding too where
- * one was measured, and a stage with neighbours its edges to them. Tensors of a 2-byte type move half of the bytes that docs/models.md counts in 4.
+ * FLOPs say so: the inputs of a first layer want no gradient). A stage that was measured as a whole (stage_table.h) takes that.
+ * The first stage of a transformer has the embedding too where one was measured, and a stage with neighbours its edges to
+ * them. Tensors of a 2-byte type move half of the bytes that docs/models.md counts in 4.
  */
 #include "scenarios/plan/compute.h"
 

@@ -482,7 +482,8 @@ static void check_sum(struct arrays *all, double got, double sum, const char *wh
 
 static void check_squares(struct arrays *all)
 {
-	struct array x = array_random(all, 300001, false, 2), ret = array_of(all, skep_cuda_norms_bytes() / 4, false, 0);
+	struct array x = array_random(all, 300001, false, 2),
+		     ret = array_of(all, skep_cuda_norms_bytes() / 4, false, 0);
 	double sum = 0;
 	for (size_t i = 0; i < x.n; i++)
 		sum += x.host[i] * x.host[i];
@@ -509,7 +510,8 @@ static void check_products_of_sums(struct arrays *all)
 /* A bit, or two numbers that have changed places. */
 static void check_bits(struct arrays *all)
 {
-	struct array x = array_random(all, 300001, false, 2), ret = array_of(all, skep_cuda_norms_bytes() / 4, false, 0);
+	struct array x = array_random(all, 300001, false, 2),
+		     ret = array_of(all, skep_cuda_norms_bytes() / 4, false, 0);
 	for (int way = 0; way < 3; way++) {
 		uint64_t want = 0, got;
 		if (way == 1)

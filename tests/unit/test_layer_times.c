@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_layer_times.c - the parts that stages were made of come out of their times; disturbed ones are smoothed; and layers of a small
- * model on the CPU, whose stages take what their parts add up to.
+ * test_layer_times.c - the parts that stages were made of come out of their times; disturbed ones are smoothed; and the layers of
+ * a small model on the CPU are timed for every microbatch.
  */
 #include "models/device/layer_times.h"
 

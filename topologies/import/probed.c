@@ -17,7 +17,6 @@
 
 #define PAIRS_SHOWN 64u   /* in the comments on top; beyond these the uncertain ones */
 #define JITTER_LEAST 0.01 /* of the latency: less is not worth a key */
-#define FALL_MOST 0.5     /* of the time of a smaller product: what a table takes (gpu_table.c) */
 
 /* ---- the measurements -------------------------------------------------------------------------------------------- */
 
@@ -68,7 +67,7 @@ static bool has_sites(const struct skep_probed *probed)
 	return probed->places < probed->ranks || probed->ranks == 1;
 }
 
-static double ascending_median(double *value, uint32_t count)
+double skep_probed_median(double *value, uint32_t count)
 {
 	for (uint32_t i = 1; i < count; i++)
 		for (uint32_t j = i; j > 0 && value[j] < value[j - 1]; j--) {
@@ -81,7 +80,7 @@ static double ascending_median(double *value, uint32_t count)
 
 /* ---- where it goes ----------------------------------------------------------------------------------------------- */
 
-static void folder_of(const char *path, const char *inside, char *ret, size_t size)
+void skep_probed_folder(const char *path, const char *inside, char *ret, size_t size)
 {
 	const char *base = skep_path_base(path);
 	snprintf(ret, size, "%.*s%s", (int)(base - path), path, inside);
@@ -98,7 +97,7 @@ static void check_others(const char *path, struct skep_diag *reterr)
 		if (lstat(other, &st) != 0) {
 			const char *base = skep_path_base(path);
 			snprintf(inside, sizeof inside, "gpus/%.*s-%s.yaml", (int)(strlen(base) - 5), base, device[i]);
-			folder_of(path, inside, other, sizeof other);
+			skep_probed_folder(path, inside, other, sizeof other);
 		}
 		if (lstat(other, &st) == 0)
 			skep_diag_set(reterr, other, 0, 0, NULL,
@@ -111,7 +110,7 @@ bool skep_probed_writable(const char *path, struct skep_diag *reterr)
 	struct stat st;
 	char folder[600];
 	size_t length = strlen(path);
-	folder_of(path, ".", folder, sizeof folder);
+	skep_probed_folder(path, ".", folder, sizeof folder);
 	if (length < 6 || strcmp(path + length - 5, ".yaml") != 0 || skep_path_base(path)[0] == '.')
 		skep_diag_set(reterr, path, 0, 0, NULL, "expected the name of a topology, such as cluster.yaml");
 	else if (length > 500)
@@ -126,219 +125,6 @@ bool skep_probed_writable(const char *path, struct skep_diag *reterr)
 	else
 		check_others(path, reterr);
 	return !reterr->set;
-}
-
-/* ---- kinds of devices -------------------------------------------------------------------------------------------- */
-
-/* How much two ranks' devices differ, as a part of the rate; INFINITY: they are of different kinds. */
-static double difference(const struct skep_probed *p, uint32_t a, uint32_t b)
-{
-	const struct skep_probed_device *x = &p->device[a], *y = &p->device[b];
-	if (x->cuda != y->cuda || strcmp(x->name, y->name) != 0 || x->memory_bytes != y->memory_bytes ||
-		x->products != y->products)
-		return INFINITY;
-	return !x->cuda && p->host_of[a] == p->host_of[b] ? 0 : fabs(x->flops / y->flops - 1);
-}
-
-/* A plain file name, as profiles are asked for. */
-static void name_kind(struct work *w, struct kind *kind)
-{
-	const char *base = skep_path_base(w->path);
-	char number[16] = "";
-	if (w->kinds > 1)
-		snprintf(number, sizeof number, "-%u", w->kinds);
-	snprintf(kind->name, sizeof kind->name, "%.*s-%s%s", strlen(base) > 60 ? 55 : (int)(strlen(base) - 5), base,
-		kind->first->cuda ? "cuda" : "cpu", number);
-	for (char *c = kind->name; *c; c++)
-		if (!strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-", *c))
-			*c = '-';
-}
-
-/* The nearest one; a new one if that is not near, and there is room. SKEP_PROBED_KINDS_MAX: neither. */
-static uint32_t find_kind(const struct work *w, uint32_t rank)
-{
-	uint32_t nearest = SKEP_PROBED_KINDS_MAX;
-	double least = INFINITY;
-	for (uint32_t k = 0; k < w->kinds; k++) {
-		double part = difference(w->probed, w->kind[k].member[0], rank);
-		nearest = part < least ? k : nearest;
-		least = fmin(part, least);
-	}
-	return least <= SKEP_PROBED_ALIKE || w->kinds == SKEP_PROBED_KINDS_MAX ? nearest : w->kinds;
-}
-
-static bool find_kinds(struct work *w)
-{
-	if (w->probed->gpu[0]) { /* one, whose profile is there */
-		w->kinds = 1;
-		snprintf(w->kind[0].name, sizeof w->kind[0].name, "%s", w->probed->gpu);
-		return true;
-	}
-	for (uint32_t i = 0; i < w->probed->ranks; i++) {
-		uint32_t k = find_kind(w, i);
-		if (k == SKEP_PROBED_KINDS_MAX) {
-			skep_diag_set(w->outputs.diag, w->path, 0, 0, NULL,
-				"more than %u kinds of devices: a topology has no room for them",
-				SKEP_PROBED_KINDS_MAX);
-			return false;
-		}
-		struct kind *kind = &w->kind[k];
-		if (k == w->kinds) {
-			w->kinds++;
-			kind->first = &w->probed->device[i];
-			kind->member = calloc(w->probed->ranks, sizeof *kind->member);
-			name_kind(w, kind);
-		}
-		if (!kind->member) {
-			skep_diag_set(w->outputs.diag, w->path, 0, 0, NULL, "not enough memory");
-			return false;
-		}
-		kind->member[kind->members++] = i;
-		w->kind_of[i] = k;
-	}
-	return true;
-}
-
-/* Of a figure of all its devices; `offset`: where it is in struct skep_probed_device. */
-static double median_of(struct work *w, const struct kind *kind, size_t offset)
-{
-	uint32_t count = 0;
-	for (uint32_t i = 0; i < kind->members; i++) {
-		double value;
-		memcpy(&value, (const char *)&w->probed->device[kind->member[i]] + offset, sizeof value);
-		if (!isnan(value))
-			w->value[count++] = value;
-	}
-	return count ? ascending_median(w->value, count) : NAN;
-}
-
-/* ---- a profile --------------------------------------------------------------------------------------------------- */
-
-/* A product that is much faster than a smaller one was disturbed by other load. Its row is left out, since the
- * reader of tables would take it for a slip of the unit. */
-static void put_table(struct work *w, const struct kind *kind, FILE *file)
-{
-	double before_s = 0;
-	uint32_t left_out = 0;
-	fprintf(file,
-		"# Measured by `skep probe` on %s: the mean of the products of the passes of two dense layers, k to m\n"
-		"# and back.\n"
-		"batch,m,k,n,time_us\n",
-		w->probed->date);
-	for (uint32_t p = 0; p < kind->first->products; p++) {
-		const struct skep_probed_product *product = &kind->first->product[p];
-		double seconds = median_of(
-			w, kind, offsetof(struct skep_probed_device, product[0].seconds) + p * sizeof *product);
-		bool another = p == 0 || product[-1].m != product->m || product[-1].k != product->k;
-		if (!another && seconds < FALL_MOST * before_s) {
-			left_out++;
-			continue;
-		}
-		before_s = seconds;
-		fprintf(file, "1,%u,%u,%u,", product->m, product->k, product->n);
-		skep_put_number(file, 1e6 * seconds, false);
-		putc('\n', file);
-	}
-	if (left_out > 0)
-		fprintf(file, "# Left out: %u rows that were faster than smaller ones, which were disturbed.\n",
-			left_out);
-}
-
-static void put_layers(struct work *w, const struct kind *kind, FILE *file)
-{
-	static const char *const name[SKEP_PROBED_LAYERS] = {"embedding", "block", "head", "edge"};
-	const struct skep_probed_model *model = &w->probed->model;
-	uint32_t microbatches = SKEP_PROBED_MICROBATCHES_MAX; /* that all of the kind have measured */
-	for (uint32_t i = 0; i < kind->members; i++)
-		if (w->probed->device[kind->member[i]].microbatches < microbatches)
-			microbatches = w->probed->device[kind->member[i]].microbatches;
-	fprintf(file,
-		"# Measured by `skep probe` on %s: layers of %s as a run of skep has them, and what it costs a stage\n"
-		"# to receive a payload or to send one (edge). An update is a step of AdamW.\n"
-		"layer,tensor_parallel,microbatch,forward_us,backward_us,update_us,forward_flop,forward_bytes\n",
-		w->probed->date, model->name);
-	for (uint32_t l = 0; l < SKEP_PROBED_LAYERS; l++)
-		for (uint32_t b = 0; b < microbatches; b++) {
-			const size_t at = offsetof(struct skep_probed_device, layer) +
-			                  (l * SKEP_PROBED_MICROBATCHES_MAX + b) * sizeof(struct skep_probed_layer);
-			fprintf(file, "%s,1,%u", name[l], 1u << b);
-			for (uint32_t c = 0; c < SKEP_PROBED_COLUMNS; c++) {
-				putc(',', file);
-				skep_put_number(file, 1e6 * median_of(w, kind, at + c * sizeof(double)), false);
-			}
-			fprintf(file, ",%.0f,%.0f\n", model->flop[l][b], model->bytes[l][b]);
-		}
-}
-
-static void put_figures(struct work *w, const struct kind *kind, FILE *file)
-{
-	const struct skep_probed_device *first = kind->first;
-	double alone = median_of(w, kind, offsetof(struct skep_probed_device, alone_flops));
-	double flops = median_of(w, kind, offsetof(struct skep_probed_device, flops));
-	fprintf(file, "# Of %u rank%s; each process may use %u core%s. ", kind->members, kind->members == 1 ? "" : "s",
-		first->cores, first->cores == 1 ? "" : "s");
-	const bool several = w->probed->hosts < w->probed->ranks;
-	fputs(several ? "All ranks of a host computed at once" : "One rank a host computed", file);
-	if (several && !isnan(alone)) { /* of the first rank of a host, which another kind may have */
-		fputs("; one alone had ", file);
-		skep_put_number(file, 1e-9 * alone, false);
-		fputs(" GFLOP/s", file);
-	}
-	fputs(".\n", file);
-	fprintf(file,
-		"# flops: the best rate that passes had, so efficiency is 1. memory_bandwidth: of a step%s.\nflops: ",
-		first->products > 0 ? "" : ", or of a pass where that is more");
-	skep_put_number(file, 1e-9 * flops, false);
-	fputs(" GFLOP/s\nefficiency: 1\nmemory_bandwidth: ", file);
-	skep_put_number(file, 1e-6 * median_of(w, kind, offsetof(struct skep_probed_device, memory_Bps)), false);
-	fputs(" MB/s\nmemory: ", file);
-	skep_put_number(file, 1e-6 * first->memory_bytes, false);
-	fputs(" MB\noverhead: ", file);
-	skep_put_quantity(file, SKEP_TIME, median_of(w, kind, offsetof(struct skep_probed_device, overhead_s)), false);
-	putc('\n', file);
-}
-
-static bool put_profile(struct work *w, const struct kind *kind)
-{
-	const struct skep_probed_device *first = kind->first;
-	char inside[160], path[700], source[256];
-	snprintf(inside, sizeof inside, "gpus/%s-products.csv", kind->name);
-	folder_of(w->path, inside, path, sizeof path);
-	FILE *table = first->products > 0 ? skep_outputs_begin(&w->outputs, path) : NULL;
-	if (table)
-		put_table(w, kind, table);
-	snprintf(inside, sizeof inside, "gpus/%s-layers.csv", kind->name);
-	folder_of(w->path, inside, path, sizeof path);
-	const bool layers = w->probed->model.name[0] != '\0';
-	table = layers && !w->outputs.diag->set ? skep_outputs_begin(&w->outputs, path) : NULL;
-	if (table)
-		put_layers(w, kind, table);
-	snprintf(inside, sizeof inside, "gpus/%s.yaml", kind->name);
-	folder_of(w->path, inside, path, sizeof path);
-	FILE *file = w->outputs.diag->set ? NULL : skep_outputs_begin(&w->outputs, path);
-	if (!file)
-		return false;
-	fputs("# Written by `skep probe`.\n", file);
-	snprintf(inside, sizeof inside, "%.31s", kind->name);
-	skep_put_quoted(file, "name", inside);
-	snprintf(source, sizeof source, "measured by skep probe on %s: %s, %s", w->probed->date,
-		first->name[0] ? first->name : "a device without a name",
-		first->cuda ? "passes of a block of GPT-2, products in bf16" : "passes of dense layers in fp32");
-	skep_put_quoted(file, "source", source);
-	put_figures(w, kind, file);
-	if (first->products > 0 || layers)
-		fputs("tables:\n", file);
-	if (first->products > 0)
-		fprintf(file,
-			"  - {file: \"%s-products.csv\", of: products, type: fp32, "
-			"source: \"measured by skep probe\"}\n",
-			kind->name);
-	if (layers)
-		fprintf(file,
-			"  - {file: \"%s-layers.csv\", of: layers, model: \"%s\", type: fp32, "
-			"source: \"measured by skep probe\"}\n",
-			kind->name, w->probed->model.name);
-	return true;
 }
 
 /* ---- the head ---------------------------------------------------------------------------------------------------- */
@@ -541,7 +327,7 @@ static void put_jitter(const struct skep_probed *p, FILE *file, double *cell)
 	for (size_t i = 0; i < (size_t)p->places * p->places; i++)
 		if (i / p->places != i % p->places && p->way[i].latency_s > 0)
 			cell[count++] = p->way[i].deviation_s / p->way[i].latency_s;
-	double part = count ? ascending_median(cell, count) : 0;
+	double part = count ? skep_probed_median(cell, count) : 0;
 	if (part < JITTER_LEAST)
 		return;
 	fputs("# The median of what the pairs have.\njitter: {distribution: normal, deviation: ", file);
@@ -593,7 +379,7 @@ static bool write_all(struct work *w)
 {
 	FILE *file = skep_outputs_begin(&w->outputs, w->path);
 	for (uint32_t k = 0; file && !w->probed->gpu[0] && k < w->kinds && !w->outputs.diag->set; k++)
-		put_profile(w, &w->kind[k]);
+		skep_probed_put_profile(w, &w->kind[k]);
 	if (file && !w->outputs.diag->set)
 		put_topology(w, file);
 	skep_outputs_put_last(&w->outputs, 0);
@@ -610,10 +396,10 @@ bool skep_probed_write(const struct skep_probed *probed, const char *path, struc
 		w->kind_of = calloc(probed->ranks, sizeof *w->kind_of);
 		w->value = calloc(probed->ranks, sizeof *w->value);
 	}
-	folder_of(path, "gpus", folder, sizeof folder);
+	skep_probed_folder(path, "gpus", folder, sizeof folder);
 	if (!w || !w->kind_of || !w->value)
 		skep_diag_set(reterr, path, 0, 0, NULL, "not enough memory");
-	bool made = false, done = false, wanted = !reterr->set && find_kinds(w) && !probed->gpu[0];
+	bool made = false, done = false, wanted = !reterr->set && skep_probed_find_kinds(w) && !probed->gpu[0];
 	if (wanted)
 		made = mkdir(folder, 0777) == 0;
 	if (wanted && !made && errno != EEXIST)

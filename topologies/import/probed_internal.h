@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * probed_internal.h - what is under way while a measured cluster is written, shared by probed.c (files, devices, pairs) and
- * probed_sites.c (sites whose hosts share lines). Private to these.
+ * probed_internal.h - what is under way while a measured cluster is written, shared by probed.c (files, pairs), probed_devices.c
+ * (profiles) and probed_sites.c (sites whose hosts share lines). Private to these.
  */
 #ifndef SKEP_TOPOLOGIES_PROBED_INTERNAL_H
 #define SKEP_TOPOLOGIES_PROBED_INTERNAL_H
@@ -28,6 +28,12 @@ struct work {
 	double *value;     /* [ranks] room for a median */
 };
 
+/* `inside` in the folder of the topology. */
+void skep_probed_folder(const char *path, const char *inside, char *ret, size_t size);
+double skep_probed_median(double *value, uint32_t count); /* 1 or more, which are sorted */
+
+bool skep_probed_find_kinds(struct work *w); /* false: too many, or no memory; the diagnosis is filled */
+bool skep_probed_put_profile(struct work *w, const struct kind *kind);     /* its tables first */
 void skep_probed_put_link(FILE *file, const struct skep_probed_link *way); /* bandwidth, latency, jitter */
 void skep_probed_put_shared_form(struct work *w, FILE *file);              /* two sites or more */
 
