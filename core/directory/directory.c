@@ -435,10 +435,9 @@ static void on_tally(struct directory *d, struct step *step, const struct skep_m
 
 static void on_message(struct directory *d, struct step *step, const struct skep_message *message)
 {
-	skep_emit_release(step, message->payload); /* nothing for the directory has one */
-	if (message->from.index >= step->plan->workers)
-		return;
-	if (d->phase == PHASE_STOPPED) { /* it has not heard yet, or came too late */
+	skep_emit_release(step, message->payload);         /* nothing for the directory has one */
+	assert(message->from.index < step->plan->workers); /* skep_message_legal() says so */
+	if (d->phase == PHASE_STOPPED) {                   /* it has not heard yet, or came too late */
 		if (message->kind == SKEP_MESSAGE_JOIN || message->kind == SKEP_MESSAGE_HEARTBEAT)
 			send_stop(d, step, message->from.index);
 		return;

@@ -24,6 +24,8 @@ static void test_grants_are_shared_out(void **state)
 	for (uint32_t i = 0; i < 2; i++) {
 		const struct skep_message *grant = &fixture_find(&f, SKEP_ACTION_SEND, SKEP_MESSAGE_GRANT, i)->u.send;
 		assert_int_equal(grant->to.index, 2 * i);
+		assert_int_equal(grant->from.index, DIRECTORY);
+		assert_int_equal(grant->from.epoch, 1); /* who has one life */
 		assert_int_equal(grant->microbatch, 2 * i);
 		assert_int_equal(grant->u.grant.count, 2);
 	}

@@ -241,6 +241,16 @@ static void test_operations_and_events(void **state)
 	op.candidate = 1; /* of which the plan has none */
 	assert_false(skep_op_legal(&p, &op));
 
+	op = (struct skep_op){.kind = SKEP_OP_ALLREDUCE, .lane = SKEP_LANE_REDUCE, .count = 100, .members = 2};
+	op.rank = 1;
+	op.receiver = WORKERS - 1;
+	assert_true(skep_op_legal(&p, &op));
+	op.receiver = WORKERS;
+	assert_false(skep_op_legal(&p, &op));
+	op.receiver = 0;
+	op.rank = 2;
+	assert_false(skep_op_legal(&p, &op));
+
 	struct skep_event event = {.kind = SKEP_EVENT_SUSPECT, .u.peer = {WORKERS - 1, 1}};
 	assert_true(skep_event_legal(&p, &event));
 	event.u.peer.index = WORKERS;
@@ -289,6 +299,24 @@ static void test_a_backward_in_parts(void **state)
 	assert_false(skep_op_legal(&p, &op));
 }
 
+static void test_discard_is_of_a_void_round(void **state)
+{
+	(void)state;
+	struct skep_plan p = plan();
+	struct skep_op op = {.kind = SKEP_OP_DISCARD, .lane = SKEP_LANE_COMPUTE};
+	assert_false(skep_op_legal(&p, &op));
+	p.on_loss = SKEP_ON_LOSS_VOID;
+	assert_true(skep_op_legal(&p, &op));
+	op.number = 1;
+	assert_false(skep_op_legal(&p, &op));
+	op.number = 0;
+	op.index = 1;
+	assert_false(skep_op_legal(&p, &op));
+	op.index = 0;
+	op.size = 1;
+	assert_false(skep_op_legal(&p, &op));
+}
+
 static void test_notes(void **state)
 {
 	(void)state;
@@ -323,6 +351,7 @@ int main(void)
 		cmocka_unit_test(test_states_and_peers),
 		cmocka_unit_test(test_operations_and_events),
 		cmocka_unit_test(test_a_backward_in_parts),
+		cmocka_unit_test(test_discard_is_of_a_void_round),
 		cmocka_unit_test(test_notes),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
