@@ -107,7 +107,8 @@ static double find_unit(struct skep_importer *importer)
 	struct skep_survey *s = &importer->survey;
 	if (importer->options->unit_s > 0)
 		return importer->options->unit_s;
-	qsort(s->sample, s->samples, sizeof *s->sample, by_value);
+	if (s->samples > 0) /* else there is no array */
+		qsort(s->sample, s->samples, sizeof *s->sample, by_value);
 	double median = s->samples > 0 ? s->sample[s->samples / 2].value : 0;
 	if (median >= MEDIAN_OF_MS) {
 		skep_import_note(
