@@ -57,15 +57,26 @@ static double value_of(const struct skep_figure *f)
 	return f->after.samples > 0 ? f->after.value : f->before;
 }
 
+/* A bandwidth here is one of memory, which data sheets give in bytes. */
+static void put_value(FILE *file, enum skep_dimension dimension, double value, bool exact)
+{
+	if (dimension != SKEP_BANDWIDTH) {
+		skep_put_quantity(file, dimension, value, exact);
+		return;
+	}
+	skep_put_number(file, 1e-9 * value, exact);
+	fputs(" GB/s", file);
+}
+
 static void put_figure(FILE *file, const char *key, const struct skep_figure *f, enum skep_dimension dimension)
 {
 	fprintf(file, "%s: ", key);
-	skep_put_quantity(file, dimension, value_of(f), true);
+	put_value(file, dimension, value_of(f), true);
 	if (f->after.samples > 0) {
 		fprintf(file, " # %" PRIu32 " operations of reductions; ", f->after.samples);
-		skep_put_quantity(file, dimension, f->after.low, false);
+		put_value(file, dimension, f->after.low, false);
 		fputs(" to ", file);
-		skep_put_quantity(file, dimension, f->after.high, false);
+		put_value(file, dimension, f->after.high, false);
 		putc('\n', file);
 	} else {
 		fprintf(file, " # as before: %s\n", f->kept);

@@ -155,6 +155,7 @@ struct own_device {
 	const struct skep_probe_options *options;
 	struct skep_device_place place;
 	double memory_bytes; /* this rank's part */
+	uint32_t takers;     /* ranks that take its GPU in turn */
 	char name[64];
 };
 
@@ -167,8 +168,10 @@ static void find_device(const struct skep_probe_options *o, const struct cluster
 	skep_device_describe(o->device, ret->place.ordinal, ret->name, sizeof ret->name, &ret->memory_bytes);
 	if (o->device == SKEP_DEVICE_CPU)
 		ret->memory_bytes /= here;
-	else if (count > 0) /* of ranks that take a GPU in turn */
-		ret->memory_bytes /= (here + count - 1) / count;
+	else if (count > 0)
+		ret->takers = (here + count - 1) / count;
+	if (ret->takers > 1)
+		ret->memory_bytes /= ret->takers;
 }
 
 static bool measure_layers(const struct own_device *own, struct skep_probed_device *ret, struct skep_diag *reterr)
@@ -195,6 +198,7 @@ static bool microbench(void *context, bool alone, struct skep_probed_device *ret
 	bool done = skep_microbench_measure(own->options->device, &own->place, own->options->size, microbench, reterr);
 	*ret = (struct skep_probed_device){.cuda = own->options->device == SKEP_DEVICE_CUDA,
 		.cores = skep_thread_pool_cores(),
+		.takers = own->takers,
 		.memory_bytes = own->memory_bytes,
 		.flops = microbench->flops,
 		.memory_Bps = microbench->memory_Bps,

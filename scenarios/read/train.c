@@ -228,7 +228,8 @@ void skep_train_read_data(struct skep_reader *r, const struct skep_yaml_node *tr
 		if (s->model.kind == SKEP_MODEL_TRANSFORMER)
 			skep_reader_fail(r, at, map ? "corpus" : NULL,
 				"train.data.corpus: `%s` needs %s, and %.60s is a transformer, which learns from "
-				"tokens: add `data: {corpus: text, file: models/text/tinyshakespeare.txt}`",
+				"tokens: add `data: {corpus: text, file: models/text/tinyshakespeare.txt}`, or "
+				"`arithmetic: none`, with which it is timed and not trained",
 				corpora[corpus], expected, s->model.name);
 		else
 			skep_reader_fail(r, at, map ? "corpus" : NULL,

@@ -230,6 +230,63 @@ static void test_disturbed_rows(void **state)
 	skep_probed_finish(&p);
 }
 
+/* Layers of three ranks that take a GPU in turn: medians, for the microbatches that all of them have. */
+static void test_layers(void **state)
+{
+	(void)state;
+	struct skep_diag diag = {0};
+	struct skep_probed p = measured(1, (const uint32_t[]){3});
+	snprintf(p.model.name, sizeof p.model.name, "a-model");
+	for (uint32_t i = 0; i < 3; i++) {
+		p.device[i].takers = 3;
+		p.device[i].microbatches = 2 + i;
+		for (uint32_t l = 0; l < SKEP_PROBED_LAYERS; l++)
+			for (uint32_t b = 0; b < p.device[i].microbatches; b++)
+				p.device[i].layer[l][b] =
+					(struct skep_probed_layer){{1e-3 * (l + 1) * (b + 1) * (i + 1), 2e-3, 3e-3}};
+	}
+	for (uint32_t l = 0; l < SKEP_PROBED_LAYERS; l++)
+		for (uint32_t b = 0; b < SKEP_PROBED_MICROBATCHES_MAX; b++)
+			p.model.bytes[l][b] = 1e6;
+	struct skep_topology t = written(&p, "layers.yaml");
+	struct skep_gpu_table *table = skep_gpu_load(&t.gpu[0], SKEP_TABLE_LAYERS, SKEP_TYPE_FP32, &diag);
+	assert_non_null(table);
+	assert_int_equal(table->rows, 4 * 2);
+	assert_string_equal(table->model, "a-model");
+	for (uint32_t l = 0; l < SKEP_PROBED_LAYERS; l++)
+		for (uint32_t b = 0; b < 2; b++) {
+			double s[3];
+			for (int c = 0; c < 3; c++)
+				assert_int_equal(skep_gpu_table_layer(table, (enum skep_layer_kind)l, 1, 1u << b,
+							 (enum skep_gpu_column)c, &s[c]),
+					SKEP_ANSWER_EXACT);
+			assert_near(s[0], 1e-3 * (l + 1) * (b + 1) * 2);
+			assert_near(s[1], 2e-3);
+			assert_near(s[2], 3e-3);
+		}
+	skep_topology_finish(&t);
+	char *text = text_of("gpus/layers-cpu.yaml");
+	assert_non_null(
+		strstr(text, "# 3 ranks take a GPU in turn. While all of them compute, passes take up to 3 times"));
+	free(text);
+	skep_probed_finish(&p);
+}
+
+/* One rank has no link: what stands for it is marked. */
+static void test_alone(void **state)
+{
+	(void)state;
+	struct skep_probed p = measured(1, (const uint32_t[]){1});
+	struct skep_topology t = written(&p, "alone.yaml");
+	assert_int_equal(t.machines, 1);
+	skep_topology_finish(&t);
+	char *text = text_of("alone.yaml");
+	assert_non_null(strstr(text, "# Assumed: one process has no link"));
+	assert_null(strstr(text, "Latency is half"));
+	free(text);
+	skep_probed_finish(&p);
+}
+
 static void refused(const char *path, const char *why)
 {
 	struct skep_diag diag = {0};
@@ -266,6 +323,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_matrices, enter, leave),
 		cmocka_unit_test_setup_teardown(test_uncertain, enter, leave),
 		cmocka_unit_test_setup_teardown(test_disturbed_rows, enter, leave),
+		cmocka_unit_test_setup_teardown(test_layers, enter, leave),
+		cmocka_unit_test_setup_teardown(test_alone, enter, leave),
 		cmocka_unit_test_setup_teardown(test_refused, enter, leave),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
