@@ -412,8 +412,8 @@ static void print_next(const struct skep_ask_answer *a, FILE *out)
 	const char *folder = a->files.folder;
 	fputs("\nwhat to measure before you pay for it\n", out);
 	wrap("  - ",
-		"the links, and how fast your GPUs are with this model: skep probe on the machines, then "
-		"put its topology in place of this one",
+		"the links, and how fast your GPUs are with this model: skep probe --model on the machines, "
+		"then put its topology in place of this one",
 		out);
 	wrap("  - ", "the law: skep fit from a few short runs of your data", out);
 	fprintf(out,

@@ -127,7 +127,10 @@ static enum status show(const struct request *r)
 		skep_topology_stats_print(&topology, &stats, stdout);
 	skep_topology_finish(&topology);
 	if (made && !r->common.quiet && !r->common.json)
-		skep_say("wrote %s\n", r->common.output);
+		skep_say("wrote %s%s\n", r->common.output,
+			r->probe.model == NULL
+				? ""
+				: "; a scenario takes the layers with `cluster: {compute: {predictor: table}}`");
 	return made ? STATUS_DONE : skep_report_error(STATUS_FAILED, "not enough memory");
 }
 
