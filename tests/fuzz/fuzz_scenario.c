@@ -4,7 +4,7 @@
  *
  * The first line of the input says as what the rest is read: scenario, model, topology, matrix, table, law, prices, or set (an
  * option on a sound scenario), sets (lines of a shipped scenario and options, with tabs between them), vary or seeds (options of
- * a sweep); without such a line it is read as each of the files.
+ * a sweep, one a line; among those of vary "seeds:" begins one of seeds); without such a line it is read as each of the files.
  * Runs from the root of the tree, whose models and topologies the scenarios name.
  *
  *   clang -DSKEP_LIBFUZZER -fsanitize=fuzzer,address,undefined ...    then: fuzz_scenario tests/fuzz/corpus
@@ -259,8 +259,13 @@ static void try_vary(const char *bytes, size_t size, bool seeds)
 	struct skep_diag diag = {0};
 	char *text = strndup(bytes, size), name[128];
 	must(text);
-	bool ok = (seeds ? skep_vary_add_seeds : skep_vary_add)(&vary, text, &diag);
-	must(ok == !diag.set);
+	bool ok = true;
+	for (char *rest = text, *line; ok && (line = strsep(&rest, "\n")) != NULL && (rest != NULL || *line != 0);) {
+		bool of_seeds = seeds || strncmp(line, "seeds:", 6) == 0;
+		ok = of_seeds ? skep_vary_add_seeds(&vary, line + (seeds ? 0 : 6), &diag)
+		              : skep_vary_add(&vary, line, &diag);
+		must(ok == !diag.set);
+	}
 	ok = ok && skep_vary_check(&vary, &diag);
 	if (!ok)
 		check_diag(&diag);
