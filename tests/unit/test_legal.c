@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "core/record.h"
 #include "core/skep.h"
 
 enum { WORKERS = 4, STAGES = 2 };
@@ -317,6 +318,29 @@ static void test_discard_is_of_a_void_round(void **state)
 	assert_false(skep_op_legal(&p, &op));
 }
 
+/* A tensor comes from a stage with so many bytes of activations; a gradient has those of the stage before. */
+static void test_what_a_message_may_carry(void **state)
+{
+	(void)state;
+	const struct skep_plan p = plan();
+	static const struct {
+		uint8_t kind;
+		uint16_t stage;
+		uint64_t bytes;
+	} most[] = {{SKEP_MESSAGE_FORWARD, 0, 64}, {SKEP_MESSAGE_OUTPUT, 0, 64}, {SKEP_MESSAGE_INPUT, 0, 64},
+		{SKEP_MESSAGE_FORWARD, 1, 0}, {SKEP_MESSAGE_BACKWARD, 0, 0}, {SKEP_MESSAGE_BACKWARD, 1, 64},
+		{SKEP_MESSAGE_BACKWARD, STAGES, 0}, {SKEP_MESSAGE_CHUNK, 1, 400 + 4}, {SKEP_MESSAGE_CHUNK, STAGES, 0},
+		{SKEP_MESSAGE_STATE, 1, 1200}, {SKEP_MESSAGE_HEARTBEAT, 0, 0}};
+	for (uint32_t i = 0; i < sizeof most / sizeof *most; i++) {
+		struct skep_message m = message(most[i].kind, 0, 1);
+		m.stage = most[i].stage;
+		assert_int_equal(skep_message_payload_max(&p, &m), most[i].bytes);
+	}
+	struct skep_message m = message(SKEP_MESSAGE_STATE, 0, 1);
+	m.u.state.chunk = skep_state_chunks(&p, 0);
+	assert_int_equal(skep_message_payload_max(&p, &m), 0);
+}
+
 static void test_notes(void **state)
 {
 	(void)state;
@@ -352,6 +376,7 @@ int main(void)
 		cmocka_unit_test(test_operations_and_events),
 		cmocka_unit_test(test_a_backward_in_parts),
 		cmocka_unit_test(test_discard_is_of_a_void_round),
+		cmocka_unit_test(test_what_a_message_may_carry),
 		cmocka_unit_test(test_notes),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
