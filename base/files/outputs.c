@@ -68,7 +68,9 @@ int64_t skep_temporary_process(const char *name, size_t length)
 
 static bool refuse(struct skep_outputs *o, const char *path, const char *why)
 {
-	skep_diag_set(o->diag, path, 0, 0, NULL, "cannot be written: %s; what was there before is unchanged", why);
+	struct stat old;
+	const char *rest = lstat(path, &old) == 0 ? "; what was there before is unchanged" : "";
+	skep_diag_set(o->diag, path, 0, 0, NULL, "cannot be written: %s%s", why, rest);
 	return false;
 }
 
@@ -98,7 +100,9 @@ static bool open_output(struct skep_outputs *o, const char *path, struct skep_ou
 	struct stat old;
 	int fd = create_temporary(path, o->owner_only ? 0600 : 0666, temporary);
 	if (fd < 0)
-		return refuse(o, path, strerror(errno));
+		return refuse(o, path,
+			errno == ENOENT ? "the folder that it is to be in is not there: make it first"
+					: strerror(errno));
 	bool kept =
 		o->owner_only || lstat(path, &old) != 0 || !S_ISREG(old.st_mode) || fchmod(fd, old.st_mode & 0777) == 0;
 	*ret = (struct skep_output){kept ? fdopen(fd, "w") : NULL, strdup(path), strdup(temporary)};

@@ -80,6 +80,15 @@ bool skep_endpoint_behind(const char *text, char ret[SKEP_ENDPOINT_TEXT], struct
 	return true;
 }
 
+static bool fail_unknown(const char *text, int error, struct skep_diag *reterr)
+{
+	const char *advice =
+		error == EAI_NONAME  ? ": see if it is spelt right, or give its address, such as 10.0.0.5:7070"
+		: error == EAI_AGAIN ? ": the name server does not answer now; try again, or give its address"
+				     : "";
+	return skep_fail(reterr, "%.200s: %s%s", text, gai_strerror(error), advice);
+}
+
 bool skep_endpoint_find(const char *text, struct sockaddr_storage *ret, socklen_t *ret_bytes, struct skep_diag *reterr)
 {
 	char host[SKEP_ENDPOINT_HOST], port[8];
@@ -88,7 +97,7 @@ bool skep_endpoint_find(const char *text, struct sockaddr_storage *ret, socklen_
 		return false;
 	int unknown = getaddrinfo(host, port, &hints, &found);
 	if (unknown != 0)
-		return skep_fail(reterr, "%.200s: %s", text, gai_strerror(unknown));
+		return fail_unknown(text, unknown, reterr);
 	memcpy(ret, found->ai_addr, found->ai_addrlen);
 	*ret_bytes = found->ai_addrlen;
 	freeaddrinfo(found);
@@ -131,7 +140,7 @@ int skep_endpoint_listen(const char *text, uint16_t *ret_port, struct skep_diag 
 		return -1;
 	int error = getaddrinfo(host[0] != '\0' ? host : NULL, port, &hints, &found);
 	if (error != 0) {
-		skep_fail(reterr, "%.200s: %s", text, gai_strerror(error));
+		fail_unknown(text, error, reterr);
 		return -1;
 	}
 	/* An address of IPv6 that stands for all takes connections of IPv4 as well. */
@@ -173,7 +182,7 @@ int skep_endpoint_connect(const char *text, int timeout_ms, struct skep_diag *re
 		return -1;
 	int unknown = getaddrinfo(host[0] != '\0' ? host : NULL, port, &hints, &found);
 	if (unknown != 0) {
-		skep_fail(reterr, "%.200s: %s", text, gai_strerror(unknown));
+		fail_unknown(text, unknown, reterr);
 		return -1;
 	}
 	for (const struct addrinfo *at = found; at != NULL; at = at->ai_next) {

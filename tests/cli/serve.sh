@@ -57,12 +57,20 @@ other=skep1-8x1e28nbr66eqdkdpgxr9qnwnzrwjprnj86vgtbrp0s512sa7c38vd8w0cnn4t6rqdj8
 fails 'no ticket' 2 'expected --ticket' join 127.0.0.1:1
 fails 'no ticket at all' 2 'ticket' join 127.0.0.1:1 --ticket nonsense --cache cache/x
 fails 'a port that is none' 2 'expected HOST:PORT' join 127.0.0.1:99999 --ticket "$other" --cache cache/x
-fails 'an address that is none' 1 'no-such-host.invalid' join no-such-host.invalid:7337 --ticket "$other" --cache cache/x
+fails 'an address that is none' 1 'no-such-host.invalid:7337: .*, or give its address' join no-such-host.invalid:7337 --ticket "$other" --cache cache/x
 fails 'an empty place in a list' 2 'expected HOST:PORT, or several' join 127.0.0.1:1, --ticket "$other" --cache cache/x
 fails 'none of several listens' 1 'no server of 127.0.0.1:1,127.0.0.1:2: .*Connection refused' join 127.0.0.1:1,127.0.0.1:2 \
 	--ticket "$other" --cache cache/x
 fails 'nothing listens there' 1 'does not answer: Connection refused; does `skep serve` run there' join 127.0.0.1:1 \
 	--ticket "$other" --cache cache/x
+mkfifo http_port
+python3 -c 'import http.server, sys
+server = http.server.HTTPServer(("127.0.0.1", 0), http.server.BaseHTTPRequestHandler)
+print(server.server_port, flush=True)
+server.handle_request()' >http_port 2>/dev/null &
+read -r port <http_port
+fails 'a server of another kind' 1 "127.0.0.1:$port is another program than .skep serve.: it does not speak TLS" \
+	join "127.0.0.1:$port" --ticket "$other" --cache cache/x
 fails 'a cache that cannot be made' 2 '/proc/nowhere' join 127.0.0.1:1 --ticket "$other" --cache /proc/nowhere
 refuses_at 'a scenario that cannot run' "$root/scenarios/square-cube.yaml:6:15" 'simulate it' serve "$root/scenarios/square-cube.yaml"
 refuses 'an address of another machine' 'cannot listen on 192\.0\.2\.1' serve swarm.yaml --listen 192.0.2.1:7337

@@ -47,7 +47,7 @@ refuses 'half of what is inside' '^skep: --inside 1 Gbit/s: expected a bandwidth
 refuses 'a count of none' '^skep: --count 0: expected a whole number from 1 to' topology import regions a -o a.yaml --count 0
 refuses 'no such file' 'nowhere.txt: error: cannot be opened' topology import rtt nowhere.txt -o a.yaml
 refuses 'an unknown GPU' "^skep: --gpu z80: no GPU profile 'z80'" topology import rtt "$data/planetlab-5.txt" -o a.yaml --gpu z80
-refuses 'a folder that is not there' 'no/a.yaml: error: cannot be written: No such file' topology import rtt \
+refuses 'a folder that is not there' 'no/a.yaml: error: cannot be written: the folder that it is to be in is not there: make it first' topology import rtt \
 	"$data/planetlab-5.txt" --bandwidth '1 Gbit/s' -o no/a.yaml --gpu v100
 refuses 'stats of no topology' 'error' topology stats "$data/planetlab-5.txt"
 
