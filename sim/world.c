@@ -269,7 +269,7 @@ static void report_span(struct skep_world *world, uint32_t worker, const struct 
 	world->recorder->op(world->recorder->context, &span);
 }
 
-/* What an operation sent besides, as one message. */
+/* Counts the bytes that an operation gathered over the network within its own time, as one message to the next worker. */
 static void count_gathers(struct skep_world *world, uint32_t worker, const struct skep_op *op)
 {
 	assert(worker < world->plan->workers);
@@ -375,7 +375,7 @@ static size_t aligned(size_t size)
 	return (size + 63) & ~(size_t)63;
 }
 
-/* The machine needs more memory than it has: out of the place that it began in, or out of the last one that was larger. */
+/* Moves a machine that needs more memory than it has, from the place that it began in or from the last larger one. */
 static void relocate_node(struct skep_world *world, struct skep_process *process)
 {
 	void *larger = aligned_alloc(64, aligned(skep_node_wanted(process->node)));

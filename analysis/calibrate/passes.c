@@ -13,7 +13,7 @@
 
 #define COLUMNS SKEP_STAGE_COLUMNS
 #define NO_COLUMN COLUMNS
-#define BEARS 2.0
+#define BEARS 2.0 /* a rate is taken whose interval spans a factor of at most 2: the most that a probe writes, too */
 
 static uint32_t column_of(const struct skep_op *op)
 {

@@ -11,8 +11,10 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define TAIL 0.025
+#define TAIL 0.025                        /* at each end of an interval of 95 % */
 #define TAIL_DEVIATIONS 1.959963984540054 /* of the normal law */
+/* Sizes count as one if they are nearer than a twentieth of their range or a tenth of themselves: a line through them would tell
+ * noise. Chosen, not measured. */
 #define RANGE_PART 0.05
 #define OWN_PART 0.1
 

@@ -57,7 +57,8 @@ bool skep_plot_single_run(struct skep_store *store, const int64_t *run, uint32_t
 bool skep_plot_scenario_runs(struct skep_store *store, const char *has, const char *none, bool one_a_world,
 	int64_t *ret_run, uint32_t most, uint32_t *ret_runs, struct skep_diag *reterr);
 
-/* The last word of a key; of `allocation.method` and `data.file` the one before, which says more. Returns `ret`. */
+/* Writes the last word of a key to `ret`, or of `allocation.method` and `data.file` the word before, which says more. Returns
+ * `ret`. */
 const char *skep_plot_short_key(const char *key, char *ret, size_t size);
 
 /* Adds ", microbatch 32" to the settings that a legend tells of a run, unless it is there; `count`: of them, 0 at first. False:
@@ -73,7 +74,7 @@ bool skep_plot_kinship(struct skep_store *store, const struct skep_plot_run *a, 
 /* In which world it was, in words: "simulated", "by a law", "real, cpu, paced, shaped". */
 void skep_plot_world(const struct skep_plot_run *run, char *ret, size_t size);
 
-/* Are all of one scenario, by its name? */
+/* Whether the scenarios of all runs have one name. */
 bool skep_plot_one_scenario(const struct skep_plot_run *run, uint32_t runs);
 
 /* What a run of a picture is called: "run 3, simulated"; behind it its scenario if the picture has several, `settings` ("" or
@@ -81,27 +82,27 @@ bool skep_plot_one_scenario(const struct skep_plot_run *run, uint32_t runs);
 void skep_plot_name(
 	const struct skep_plot_run *run, uint32_t runs, uint32_t which, const char *settings, char *ret, size_t size);
 
-/* The title "NAME: what" with the name of the scenario; "What" if the runs are of several. */
+/* Writes the title: "NAME: what" with the name of the scenario, or "What" if the runs are of several. */
 void skep_plot_title(FILE *script, const struct skep_plot_run *run, uint32_t runs, const char *what);
 
-/* That title, `runs`, and what the legend calls each run as Title[]. */
+/* Writes that title, the variable `runs`, and the array Title[] of what the legend calls each run. False: the store failed. */
 bool skep_plot_heading(struct skep_store *store, const struct skep_plot_run *run, uint32_t runs, const char *what,
 	FILE *script, struct skep_diag *reterr);
 
-/* In which unit a picture that ends at end_s shows time. */
+/* The unit of time of a picture that ends at end_s: hours from 2 h on, minutes from 5 min on, seconds from 1 s on, else ms. */
 struct skep_plot_unit {
 	double per_s;
 	const char *name;
 };
 struct skep_plot_unit skep_plot_unit(double end_s);
 
-/* Label and range of a time axis that goes from 0 to `room` times end_s; returns its unit, per second. */
+/* Writes label and range of a time axis that goes from 0 to `room` times end_s. Returns how many of its unit a second has. */
 double skep_plot_time_axis(FILE *script, double end_s, double room);
 
-/* 1, 2 or 5 times a power of ten, at least so much: between two marks of an axis. */
+/* The distance of two marks of an axis: the least of 1, 2 or 5 times a power of ten that is not below `least`. */
 double skep_plot_step(double least);
 
-/* Label of an axis of tokens; returns its unit, per token. */
+/* Writes the label of an axis of tokens that ends at `most`. Returns how many of its unit a token is. */
 double skep_plot_token_axis(FILE *script, double most);
 
 /* Labels of a logarithmic axis: gnuplot gives them to powers of ten alone; of a short one 1, 2, 3 and 5 times these, of a very

@@ -11,9 +11,11 @@
 
 #include "scenarios/read/scenario.h"
 
-/* When schedule and sync.delayed are known: a round then has the microbatches of all its inner steps. */
+/* Reads the keys. Called when schedule and sync.delayed are known, since a round then has the microbatches of all its inner
+ * steps. */
 void skep_periodic_read(struct skep_reader *r, const struct skep_yaml_node *sync, struct skep_scenario *s);
-/* What is read later and does not go together with it; `map` has the key. */
+/* Refuses a key that is read later and does not go together with periodic sync; `map` has the key, and `why` says what is
+ * wrong with it. */
 void skep_periodic_refuse(struct skep_reader *r, const struct skep_yaml_node *map, const char *group, const char *key,
 	const char *why, const struct skep_scenario *s);
 
@@ -25,16 +27,16 @@ void skep_periodic_refuse_async(struct skep_reader *r, const struct skep_yaml_no
 void skep_periodic_refuse_gossip(struct skep_reader *r, const struct skep_yaml_node *map, const char *group,
 	const char *key, const char *why, const struct skep_scenario *s);
 
-/* When the plan is made. */
+/* Checks what only the whole plan can tell. Called when that is made. */
 void skep_periodic_check(struct skep_reader *r, const struct skep_yaml_node *sync, const struct skep_scenario *s);
 
-/* The one whose state a newcomer downloads: that of STEP. */
+/* The optimizer whose state a newcomer downloads, which is that of STEP. */
 static inline const struct skep_optimizer *skep_periodic_stepper(const struct skep_scenario *s)
 {
 	return skep_plan_periodic(&s->plan) ? &s->outer : &s->optimizer;
 }
 
-/* For `skep check`. */
+/* What `skep check` says of periodic sync, as text and as JSON. */
 void skep_periodic_print(const struct skep_scenario *s, FILE *out);
 void skep_periodic_add_json(const struct skep_scenario *s, cJSON *root);
 
