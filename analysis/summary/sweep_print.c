@@ -6,6 +6,7 @@
  *
  * Keeps true: a figure that no run has is not printed, and how many runs have it is said where that is not all.
  */
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -216,10 +217,12 @@ static enum skep_sweep_metric asked_for(const struct skep_sweep_table *t)
 	return SKEP_SWEEP_THROUGHPUT;
 }
 
-/* The row with the best mean; one that more seeds reached goes before. UINT32_MAX: there is nothing to choose. */
+/* The row with the best mean; one that more seeds reached goes before. UINT32_MAX: there is nothing to choose, since there is one
+ * row alone or all are exactly as good. */
 static uint32_t best_row(const struct skep_sweep_table *t, enum skep_sweep_metric by)
 {
 	uint32_t best = UINT32_MAX, rivals = 0;
+	bool differ = false;
 	for (uint32_t p = 0; p < t->points; p++) {
 		const struct skep_sweep_figure *f = &t->row[p].figure[by];
 		const struct skep_sweep_figure *b = best == UINT32_MAX ? NULL : &t->row[best].figure[by];
@@ -228,10 +231,11 @@ static uint32_t best_row(const struct skep_sweep_table *t, enum skep_sweep_metri
 		bool more = b && f->runs > b->runs, as_many = b && f->runs == b->runs;
 		bool better = b && (by == SKEP_SWEEP_TO_TARGET ? f->mean < b->mean : f->mean > b->mean);
 		rivals++;
+		differ = differ || (b && (f->runs != b->runs || f->mean < b->mean || f->mean > b->mean));
 		if (!b || more || (as_many && better))
 			best = p;
 	}
-	return rivals > 1 ? best : UINT32_MAX;
+	return rivals > 1 && differ ? best : UINT32_MAX;
 }
 
 /* The longer the period the higher the throughput, whatever it does to the loss. */
@@ -276,10 +280,24 @@ static int at_edge(const struct skep_sweep_table *t, uint32_t key, uint32_t best
 	return !between ? 0 : here <= least ? -1 : here >= most ? 1 : 0;
 }
 
-static void print_edges(const struct skep_sweep_table *t, uint32_t best, FILE *out)
+/* Is there a row that is exactly as good as the best one and has another value of a key? Then that value is not better. */
+static bool is_tied(const struct skep_sweep_table *t, enum skep_sweep_metric by, uint32_t key, uint32_t best)
+{
+	assert(best < t->points && key < t->keys);
+	const struct skep_sweep_figure *b = &t->row[best].figure[by];
+	for (uint32_t p = 0; p < t->points; p++) {
+		const struct skep_sweep_figure *f = &t->row[p].figure[by];
+		if (f->runs == b->runs && !(f->mean < b->mean) && !(f->mean > b->mean) &&
+			strcmp(t->value[(size_t)p * t->keys + key], t->value[(size_t)best * t->keys + key]) != 0)
+			return true;
+	}
+	return false;
+}
+
+static void print_edges(const struct skep_sweep_table *t, enum skep_sweep_metric by, uint32_t best, FILE *out)
 {
 	for (uint32_t k = 0; best != UINT32_MAX && k < t->keys; k++) {
-		int edge = at_edge(t, k, best);
+		int edge = is_tied(t, by, k, best) ? 0 : at_edge(t, k, best);
 		if (edge != 0)
 			fprintf(out, "  The best %s is the %s that was tried, %s: better ones may lie beyond it.\n",
 				t->key[k], edge < 0 ? "least" : "largest", t->value[(size_t)best * t->keys + k]);
@@ -339,7 +357,7 @@ void skep_sweep_table_print(const struct skep_sweep_table *table, FILE *out)
 		fprintf(out, "  number format%s: %s\n", table->formats > 1 ? "s, which are not alike" : "",
 			table->format);
 	print_extrapolated(table, out);
-	print_edges(table, best, out);
+	print_edges(table, by, best, out);
 	if (best != UINT32_MAX && by == SKEP_SWEEP_THROUGHPUT && favours_long_periods(table))
 		fputs("  Throughput alone favours long periods; what they do to the loss is seen with `arithmetic: "
 		      "real`, or with\n"

@@ -369,6 +369,32 @@ static void test_text_of_figures(void **state)
 	}
 }
 
+/* A key that changes nothing has no best value, and no better ones lie beyond it; one that does has, whatever others tie. */
+static void test_text_of_ties(void **state)
+{
+	(void)state;
+	char *key[] = {"price", "every"}, *text = NULL;
+	char *value[] = {
+		"1", "10", "2", "10", "3", "10", "1", "20", "2", "20", "3", "20", "1", "30", "2", "30", "3", "30"};
+	size_t size = 0;
+	struct skep_sweep_row row[9] = {0};
+	struct skep_sweep_table table = {.sweep = 1, .keys = 2, .points = 9, .key = key, .value = value, .row = row};
+	for (int every = 0; every < 2; every++) {
+		for (int i = 0; i < 9; i++) {
+			row[i].wanted = row[i].done = 1;
+			row[i].figure[SKEP_SWEEP_THROUGHPUT] =
+				(struct skep_sweep_figure){.runs = 1, .mean = 100 + every * (i / 3), .spread = NAN};
+		}
+		FILE *out = open_memstream(&text, &size);
+		skep_sweep_table_print(&table, out);
+		fclose(out);
+		assert_int_equal(strstr(text, "<- highest throughput") != NULL, every);
+		assert_int_equal(strstr(text, "The best every is the largest that was tried, 30") != NULL, every);
+		assert_null(strstr(text, "The best price"));
+		free(text);
+	}
+}
+
 static void test_both_forms_of_output_say_the_same(void **state)
 {
 	(void)state;
@@ -434,6 +460,7 @@ int main(void)
 		TEST(test_rows_are_means_over_seeds),
 		TEST(test_text_of_figures),
 		TEST(test_text_of_seeds),
+		TEST(test_text_of_ties),
 		TEST(test_both_forms_of_output_say_the_same),
 		TEST(test_a_sweep_that_is_not_there),
 	};
