@@ -161,6 +161,8 @@ static void lay_remarks(const struct skep_planner *w, uint32_t which, struct ske
 	char left[40] = "", cut[80] = "", all[120] = "", mean[SKEP_TEXT_BYTES], worst[SKEP_TEXT_BYTES];
 	if (out > 0)
 		snprintf(left, sizeof left, "%" PRIu32 " left out", out);
+	else if (c->lean)
+		snprintf(left, sizeof left, "may leave machines out");
 	if (c->layers)
 		name_cut(w, c->layers, cut, sizeof cut);
 	if (!isnan(c->mean_s))
@@ -194,6 +196,18 @@ static void lay_candidate(const struct skep_planner *w, uint32_t which, struct s
 		skep_layout_cell(layout, "-");
 	}
 	lay_remarks(w, which, layout);
+}
+
+/* What the words under `links` mean, where the rows differ in them. */
+static void print_views(const struct skep_planner *w, FILE *out)
+{
+	bool any = false;
+	for (uint32_t i = 1; i < w->candidates; i++)
+		any = any || w->candidate[i].view != w->candidate[1].view || w->candidate[i].by_expected;
+	if (any)
+		fprintf(out,
+			"links, by which a search went: shared, an even part of what a site's machines share; alone, what one\n"
+			"flow gets; all, what is expected with all that is shared\n");
 }
 
 static void lay_random(const struct skep_planner *w, struct skep_layout *layout)
@@ -398,6 +412,7 @@ void skep_planner_print(const struct skep_planner *w, bool explain, FILE *out)
 	for (uint32_t i = 1; i < w->candidates; i++)
 		lay_candidate(w, i, &layout);
 	skep_layout_end(&layout, out);
+	print_views(w, out);
 	print_chosen(w, out);
 	skep_planner_print_stated(w, "", out);
 	if (explain)
