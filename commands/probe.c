@@ -134,15 +134,15 @@ static enum status show(const struct request *r)
 	return made ? STATUS_DONE : skep_report_error(STATUS_FAILED, "not enough memory");
 }
 
-static void warn_of_takers(const struct skep_probed *probed)
+static void warn_of_shared_gpus(const struct skep_probed *probed)
 {
 	uint32_t most = 0;
 	for (uint32_t i = 0; i < probed->ranks; i++)
-		if (probed->device[i].takers > most)
-			most = probed->device[i].takers;
+		if (probed->device[i].gpu_ranks > most)
+			most = probed->device[i].gpu_ranks;
 	if (most > 1)
 		fprintf(stderr,
-			"skep: warning: %u ranks take a GPU in turn: while all of them compute, passes take up to %u times as "
+			"skep: warning: %u ranks share a GPU: while all of them compute, passes take up to %u times as "
 			"long as measured; start one process for each GPU\n",
 			most, most);
 }
@@ -151,7 +151,7 @@ static void warn_of_takers(const struct skep_probed *probed)
 static void warn(const struct request *r, const struct skep_probed *probed)
 {
 	uint32_t uncertain = 0;
-	warn_of_takers(probed);
+	warn_of_shared_gpus(probed);
 	for (uint32_t i = 0; i < probed->places * probed->places; i++) {
 		const struct skep_probed_link *way = &probed->way[i];
 		const uint32_t from = i / probed->places, to = i % probed->places;

@@ -38,9 +38,8 @@ static void say_who_shares(const struct neighbours *n)
 {
 	if (n->gpus > 0 && n->processes > n->gpus)
 		fprintf(stderr,
-			"skep: %" PRIu32 " processes on %.64s take %" PRIu32
-			" GPU%s in turn: while all of them compute, passes take up to %" PRIu32
-			" times as long as predicted\n",
+			"skep: %" PRIu32 " processes on %.64s share %" PRIu32
+			" GPU%s: while all of them compute, passes take up to %" PRIu32 " times as long as predicted\n",
 			n->processes, n->name, n->gpus, ending(n->gpus), (n->processes + n->gpus - 1) / n->gpus);
 	if (n->threads > 1 && n->processes * n->threads > n->cores)
 		fprintf(stderr,

@@ -155,7 +155,7 @@ struct own_device {
 	const struct skep_probe_options *options;
 	struct skep_device_place place;
 	double memory_bytes; /* this rank's part */
-	uint32_t takers;     /* ranks that take its GPU in turn */
+	uint32_t gpu_ranks;  /* that share its GPU, itself one of them; 0: a CPU */
 	char name[64];
 };
 
@@ -169,9 +169,9 @@ static void find_device(const struct skep_probe_options *o, const struct cluster
 	if (o->device == SKEP_DEVICE_CPU)
 		ret->memory_bytes /= here;
 	else if (count > 0)
-		ret->takers = (here + count - 1) / count;
-	if (ret->takers > 1)
-		ret->memory_bytes /= ret->takers;
+		ret->gpu_ranks = (here + count - 1) / count;
+	if (ret->gpu_ranks > 1)
+		ret->memory_bytes /= ret->gpu_ranks;
 }
 
 static bool measure_layers(const struct own_device *own, struct skep_probed_device *ret, struct skep_diag *reterr)
@@ -198,7 +198,7 @@ static bool microbench(void *context, bool alone, struct skep_probed_device *ret
 	bool done = skep_microbench_measure(own->options->device, &own->place, own->options->size, microbench, reterr);
 	*ret = (struct skep_probed_device){.cuda = own->options->device == SKEP_DEVICE_CUDA,
 		.cores = skep_thread_pool_cores(),
-		.takers = own->takers,
+		.gpu_ranks = own->gpu_ranks,
 		.memory_bytes = own->memory_bytes,
 		.flops = microbench->flops,
 		.memory_Bps = microbench->memory_Bps,

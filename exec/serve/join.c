@@ -127,12 +127,6 @@ static bool connect_one(struct skep_joining *j, int timeout_ms, struct skep_diag
 	}
 	if (j->channel.state == SKEP_CHANNEL_OPEN)
 		return true;
-	/* OpenSSL's word for an answer that is not TLS: another program has the port. */
-	if (j->channel.why != NULL && strstr(j->channel.why, "wrong version number") != NULL)
-		return skep_fail(reterr,
-			"%.200s is another program than `skep serve`: it does not speak TLS; give the port that the server "
-			"of this run has printed",
-			j->server);
 	return skep_fail(reterr,
 		"%.200s is not the server that the ticket is of (%s): copy the whole line that the server of this run "
 		"has printed",

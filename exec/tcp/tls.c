@@ -200,6 +200,9 @@ const char *skep_tls_error(char *ret, size_t size)
 	int flags = 0;
 	unsigned long error = ERR_peek_last_error_all(NULL, NULL, NULL, &data, &flags);
 	const char *reason = ERR_SYSTEM_ERROR(error) ? strerror(ERR_GET_REASON(error)) : ERR_reason_error_string(error);
+	/* What OpenSSL calls a wrong version is an answer that is no record of TLS at all. */
+	if (ERR_GET_LIB(error) == ERR_LIB_SSL && ERR_GET_REASON(error) == SSL_R_WRONG_VERSION_NUMBER)
+		reason = "it does not speak TLS, so another program has the port";
 	bool more = (flags & ERR_TXT_STRING) != 0 && data != NULL && data[0] != '\0';
 	snprintf(ret, size, "%s%s%s",
 		error == 0 ? "no reason is known"

@@ -126,12 +126,13 @@ __global__ void step_scaled(struct skep_cuda_step s, const double *norms)
 		go(s, i, s.rate * scale, direction_again(s, i));
 }
 
-/* What the blocks of a sum read they read many numbers ahead: else they would wait for memory most of the time. */
+/* Threads of the whole grid. */
 __device__ static inline size_t stride(void)
 {
 	return (size_t)gridDim.x * blockDim.x;
 }
 
+/* What the blocks of a sum read they read many numbers ahead: else they would wait for memory most of the time. */
 __global__ void square_parts(size_t n, const float *x, double *parts)
 {
 	double *room = (double *)shared_memory(), sum = 0;

@@ -68,7 +68,9 @@ bool skep_stage_bench_failed(const struct skep_device_result *result, struct ske
 {
 	if (result->failed)
 		skep_fail(reterr, "the device cannot be measured: %s",
-			result->why ? result->why : "not enough memory: measure smaller layers (--size)");
+			result->why
+				? result->why
+				: "not enough memory: measure smaller layers (--size), or a smaller model (--model)");
 	return result->failed;
 }
 

@@ -69,7 +69,7 @@ server = http.server.HTTPServer(("127.0.0.1", 0), http.server.BaseHTTPRequestHan
 print(server.server_port, flush=True)
 server.handle_request()' >http_port 2>/dev/null &
 read -r port <http_port
-fails 'a server of another kind' 1 "127.0.0.1:$port is another program than .skep serve.: it does not speak TLS" \
+fails 'a server of another kind' 1 "127.0.0.1:$port is not the server .*does not speak TLS, so another program has the port" \
 	join "127.0.0.1:$port" --ticket "$other" --cache cache/x
 fails 'a cache that cannot be made' 2 '/proc/nowhere' join 127.0.0.1:1 --ticket "$other" --cache /proc/nowhere
 refuses_at 'a scenario that cannot run' "$root/scenarios/square-cube.yaml:6:15" 'simulate it' serve "$root/scenarios/square-cube.yaml"

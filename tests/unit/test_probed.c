@@ -230,7 +230,7 @@ static void test_disturbed_rows(void **state)
 	skep_probed_finish(&p);
 }
 
-/* Layers of three ranks that take a GPU in turn: medians, for the microbatches that all of them have. */
+/* Layers of three ranks that share a GPU: medians, for the microbatches that all of them have. */
 static void test_layers(void **state)
 {
 	(void)state;
@@ -238,7 +238,7 @@ static void test_layers(void **state)
 	struct skep_probed p = measured(1, (const uint32_t[]){3});
 	snprintf(p.model.name, sizeof p.model.name, "a-model");
 	for (uint32_t i = 0; i < 3; i++) {
-		p.device[i].takers = 3;
+		p.device[i].gpu_ranks = 3;
 		p.device[i].microbatches = 2 + i;
 		for (uint32_t l = 0; l < SKEP_PROBED_LAYERS; l++)
 			for (uint32_t b = 0; b < p.device[i].microbatches; b++)
@@ -266,8 +266,7 @@ static void test_layers(void **state)
 		}
 	skep_topology_finish(&t);
 	char *text = text_of("gpus/layers-cpu.yaml");
-	assert_non_null(
-		strstr(text, "# 3 ranks take a GPU in turn. While all of them compute, passes take up to 3 times"));
+	assert_non_null(strstr(text, "# 3 ranks share a GPU. While all of them compute, passes take up to 3 times"));
 	free(text);
 	skep_probed_finish(&p);
 }

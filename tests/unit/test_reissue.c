@@ -124,16 +124,22 @@ static void test_without_another_one_it_is_given_up(void **state)
 	fixture_finish(&f);
 }
 
+/* A trainer that has done the first stage of one microbatch. */
+static void begin_owner(struct fixture *f)
+{
+	begin_patient(f, 0, SKEP_ROUTING_TRAINER);
+	struct skep_message grant = fixture_message(SKEP_MESSAGE_GRANT, DIRECTORY, 0, 0);
+	grant.u.grant.count = 1;
+	grant.u.grant.in_flight = f->plan.in_flight;
+	fixture_deliver(f, grant);
+	fixture_done(f, *fixture_ran(f, SKEP_OP_FORWARD), fixture_buf(f), fixture_buf(f));
+}
+
 static void test_an_owner_sends_what_it_kept(void **state)
 {
 	(void)state;
 	struct fixture f;
-	begin_patient(&f, 0, SKEP_ROUTING_TRAINER);
-	struct skep_message grant = fixture_message(SKEP_MESSAGE_GRANT, DIRECTORY, 0, 0);
-	grant.u.grant.count = 1;
-	grant.u.grant.in_flight = f.plan.in_flight;
-	fixture_deliver(&f, grant);
-	fixture_done(&f, *fixture_ran(&f, SKEP_OP_FORWARD), fixture_buf(&f), fixture_buf(&f));
+	begin_owner(&f);
 	for (uint16_t stage = 1; stage < 3; stage++) { /* in the middle, and the last one */
 		struct skep_message sent = *fixture_sent(&f, SKEP_MESSAGE_FORWARD);
 		fixture_deliver(&f, cancelled(time_out(&f), true));
@@ -161,12 +167,7 @@ static void test_an_owner_takes_what_it_waits_for(void **state)
 {
 	(void)state;
 	struct fixture f;
-	begin_patient(&f, 0, SKEP_ROUTING_TRAINER);
-	struct skep_message grant = fixture_message(SKEP_MESSAGE_GRANT, DIRECTORY, 0, 0);
-	grant.u.grant.count = 1;
-	grant.u.grant.in_flight = f.plan.in_flight;
-	fixture_deliver(&f, grant);
-	fixture_done(&f, *fixture_ran(&f, SKEP_OP_FORWARD), fixture_buf(&f), fixture_buf(&f));
+	begin_owner(&f);
 	for (uint16_t stage = 1; stage < 3; stage++) {
 		const uint32_t to = fixture_sent(&f, SKEP_MESSAGE_FORWARD)->to.index;
 		const int wanted = stage == 1 ? SKEP_MESSAGE_OUTPUT : SKEP_MESSAGE_BACKWARD;

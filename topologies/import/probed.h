@@ -41,7 +41,7 @@ struct skep_probed_device {
 	char name[64];
 	bool cuda;
 	uint32_t cores;      /* that the process may use */
-	uint32_t takers;     /* ranks that take its GPU in turn, itself one of them; 0: a CPU */
+	uint32_t gpu_ranks;  /* that share its GPU, itself one of them; 0: a CPU */
 	double memory_bytes; /* its part of it */
 	double flops, memory_Bps, overhead_s;
 	double alone_flops; /* while no other rank of its host computed; NAN: not measured */

@@ -169,11 +169,11 @@ static void put_figures(struct work *w, const struct kind *kind, FILE *file)
 		fputs(" GFLOP/s", file);
 	}
 	fputs(".\n", file);
-	if (first->takers > 1)
+	if (first->gpu_ranks > 1)
 		fprintf(file,
-			"# %u ranks take a GPU in turn. While all of them compute, passes take up to %u times as long as "
+			"# %u ranks share a GPU. While all of them compute, passes take up to %u times as long as "
 			"here.\n",
-			first->takers, first->takers);
+			first->gpu_ranks, first->gpu_ranks);
 	fprintf(file,
 		"# flops: the best rate that passes had, so efficiency is 1. memory_bandwidth: of a step%s.\nflops: ",
 		first->products > 0 ? "" : ", or of a pass where that is more");
