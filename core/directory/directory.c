@@ -84,6 +84,7 @@ void skep_directory_init(void *mem, const struct skep_plan *plan, const struct s
 	d->inflight_capacity = skep_inflight_capacity(plan);
 	d->loss_nano = INT64_MAX;
 	d->mover.index = SKEP_NO_INDEX;
+	d->workers = plan->workers;
 	d->stages = plan->stages;
 	skep_checkpoints_begin(d, plan);
 	for (uint32_t i = 0; i < plan->stages; i++)

@@ -199,7 +199,7 @@ struct directory {
 	/* Fixed pipelines: the number of all; of those whose every place is taken; of these, of those that no worker
 	 * will leave. */
 	uint32_t pipelines, whole, staying; /* pipelines: 0 in a swarm */
-	uint32_t stages;                    /* of the plan */
+	uint32_t workers, stages;           /* of the plan */
 	uint32_t awaited;          /* that have not gone forwards with all of their share, while there is a barrier */
 	skep_time broken_since_ns; /* no pipeline can be whole without a join; SKEP_TIME_NEVER: one can */
 	size_t pipeline_at;
@@ -226,12 +226,20 @@ void skep_directory_enter(struct directory *d, enum phase to); /* a phase that m
 
 static inline struct row *directory_row(struct directory *d, uint32_t worker)
 {
+	assert(worker < d->workers);
 	return (struct row *)skep_at(d, d->row_at) + worker;
 }
 
 static inline struct stage_state *directory_stage(struct directory *d, uint32_t stage)
 {
+	assert(stage < d->stages);
 	return (struct stage_state *)skep_at(d, d->stage_at) + stage;
+}
+
+static inline struct pipeline *directory_pipeline(struct directory *d, uint32_t pipeline)
+{
+	assert(pipeline < d->pipelines);
+	return (struct pipeline *)skep_at(d, d->pipeline_at) + pipeline;
 }
 
 static inline struct skep_peer directory_worker(struct directory *d, uint32_t worker)

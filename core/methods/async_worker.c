@@ -205,7 +205,6 @@ static void stepped(struct worker *w)
 {
 	assert(w->reduction.attempt > 0);
 	assert(w->reduction.committed);
-	w->inner.written = false;
 	bool own = w->reduction.own;
 	if (own)
 		w->update.told = false;
@@ -316,9 +315,11 @@ static void tell_here(struct worker *w, struct step *step)
 	skep_worker_send(w, step, &message);
 }
 
-static void merged(struct worker *w, bool fault)
+/* No COMMIT says that the state is to be kept; what is still to be kept stays so. */
+static void merged(struct worker *w)
 {
-	w->checkpoint = (w->reduction.checkpoint || w->checkpoint) && !fault;
+	assert(w->reduction.attempt > 0);
+	(void)w;
 }
 
 static uint32_t kept_as(const struct worker *w)

@@ -344,14 +344,14 @@ bool skep_flush_may_step(struct worker *w)
 	return true;
 }
 
-void skep_flush_worker_stepped(struct worker *w, bool fault)
+void skep_flush_worker_stepped(struct worker *w)
 {
 	assert(w->reduction.attempt > 0);
 	assert(w->reduction.committed);
 	worker_tally(w, w->version)->count = 0;
 	w->counted[w->version & 1] = 0;
 	w->loss_nano[w->version & 1] = 0;
-	w->checkpoint = w->reduction.checkpoint && !fault;
+	w->checkpoint = w->reduction.checkpoint;
 }
 
 void skep_flush_notice(struct worker *w, struct step *step)

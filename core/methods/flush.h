@@ -56,7 +56,7 @@ bool skep_flush_may_begin(const struct worker *w);
 uint32_t skep_flush_brought(const struct worker *w);
 void skep_flush_step_committed(struct worker *w, struct step *step);
 bool skep_flush_may_step(struct worker *w);
-void skep_flush_worker_stepped(struct worker *w, bool fault);
+void skep_flush_worker_stepped(struct worker *w);
 void skep_flush_notice(struct worker *w, struct step *step);
 void skep_flush_gate(struct worker *w, struct step *step);
 uint32_t skep_flush_kept_as(const struct worker *w);

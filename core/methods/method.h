@@ -120,7 +120,7 @@ struct skep_worker_method {
 	void (*tell)(struct worker *w, struct step *step); /* the sum is here */
 	void (*committed)(struct worker *w, struct step *step);
 	bool (*may_step)(struct worker *w);
-	void (*stepped)(struct worker *w, bool fault); /* the version is still that before the step */
+	void (*stepped)(struct worker *w); /* the version is still that before the step */
 
 	void (*notice)(struct worker *w, struct step *step); /* it will be taken away */
 	void (*gate)(struct worker *w, struct step *step);   /* DRAIN or BARRIER_LIFTED has come */

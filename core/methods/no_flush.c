@@ -355,7 +355,7 @@ static void fill(struct directory *d, struct step *step)
 static void give_up(struct directory *d, struct step *step, uint32_t pipeline, uint32_t round)
 {
 	assert(pipeline < skep_plan_pipelines(step->plan));
-	struct pipeline *p = (struct pipeline *)skep_at(d, d->pipeline_at) + pipeline;
+	struct pipeline *p = directory_pipeline(d, pipeline);
 	if (p->given_up > round)
 		return;
 	p->given_up = round + 1;

@@ -33,11 +33,6 @@
 #include "core/directory/directory.h"
 #include "core/schedule/order.h"
 
-static struct pipeline *pipelines(struct directory *d)
-{
-	return skep_at(d, d->pipeline_at);
-}
-
 void skep_fixed_init(struct directory *d, const struct skep_plan *plan)
 {
 	d->pipelines = skep_plan_pipelines(plan);
@@ -46,7 +41,7 @@ void skep_fixed_init(struct directory *d, const struct skep_plan *plan)
 		struct row *row = directory_row(d, i);
 		assert(row->stage < plan->stages && directory_stage(d, row->stage)->serving < d->pipelines);
 		row->pipeline = directory_stage(d, row->stage)->serving;
-		struct pipeline *p = &pipelines(d)[row->pipeline];
+		struct pipeline *p = directory_pipeline(d, row->pipeline);
 		p->first = row->stage == 0 ? i : p->first;
 		p->last = row->stage + 1 == plan->stages ? i : p->last;
 		skep_directory_count_in(d, row);
@@ -68,10 +63,10 @@ static bool stays(const struct directory *d, const struct pipeline *p)
 
 void skep_fixed_count_in(struct directory *d, const struct row *row)
 {
-	assert(row->pipeline < d->pipelines && pipelines(d)[row->pipeline].serving < d->stages);
+	assert(row->pipeline < d->pipelines && directory_pipeline(d, row->pipeline)->serving < d->stages);
 	assert(row->standing == STANDING_SERVING);
 	assert(d->pipelines > 0);
-	struct pipeline *p = &pipelines(d)[row->pipeline]; /* which lacks a stage */
+	struct pipeline *p = directory_pipeline(d, row->pipeline); /* which lacks a stage */
 	p->serving++;
 	p->leaving += row->leaving;
 	d->whole += whole(d, p);
@@ -80,10 +75,10 @@ void skep_fixed_count_in(struct directory *d, const struct row *row)
 
 void skep_fixed_count_out(struct directory *d, const struct row *row)
 {
-	assert(row->pipeline < d->pipelines && pipelines(d)[row->pipeline].serving > 0);
+	assert(row->pipeline < d->pipelines && directory_pipeline(d, row->pipeline)->serving > 0);
 	assert(d->pipelines > 0);
 	assert(d->phase != PHASE_STOPPED);
-	struct pipeline *p = &pipelines(d)[row->pipeline];
+	struct pipeline *p = directory_pipeline(d, row->pipeline);
 	d->whole -= whole(d, p);
 	d->staying -= stays(d, p);
 	p->serving--;
@@ -100,7 +95,7 @@ uint32_t skep_fixed_owner_count(const struct directory *d)
 bool skep_fixed_is_owner(struct directory *d, const struct row *row)
 {
 	assert(d->pipelines > 0);
-	const struct pipeline *p = &pipelines(d)[row->pipeline];
+	const struct pipeline *p = directory_pipeline(d, row->pipeline);
 	return row->stage == 0 && (d->staying > 0 ? stays(d, p) : whole(d, p));
 }
 
@@ -129,7 +124,7 @@ void skep_fixed_drain(struct directory *d, struct step *step, uint32_t pipeline)
 {
 	assert(d->phase == PHASE_OPEN);
 	assert(pipeline < skep_plan_pipelines(step->plan));
-	struct pipeline *p = &pipelines(d)[pipeline];
+	struct pipeline *p = directory_pipeline(d, pipeline);
 	bool all = step->how.order->turns == SKEP_TURNS_ALL;
 	if (step->how.order->turns == SKEP_TURNS_NONE || p->turned ||
 		(!all && directory_row(d, p->last)->standing != STANDING_SERVING))
@@ -148,7 +143,7 @@ void skep_fixed_opened(struct directory *d, struct step *step)
 	uint32_t share = step->plan->microbatches / d->pipelines;
 	d->awaited = 0;
 	for (uint32_t i = 0; i < d->pipelines; i++) {
-		struct pipeline *p = &pipelines(d)[i];
+		struct pipeline *p = directory_pipeline(d, i);
 		p->turned = false;
 		p->awaited = step->plan->barrier && directory_row(d, p->first)->outstanding == share;
 		d->awaited += p->awaited;
@@ -160,7 +155,7 @@ void skep_fixed_opened(struct directory *d, struct step *step)
 void skep_fixed_lift_barrier(struct directory *d, struct step *step)
 {
 	for (uint32_t i = 0; i < d->pipelines && d->awaited > 0; i++) {
-		const struct pipeline *p = &pipelines(d)[i];
+		const struct pipeline *p = directory_pipeline(d, i);
 		if (p->turned || directory_row(d, p->last)->standing != STANDING_SERVING)
 			continue;
 		struct skep_message message =
@@ -176,7 +171,7 @@ void skep_fixed_on_passed(struct directory *d, struct step *step, const struct s
 	assert(message->from.index < step->plan->workers);
 	if (d->pipelines == 0 || d->phase != PHASE_OPEN || message->round != d->round)
 		return;
-	struct pipeline *p = &pipelines(d)[directory_row(d, message->from.index)->pipeline];
+	struct pipeline *p = directory_pipeline(d, directory_row(d, message->from.index)->pipeline);
 	if (message->from.index != p->last || !p->awaited || d->awaited == 0)
 		return;
 	p->awaited = false;
@@ -210,7 +205,7 @@ void skep_fixed_ready(struct directory *d, struct step *step, uint32_t worker)
 		return; /* it serves when its stage has committed, or when what is missing is known (rerun.c) */
 	if (row->standing == STANDING_READY)
 		skep_directory_serve(d, worker);
-	struct pipeline *p = &pipelines(d)[row->pipeline];
+	struct pipeline *p = directory_pipeline(d, row->pipeline);
 	bool all = step->how.order->turns == SKEP_TURNS_ALL;
 	if (all && p->turned && row->standing == STANDING_SERVING)
 		tell_turn(d, step, worker);

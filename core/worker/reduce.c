@@ -395,12 +395,13 @@ void skep_reduce_stepped(struct worker *w, struct step *step, bool fault)
 		w->reduction.stepping = false;
 		return;
 	}
-	step->how.worker->stepped(w, fault);
+	step->how.worker->stepped(w);
 	step->how.local->stepped(w);
 	w->reduction = (struct reduction){0};
 	w->version++;
 	step->how.worker->derive(w);
-	w->checkpoint |= w->keep > 0 && w->keep_version == w->version;
+	w->checkpoint =
+		!fault && (w->checkpoint || w->keep_version == w->version); /* its state lacks a step that failed */
 	if (w->state == WORKER_JOINING)
 		skep_download_stepped(w, step);
 	if (w->stop_when_stepped && w->version >= w->stop_version) {
