@@ -6,6 +6,8 @@
 #include "commands/resume.h"
 
 #include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "exec/exec.h"
@@ -30,11 +32,17 @@ static void say_over(const struct arguments *arguments, const struct skep_scenar
 			scenario->checkpoint_to, steps_of(scenario, version));
 }
 
-static bool find(const struct arguments *arguments, bool says, struct skep_scenario *scenario, enum status *ret)
+/* `begins`: where nothing is kept, --resume=auto does not fail. */
+static bool find(
+	const struct arguments *arguments, bool says, bool begins, struct skep_scenario *scenario, enum status *ret)
 {
 	struct skep_diag diag = {0};
 	struct skep_resume from;
 	if (!skep_resume_find(scenario, &from, &diag)) {
+		size_t said = strlen(diag.message);
+		if (begins && from.nothing)
+			snprintf(diag.message + said, sizeof diag.message - said,
+				"; --resume=auto begins with the first step");
 		*ret = skep_report_diag(STATUS_BAD_INPUT, &diag);
 		return false;
 	}
@@ -69,7 +77,7 @@ static bool take_up(const struct arguments *arguments, enum skep_resuming resumi
 			fputs("skep: nothing is kept of an earlier run: begins with the first step\n", stderr);
 		return true;
 	}
-	return find(arguments, says, scenario, ret);
+	return find(arguments, says, true, scenario, ret);
 }
 
 bool skep_take_up(const struct arguments *arguments, enum skep_resuming resuming, struct skep_scenario *scenario,
@@ -120,7 +128,7 @@ static bool keep_simulated(struct skep_scenario *scenario)
 bool skep_begin_simulated(
 	const struct arguments *arguments, bool resume, bool keep, struct skep_scenario *scenario, enum status *ret)
 {
-	if (resume && !find(arguments, true, scenario, ret))
+	if (resume && !find(arguments, true, false, scenario, ret))
 		return false;
 	*ret = STATUS_BAD_INPUT;
 	return !keep || keep_simulated(scenario);

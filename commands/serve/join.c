@@ -108,10 +108,12 @@ static int once(const struct join_arguments *a, const struct skep_quit_before *b
 	struct signalfd_siginfo info;
 	struct timespec nap = {.tv_nsec = 50000000};
 	int status = 0;
-	pid_t child = fork();
+	pid_t self = getpid(), child = fork();
 	if (child == 0) {
 		bool for_good;
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (getppid() != self) /* it was killed before that */
+			_exit(STATUS_FAILED);
 		skep_quit_restore(before); /* until the run begins a signal ends it */
 		enum status ended = take_part(a, &for_good);
 		fflush(NULL);

@@ -162,8 +162,11 @@ static enum status record(
 	skep_keep_as_of_now(scenario);
 	if (scenario->kept_as <= a->after)
 		scenario->kept_as = a->after + 1; /* the clock of the machine that served before was ahead */
-	if (!skep_take_up_or_begin(&a->common, a->resuming, scenario, &over))
+	if (!skep_take_up_or_begin(&a->common, a->resuming, scenario, &over)) {
+		if (over == STATUS_DONE && a->replicas == NULL) /* it was lost behind its last step */
+			unlink(a->keys);
 		return over;
+	}
 	skep_say_beforehand(scenario, a->common.quiet);
 	enum status status = skep_record_run(&a->common, &how, scenario, &result);
 	return result.signal != 0 ? STATUS_SIGNAL + (enum status)result.signal : status;
