@@ -5,9 +5,10 @@
  *     blobs/DIGEST        a whole file, checked when it came and again when it is used
  *     blobs/DIGEST.part   one that is on its way: what has come of it, from its beginning
  *     runs/RUN-DIGEST/    the files of a manifest at the paths that they have on their own machine
+ *     runs/.new-*         such a folder before it has its name
  *
  * Several processes share a cache: a file that is on its way is locked by the one that receives it (flock, which ends with the
- * process), and whatever becomes visible does so whole, by being renamed.
+ * process), a folder by the one that makes it, and whatever becomes visible does so whole, by being renamed.
  */
 #ifndef SKEP_EXEC_CACHE_H
 #define SKEP_EXEC_CACHE_H

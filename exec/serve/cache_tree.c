@@ -7,16 +7,21 @@
  * A file is a hard link to the one in blobs/, or a symbolic link where there are none. A content that stands at several paths
  * is copied for all but the first, so that files which are two on their own machine are two here: readers tell that by the
  * inode.
+ *
+ * A folder that has no name yet is locked (flock, which ends with the process) by the one that makes it. One that is not is
+ * left by a process that was killed, and the next process takes it away.
  */
 #include "exec/serve/cache.h"
 
 #include <assert.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -25,6 +30,8 @@
 #define RUN_MAX 64u
 #define TREE_DIGITS 16 /* of the manifest's digest: equal names mean equal trees */
 #define COPY_BYTES (1u << 20)
+#define TRIES 8
+#define UNNAMED ".new-"
 
 static bool run_is_name(const char *run)
 {
@@ -149,6 +156,50 @@ static void remove_tree(const char *root)
 	nftw(root, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
+/* What another process has opened may have been taken away meanwhile. */
+static bool is_there(int fd, const char *path)
+{
+	struct stat mine, there;
+	return fstat(fd, &mine) == 0 && lstat(path, &there) == 0 && mine.st_dev == there.st_dev &&
+	       mine.st_ino == there.st_ino;
+}
+
+/* A folder without a name, locked where the file system has locks: to be closed. -1: none can be made. */
+static int make_folder(const struct skep_cache *cache, char made[SKEP_BLOB_PATH])
+{
+	for (int i = 0; i < TRIES; i++) {
+		int length = snprintf(made, SKEP_BLOB_PATH, "%s/runs/" UNNAMED "XXXXXX", cache->folder);
+		if (length < 0 || length >= (int)SKEP_BLOB_PATH || mkdtemp(made) == NULL)
+			return -1;
+		int fd = open(made, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+		if (fd >= 0 && (flock(fd, LOCK_EX) != 0 || is_there(fd, made)))
+			return fd;
+		if (fd >= 0) /* who looked for what was left has found it before it was locked */
+			close(fd);
+	}
+	return -1;
+}
+
+static void take_away_left(const struct skep_cache *cache)
+{
+	char path[SKEP_BLOB_PATH];
+	int length = snprintf(path, sizeof path, "%s/runs", cache->folder);
+	DIR *runs = length > 0 && length < (int)sizeof path ? opendir(path) : NULL;
+	struct dirent *entry;
+	while (runs != NULL && (entry = readdir(runs)) != NULL) {
+		length = snprintf(path, sizeof path, "%s/runs/%s", cache->folder, entry->d_name);
+		if (strncmp(entry->d_name, UNNAMED, strlen(UNNAMED)) != 0 || length >= (int)sizeof path)
+			continue;
+		int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+		if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 && is_there(fd, path))
+			remove_tree(path);
+		if (fd >= 0)
+			close(fd);
+	}
+	if (runs != NULL)
+		closedir(runs);
+}
+
 /* Is it the file in blobs/, or a copy? A tree may be older than that file, which was damaged once and fetched again. */
 static bool is_blob(const struct skep_cache *cache, const struct skep_manifest *m, uint32_t i, const char *path,
 	const struct stat *st)
@@ -212,13 +263,14 @@ static bool make_tree(
 	const struct skep_cache *cache, const char *root, const struct skep_manifest *m, struct skep_diag *reterr)
 {
 	char made[SKEP_BLOB_PATH];
-	int length = snprintf(made, sizeof made, "%s/runs/.new-XXXXXX", cache->folder);
-	if (length < 0 || (size_t)length >= sizeof made || mkdtemp(made) == NULL)
+	int fd = make_folder(cache, made);
+	if (fd < 0)
 		return skep_blob_fail(cache->folder, cache->folder, "cannot be written to", reterr);
 	bool ok = fill(cache, made, m, reterr);
 	if (ok && !publish(cache, made, root, m))
 		ok = skep_blob_fail(cache->folder, root, "cannot be created", reterr);
 	remove_tree(made); /* if it is still there, or what it was exchanged for */
+	close(fd);
 	return ok;
 }
 
@@ -234,6 +286,7 @@ bool skep_cache_tree(const struct skep_cache *cache, const char *run, const stru
 	for (uint32_t i = 0; i < manifest->entries; i++)
 		if (!place(ret_root, &manifest->entry[i], path, reterr))
 			return false;
+	take_away_left(cache);
 	if (!is_complete(cache, ret_root, manifest) && !make_tree(cache, ret_root, manifest, reterr))
 		return false;
 	snprintf(ret_scenario, SKEP_CACHE_PATH, "%s%s", ret_root, manifest->entry[manifest->scenario].path);

@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -518,6 +519,31 @@ static void test_trees_that_lead_elsewhere(void **state)
 	assert_int_equal(system(command), 0);
 }
 
+/* One whose maker was killed is taken away by the next process, also where nothing is to be made; not one that is being
+ * made. */
+static void test_a_half_made_tree(void **state)
+{
+	(void)state;
+	struct skep_diag diag = {0};
+	struct skep_manifest m = sample();
+	char tree[SKEP_CACHE_PATH], path[SKEP_CACHE_PATH], command[1200], held[600];
+	receive_all();
+	for (int i = 0; i < 2; i++) {
+		snprintf(command, sizeof command,
+			"cd %s/runs && mkdir -p .new-abcdef/a/b .new-ghijkl && touch .new-abcdef/a/b/s.yaml",
+			cache.folder);
+		assert_int_equal(system(command), 0);
+		snprintf(held, sizeof held, "%s/runs/.new-ghijkl", cache.folder);
+		int fd = open(held, O_RDONLY | O_DIRECTORY);
+		assert_int_equal(flock(fd, LOCK_EX), 0);
+		good(skep_cache_tree(&cache, "run", &m, tree, path, &diag), &diag);
+		snprintf(command, sizeof command, "test \"$(ls -A %s/runs)\" = \"$(printf '.new-ghijkl\\n%s')\"",
+			cache.folder, strrchr(tree, '/') + 1);
+		assert_int_equal(system(command), 0);
+		close(fd);
+	}
+}
+
 static void test_many_processes_make_one_tree(void **state)
 {
 	(void)state;
@@ -563,6 +589,7 @@ int main(void)
 		in_cache(test_a_tree),
 		in_cache(test_a_tree_of_a_damaged_file),
 		in_cache(test_trees_that_lead_elsewhere),
+		in_cache(test_a_half_made_tree),
 		in_cache(test_many_processes_make_one_tree),
 	};
 	return cmocka_run_group_tests(tests, set_up, tear_down);
