@@ -129,6 +129,7 @@ void skep_tally_add(struct skep_tally *tally, uint32_t number)
 /* Into the heap of the first `count`, from its root down. */
 static void sift(uint32_t *heap, uint32_t count, uint32_t root)
 {
+	assert(root < count);
 	uint32_t number = heap[root], child;
 	while ((child = 2 * root + 1) < count) {
 		child += child + 1 < count && heap[child + 1] > heap[child];
