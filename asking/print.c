@@ -8,7 +8,6 @@
 #include "asking/answer.h"
 #include "asking/loss.h"
 #include "base/layout.h"
-#include "core/names.h"
 
 #define SHOWN_SETTINGS 9u
 #define SHOWN_HELPS 8u

@@ -13,7 +13,6 @@
 #include "exec/exec.h"
 #include "models/checkpoint/checkpoint_folder.h"
 #include "scenarios/read/groups.h"
-#include "scenarios/read/periodic.h"
 #include "scenarios/resume/resume.h"
 
 static uint64_t steps_of(const struct skep_scenario *scenario, uint32_t rounds)

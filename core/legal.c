@@ -8,7 +8,6 @@
  */
 #include <assert.h>
 
-#include "core/collective/collective.h"
 #include "core/machine.h"
 
 /* ---- messages --------------------------------------------------------------------------------------------------- */

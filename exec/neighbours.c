@@ -10,8 +10,6 @@
 #include <sched.h>
 #include <stdio.h>
 
-#include "models/layers/thread_pool.h"
-
 struct neighbours { /* the processes of a host that have devices */
 	const char *name;
 	uint32_t processes, gpus, cores, threads;

@@ -18,7 +18,6 @@
 #include <string.h>
 
 #include "analysis/plot/curves.h"
-#include "analysis/store/database.h"
 #include "analysis/store/settings.h"
 #include "base/layout.h"
 

@@ -8,7 +8,6 @@
  * with delayed updates the reduce lane. Where rows are lower a bin has one colour: the state that took most of it, the
  * paler the less of the bin was busy. Under it, when workers came and went, how many served each stage.
  */
-#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

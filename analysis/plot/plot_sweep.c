@@ -12,7 +12,6 @@
 #include <string.h>
 
 #include "analysis/plot/plot_script.h"
-#include "analysis/store/database.h"
 #include "analysis/summary/sweep_table.h"
 #include "base/reader.h"
 

@@ -8,7 +8,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "analysis/store/database.h"
 #include "version.h"
 
 static const char *const STYLE[] = {

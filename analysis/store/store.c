@@ -18,7 +18,6 @@
 #include "analysis/store/database.h"
 #include "analysis/store/reserve.h"
 #include "analysis/store/store_rows.h"
-#include "scenarios/read/periodic.h"
 
 /* Rows of one run, shared evenly among its workers; the directory's notes have as many again. */
 #define OPS_CAP 200000u

@@ -10,7 +10,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "analysis/store/database.h"
 #include "base/clock.h"
 #include "core/names.h"
 #include "topologies/read/path.h"

@@ -5,7 +5,6 @@
  * With --stay a process watches over the one that takes part, and starts another when it has ended before the run has: killed,
  * evicted, or cut off.
  */
-#include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>

@@ -13,7 +13,6 @@
 #include "commands/output.h"
 #include "commands/show/export_database.h"
 #include "models/stage/stage_weights.h"
-#include "scenarios/read/periodic.h"
 
 #define SHARD_BYTES (UINT64_C(5) << 30) /* larger files are cut, as others cut them */
 

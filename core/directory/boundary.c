@@ -14,7 +14,6 @@
 
 #include "core/directory/rebalance.h"
 #include "core/random.h"
-#include "core/route/route.h"
 
 #define LEAVERS_PER_EDGE 16u /* bounds the actions of a step, each has many neighbours; the rest go one round later */
 

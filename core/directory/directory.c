@@ -16,7 +16,6 @@
 #include "core/bits.h"
 #include "core/collective/collective.h"
 #include "core/directory/rebalance.h"
-#include "core/random.h"
 #include "core/route/route.h"
 #include "core/schedule/order.h"
 #include "core/worker/inflight.h"

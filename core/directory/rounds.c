@@ -13,7 +13,6 @@
 #include <string.h>
 
 #include "core/bits.h"
-#include "core/collective/collective.h"
 #include "core/directory/directory.h"
 #include "core/directory/ends.h"
 

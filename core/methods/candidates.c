@@ -33,7 +33,6 @@
 #include <assert.h>
 
 #include "core/directory/directory.h"
-#include "core/directory/rebalance.h"
 #include "core/random.h"
 
 /* ---- the rule ----------------------------------------------------------------------------------------------------- */

@@ -39,7 +39,6 @@
 #include "core/collective/collective.h"
 
 #include "core/directory/directory.h"
-#include "core/directory/rebalance.h"
 #include "core/methods/flush.h"
 #include "core/worker/worker.h"
 #include <assert.h>

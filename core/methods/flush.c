@@ -11,7 +11,6 @@
 
 #include <assert.h>
 
-#include "core/bits.h"
 #include "core/directory/directory.h"
 #include "core/worker/worker.h"
 

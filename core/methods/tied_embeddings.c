@@ -37,7 +37,6 @@
  */
 #include "core/directory/directory.h"
 
-#include "core/directory/rebalance.h"
 #include "core/worker/worker.h"
 #include <assert.h>
 

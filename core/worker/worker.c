@@ -9,8 +9,6 @@
 #include <string.h>
 
 #include "core/bits.h"
-#include "core/directory/rebalance.h"
-#include "core/random.h"
 #include "core/record.h"
 
 /* ---- set-up --------------------------------------------------------------------------------------------------- */

@@ -5,7 +5,6 @@
 #include "exec/keeping/lease.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdio.h>

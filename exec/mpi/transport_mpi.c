@@ -30,7 +30,6 @@
 #include <string.h>
 
 #include "base/grow.h"
-#include "exec/loop/clock.h"
 #include "exec/mpi/mpi_bytes.h"
 #include "exec/mpi/pids.h"
 #include "exec/mpi/ulfm.h"

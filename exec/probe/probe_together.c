@@ -6,7 +6,6 @@
  * A set begins with a message to each of its senders, so they begin within a latency of each other, and what is counted begins a
  * quarter of the time later. TCP shares a line unevenly for seconds, but wastes none of it: so only sums are used.
  */
-#include <assert.h>
 #include <gsl/gsl_sort.h>
 #include <math.h>
 #include <stdlib.h>

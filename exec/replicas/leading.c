@@ -13,7 +13,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/grow.h"
 #include "base/process/signals.h"
 #include "exec/replicas/group.h"

@@ -22,7 +22,6 @@
 #include "exec/tcp/mesh.h"
 #include "models/checkpoint/checkpoint_folder.h"
 #include "models/layers/thread_pool.h"
-#include "scenarios/resume/resume.h"
 
 #define CONNECT_MS 10000
 #define CONNECT_EACH_MS 3000   /* where there are several servers, of which most are not expected to answer */

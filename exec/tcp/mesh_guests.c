@@ -13,7 +13,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "exec/tcp/mesh_internal.h"
 
 #define ACCEPTS_A_LOOK 16

@@ -2,7 +2,6 @@
  *
  * none.c - takes the place of the CUDA back end in builds without CUDA: it has no devices, and its error says why.
  */
-#include <stdio.h>
 
 #include "models/device/backend.h"
 

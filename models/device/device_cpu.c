@@ -5,7 +5,6 @@
  */
 #include "models/device/device_cpu.h"
 
-#include <assert.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 

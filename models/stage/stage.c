@@ -11,7 +11,6 @@
 
 #include "base/sum.h"
 #include "models/layers/attention.h"
-#include "models/update/squares.h"
 
 enum { ALIGN_FLOATS = 16 }; /* 64 bytes, a cache line */
 

@@ -6,7 +6,6 @@
 
 #include <math.h>
 
-#include "core/codec.h"
 #include "planning/problem/forecast.h"
 #include "scenarios/plan/ring_order.h"
 #include "topologies/ring/ring.h"

@@ -13,7 +13,6 @@
 #include "planning/plan/published.h"
 #include "planning/plan/searches.h"
 #include "planning/problem/resolve.h"
-#include "planning/problem/run_search.h"
 #include "planning/problem/tried.h"
 
 enum status skep_plan_begin(struct skep_planner *w, const struct skep_planner_options *options)

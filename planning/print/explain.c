@@ -12,7 +12,6 @@
 
 #include "base/layout.h"
 #include "planning/problem/traffic.h"
-#include "scenarios/plan/memory.h"
 #include "scenarios/plan/split.h"
 
 /* ---- the stages --------------------------------------------------------------------------------------------------- */

@@ -10,7 +10,6 @@
 #include "planning/problem/resolve.h"
 #include "planning/problem/run_search.h"
 #include "planning/problem/traffic.h"
-#include "scenarios/read/periodic.h"
 
 #define TRAIL_ROOM 4096u
 

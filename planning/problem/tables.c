@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/codec.h"
 #include "core/record.h"
 #include "scenarios/plan/memory.h"
 

@@ -15,7 +15,6 @@
 #include "planning/expected/expected.h"
 #include "planning/problem/cuts.h"
 #include "planning/problem/resolve.h"
-#include "planning/problem/run_search.h"
 #include "scenarios/plan/recut.h"
 
 static const char cut_fixed[] = "plan.cut=fixed";

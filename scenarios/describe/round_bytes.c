@@ -5,7 +5,6 @@
 #include "scenarios/describe/round_bytes.h"
 
 #include "core/collective/collective.h"
-#include "core/collective/ring.h"
 #include "core/record.h"
 
 /* Its input and the gradient of that. With trainer routing a stage in the middle also sends its output back, and is sent the

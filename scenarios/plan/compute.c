@@ -10,7 +10,6 @@
  */
 #include "scenarios/plan/compute.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -8,8 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "scenarios/read/periodic.h"
-
 void skep_loss_read(struct skep_reader *r, const struct skep_yaml_node *train, struct skep_scenario *s)
 {
 	struct skep_diag why = skep_diag_beside(r->diag);

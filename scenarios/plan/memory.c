@@ -13,7 +13,6 @@
 
 #include "scenarios/plan/plan.h"
 #include "scenarios/plan/split.h"
-#include "scenarios/read/groups.h"
 #include "scenarios/read/periodic.h"
 
 #define FLOAT_BYTES sizeof(float)

@@ -6,8 +6,6 @@
 
 #include <assert.h>
 
-#include "scenarios/read/periodic.h"
-
 enum { CANDIDATES_MOST = 64, STEPS_MOST = 10000 };
 static_assert(CANDIDATES_MOST <= UINT8_MAX, "a note names its candidate in 8 bits");
 

@@ -14,7 +14,6 @@
 #include "models/corpus/data.h"
 #include "models/corpus/tokens.h"
 #include "models/read/hf_config.h"
-#include "models/stage/stage_weights.h"
 #include "models/weights/hf_weights.h"
 #include "models/weights/safetensors.h"
 #include "scenarios/plan/prices.h"

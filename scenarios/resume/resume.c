@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/reader.h"
 #include "models/checkpoint/checkpoint_folder.h"
 
 #define fail(file, ...) (skep_diag_set(reterr, file, 0, 0, NULL, __VA_ARGS__), false)
