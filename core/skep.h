@@ -234,7 +234,7 @@ struct skep_message {
 		} reduce;
 		struct {
 			uint32_t chunk, hop;
-		} chunk; /* hop: the receiver's move (collective.h), in a ring hop h of 2(n-1), from 1; those of the buckets
+		} chunk; /* hop: the receiver's transfer (collective.h), in a ring hop h of 2(n-1), from 1; those of the buckets
 		            before come first, as many for each as skep_scheme_transfers_max() says. SKEP_HOP_TIED: what
 		            stage `stage` has summed of the tied embeddings */
 		struct {
@@ -412,7 +412,7 @@ struct skep_op {
 	uint32_t version; /* of the parameters it reads: so many steps are behind them */
 	struct skep_buf in, stash, gradient;
 	union {
-		uint32_t chunk;     /* SAVE, LOAD; a move of a reduction: of what its scheme says (collective.h) */
+		uint32_t chunk;     /* SAVE, LOAD; a transfer of a reduction: of what its scheme says (collective.h) */
 		uint32_t part;      /* BACKWARD */
 		uint32_t candidate; /* RESTORE */
 		uint32_t rank;      /* ALLREDUCE: of this worker */
@@ -436,7 +436,7 @@ struct skep_op {
 		uint32_t receiver_epoch; /* SAVE */
 	};
 	union {
-		uint32_t hop;  /* that brought `in`, or the number of the move */
+		uint32_t hop;  /* that brought `in`, or the number of the transfer */
 		uint32_t tied; /* STEP with a copy of tied embeddings: what the other virtual stage has counted */
 		/* BACKWARD in parts, with periodic sync: an inner step of so many microbatches follows on its elements, and
 		 * their pseudo-gradient, weighted by `microbatches`, takes the place of what they were. 0: neither */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * collective.c - see collective.h. Each kind is two functions: a move by its number, and a hop of a move. A number that a
- * member has no use for is a move without an operation: so senders know a receiver's numbers without knowing its part. Those of
- * the butterfly are in collective_butterfly.c, those of rings and chains in collective_ring.c.
+ * collective.c - see collective.h. Each kind is two functions: a transfer by its number, and a hop of a transfer. A number that a
+ * member has no use for is a transfer without an operation: so senders know a receiver's numbers without knowing its part. Those
+ * of the butterfly are in collective_butterfly.c, those of rings and chains in collective_ring.c.
  */
 #include "core/collective/collective.h"
 
@@ -281,7 +281,7 @@ static uint32_t leader_at(const struct skep_scheme *s, const uint64_t *fact, uin
 
 struct grouped {            /* where the parts of the one chain begin */
 	uint32_t slots;     /* for children */
-	uint32_t ring, end; /* the ring's first move, the sum's */
+	uint32_t ring, end; /* the ring's first transfer, the sum's */
 };
 
 static struct grouped grouped_of(const struct skep_scheme *s)
@@ -357,7 +357,7 @@ static struct skep_hop grouped_hop(const struct skep_scheme *s, const uint64_t *
 	uint32_t bit = s->position > 0 ? lowest_bit(s->position) : 0, parent = s->position - (1u << bit);
 	if (m < g.ring)
 		return (struct skep_hop){.to = rank_at(s, fact, parent), .number = 1 + bit};
-	if (m < g.end) /* COPY_RESULT is the second move of its hop, STORE the first and the only one */
+	if (m < g.end) /* COPY_RESULT is the second transfer of its hop, STORE the first and the only one */
 		return (struct skep_hop){.to = leader_at(s, fact, (s->site + 1) % s->sites),
 			.number = g.ring + 2 * ((m - g.ring + 1) / 2 + 1) - 1};
 	if (m == g.end && nth == (children > 0))

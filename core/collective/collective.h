@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * collective.h - the all-reduces that end a round, each as a scheme: what one member does, move by move.
+ * collective.h - the all-reduces that end a round, each as a scheme: what one member does, transfer by transfer.
  *
- * A move is an operation of the member's device (skep_op_kind), or a wait, on a range of the vector. Moves are numbered from
- * 0. One that `arrives` needs a message of its number first; one that `follows` is not begun before the move with the number
- * below it is done. So moves form chains that run side by side, and within a chain everything happens in a written order:
- * however messages are delayed, each sum adds the same numbers in the same order. When a move is done its tensor is sent to
- * those that its hops name, as the messages of the numbers that the hops name (a hop to oneself is an arrival without a message).
- * A move that `carries` has no operation and goes on with the tensor of the move before it.
+ * A transfer is an operation of the member's device (skep_op_kind), or a wait, on a range of the vector. Transfers are numbered
+ * from 0. One that `arrives` needs a message of its number first; one that `follows` is not begun before the transfer with the
+ * number below it is done. So transfers form chains that run side by side, and within a chain everything happens in a written
+ * order: however messages are delayed, each sum adds the same numbers in the same order. When a transfer is done its tensor is
+ * sent to those that its hops name, as the messages of the numbers that the hops name (a hop to oneself is an arrival without a
+ * message). A transfer that `carries` has no operation and goes on with the tensor of the transfer before it.
  *
  * CHUNK_ACK is a message without a tensor. A member is not told when a message that it sent has left it, and messages
  * that are sent at one time share the link; so where the order of two sends to different members matters (tree, binomial
@@ -22,8 +22,8 @@
  *
  * A reduction reads the accumulator and never changes it; sums grow in the result. So it can begin anew with other members.
  *
- * With plan->gather three of them do not add what comes but put it side by side: each CHECKPOINT and ADD_TO_RESULT is a
- * UNPACK_PART, each COPY_GRAD an PACK_PART, and an AGGREGATE follows the last part of a range. In `all-to-all` all members
+ * With plan->gather three of them do not add what comes but put it side by side: each INIT_RESULT and ADD_TO_RESULT is an
+ * UNPACK_PART, each COPY_GRAD a PACK_PART, and an AGGREGATE follows the last part of a range. In `all-to-all` all members
  * make the same of the same n payloads; in the other two one of them does, and gives the others what it made.
  *
  * With n members, V bytes, up and down links of B bytes/s in a star that is idle otherwise, and one-way latency a:
@@ -86,13 +86,13 @@ struct skep_scheme_transfer {
 };
 
 struct skep_hop {
-	uint32_t to, number; /* rank, and the move there */
+	uint32_t to, number; /* rank, and the transfer there */
 	bool taken;          /* CHUNK_ACK: no tensor goes */
 };
 
 /* Needs each member to know all of them (ROSTER), not only the next one. */
 bool skep_collective_has_roster(enum skep_collective kind);
-/* Most moves of a member of any reduction, and most sends when one is done, with at most `size` members. */
+/* Most transfers of a member of any reduction, and most sends when one is done, with at most `size` members. */
 uint32_t skep_scheme_transfers_max(const struct skep_plan *plan, uint32_t size);
 
 /* Most messages that may come to a member before it takes part itself. */
@@ -108,7 +108,7 @@ uint64_t skep_ring_chunk_bytes(const struct skep_plan *plan, uint64_t elements, 
 bool skep_collective_encodes_again(enum skep_collective kind);
 /* Does it bring every member's part, unaltered, to where the whole is made? Those that do can gather (plan->gather). */
 bool skep_collective_gathers(enum skep_collective kind);
-/* Bytes of the tensor that a move sends. */
+/* Bytes of the tensor that a transfer sends. */
 uint64_t skep_scheme_payload_bytes(const struct skep_plan *plan, const struct skep_scheme_transfer *transfer);
 
 /* What follows from who takes part. `roster` [size] by rank, NULL for those without one. ret_fact [size + 1]: of a
@@ -117,11 +117,11 @@ uint64_t skep_scheme_payload_bytes(const struct skep_plan *plan, const struct sk
 void skep_scheme_init(struct skep_scheme *scheme, const struct skep_plan *plan, uint64_t elements, uint32_t rank,
 	uint32_t size, const struct skep_peer *roster, uint64_t *ret_fact);
 uint32_t skep_scheme_transfers(const struct skep_scheme *scheme); /* 0: there is nothing to do */
-/* The first move from `from` on that waits for nothing; skep_scheme_transfers(): none. */
+/* The first transfer from `from` on that waits for nothing; skep_scheme_transfers(): none. */
 uint32_t skep_scheme_start(const struct skep_scheme *scheme, const uint64_t *fact, uint32_t from);
 struct skep_scheme_transfer skep_scheme_transfer_at(
 	const struct skep_scheme *scheme, const uint64_t *fact, uint32_t number);
-/* Hop `nth` of the move, below its `hops`. One to oneself is the last. */
+/* Hop `nth` of the transfer, below its `hops`. One to oneself is the last. */
 struct skep_hop skep_scheme_hop(const struct skep_scheme *scheme, const uint64_t *fact, uint32_t number, uint32_t nth);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * collective_butterfly.c - each member owns a share of the vector: it gets everybody's piece of it, and gives the sum back.
+ * collective_butterfly.c - each member owns a share of the vector: it gets every member's piece of it, and gives the sum back.
  */
 #include "core/collective/scheme.h"
 
@@ -17,10 +17,10 @@ static struct skep_scheme_transfer share(
 	return transfer;
 }
 
-/* One chain for my share, n + 1 moves for each chunk (one more to make the sum of gathered parts): my own piece, 1 + r that of
- * rank r but for mine, and the sum. Then, by themselves, my pieces for the others, chunk by chunk; and at last the sums of each
- * rank. All pieces are sent at once: those for one member follow each other on its connection, and the sums follow them, so a
- * link never waits for an answer. */
+/* One chain for my share, n + 1 transfers for each chunk (one more to make the sum of gathered parts): my own piece, 1 + r that
+ * of rank r but for mine, and the sum. Then, by themselves, my pieces for the others, chunk by chunk; and at last the sums of
+ * each rank. All pieces are sent at once: those for one member follow each other on its connection, and the sums follow them, so
+ * a link never waits for an answer. */
 struct butterfly_place {
 	uint32_t pieces, sums;
 };

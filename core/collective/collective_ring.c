@@ -12,7 +12,7 @@
 
 #include "core/collective/scheme.h"
 
-/* ---- ring: move hop * k + j is segment j of k of the chunk that the hop brings ------------------------------------------- */
+/* ---- ring: transfer hop * k + j is segment j of k of the chunk that the hop brings ----------------------------------- */
 
 /* Segment `nth` of the scheme's `parts` of a chunk, cut between the chunk's blocks: so that segments encode as the chunk does. */
 static struct skep_scheme_transfer segment(
@@ -55,8 +55,8 @@ struct skep_hop skep_scheme_ring_hop(const struct skep_scheme *s, const uint64_t
 
 /* ---- chain: the sum grows from rank 0 to the last one, which sends it round to all others ------------------------------ */
 
-/* Of C chunks move c adds chunk c to what comes and passes it on, move C + c stores what is whole. The last rank has no use for
- * what it has made itself. */
+/* Of C chunks transfer c adds chunk c to what comes and passes it on, transfer C + c stores what is whole. The last rank has no
+ * use for what it has made itself. */
 struct skep_scheme_transfer skep_scheme_chain_transfer(const struct skep_scheme *s, const uint64_t *fact, uint32_t m)
 {
 	assert(s->rank < s->size);

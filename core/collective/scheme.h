@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * scheme.h - what the collectives have in common: moves as they are written down, and the two functions that each kind is.
+ * scheme.h - what the collectives have in common: transfers as they are written down, and the two functions that each kind is.
  */
 #ifndef SKEP_CORE_SCHEME_H
 #define SKEP_CORE_SCHEME_H
 
 #include "core/collective/collective.h"
 
-/* A move by its number; a hop of a move. */
+/* A transfer by its number; a hop of a transfer. */
 typedef struct skep_scheme_transfer skep_scheme_transfer_fn(
 	const struct skep_scheme *s, const uint64_t *fact, uint32_t m);
 typedef struct skep_hop skep_scheme_hop_fn(const struct skep_scheme *s, const uint64_t *fact, uint32_t m, uint32_t nth);
@@ -82,7 +82,7 @@ static inline struct skep_scheme_transfer of_member(struct skep_scheme_transfer 
 	return transfer;
 }
 
-/* Everybody once, from the next rank on; the last one is oneself. */
+/* Each member once, from the next rank on; the last one is the member itself. */
 static inline uint32_t nth_after(const struct skep_scheme *s, uint32_t nth)
 {
 	return (s->rank + 1 + nth) % s->size;

@@ -100,14 +100,14 @@ void skep_reduce_go_on(struct worker *w, struct step *step)
 	finish(w, step);
 }
 
-/* Is this move one of the fragment that is being summed? Those of the fragments before are done. */
+/* Is this transfer one of the fragment that is being summed? Those of the fragments before are done. */
 static bool of_fragment(const struct reduction *r, uint32_t hop, uint32_t *ret_number)
 {
 	*ret_number = hop - r->fragment * r->transfers;
 	return r->begun && hop >= r->fragment * r->transfers && *ret_number < r->transfers;
 }
 
-/* Told apart from moves; it may come before this stage's sum is here, but not before that has begun. */
+/* Told apart from transfers; it may come before this stage's sum is here, but not before that has begun. */
 static bool of_feature(const struct reduction *r, uint32_t hop)
 {
 	return r->begun && hop == SKEP_HOP_TIED;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * transfers.c - a member's sum, move by move as collective.h says: what arrives is taken in when its turn has come, what is
- * done is sent on. Which numbers a worker hears first changes nothing but when it does what.
+ * transfers.c - a member's sum, transfer by transfer as collective.h says: what arrives is taken in when its turn has come, what
+ * is done is sent on. Which numbers a worker hears first changes nothing but when it does what.
  *
- * Moves are counted from 0 here, in each fragment; in messages and operations those of the fragments before come first.
+ * Transfers are counted from 0 here, in each fragment; in messages and operations those of the fragments before come first.
  *
- * Kept true: each move is begun once, and a tensor is an operation's, on its way, or held for one move.
+ * Kept true: each transfer is begun once, and a tensor is an operation's, on its way, or held for one transfer.
  */
 #include <assert.h>
 #include <string.h>
@@ -91,8 +91,8 @@ static struct skep_message message_for(struct worker *w, const struct skep_plan 
 	return message;
 }
 
-/* The tensor goes with the last hop that takes it, unless the next move carries it; the others get copies. Nothing is sent for
- * an attempt that a roster has overtaken: it is void, and the members that it names are known no more. */
+/* The tensor goes with the last hop that takes it, unless the next transfer carries it; the others get copies. Nothing is sent
+ * for an attempt that a roster has overtaken: it is void, and the members that it names are known no more. */
 static void send_on(struct worker *w, struct step *step, uint32_t number, bool carried, struct skep_buf out)
 {
 	assert(w->reduction.attempt > 0);
@@ -171,7 +171,7 @@ void skep_transfers_begin(struct worker *w, struct step *step)
 	}
 }
 
-/* CHUNK_ACK comes without a tensor, and to a move without an operation; whatever it was that was taken. */
+/* CHUNK_ACK comes without a tensor, and to a transfer without an operation; whatever it was that was taken. */
 static bool fits(struct worker *w, uint32_t chunk, uint32_t number, bool tensor)
 {
 	assert(w->reduction.attempt > 0);

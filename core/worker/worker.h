@@ -8,7 +8,7 @@
  *   schedule.c  which operation the device runs next; core/schedule: in which order it does passes
  *   interleaved.c      several model chunks on one worker
  *   reduce.c    the end of a round: seal the accumulator, sum, tally, step
- *   transfers.c     the sum, move by move; roster.c: who takes part in it
+ *   transfers.c     the sum, transfer by transfer; roster.c: who takes part in it
  *   member.c    joining, being fenced, hearing of others, heartbeats, stopping
  *   download.c  a newcomer fetches its stage's state in chunks, another worker hands it out
  *
@@ -93,14 +93,14 @@ struct reduction { /* of round `version`; attempt 0: not begun, the round is ope
 	uint32_t transfers;        /* that a fragment may have; messages number them through all fragments */
 	struct skep_scheme scheme; /* of this fragment, whose elements begin there: */
 	uint64_t first;
-	uint32_t done;  /* moves of it */
+	uint32_t done;  /* transfers of it */
 	uint64_t whole; /* the ALLREDUCE that runs; 0: none */
 	bool waiting;   /* for a BACKWARD that was running when the round was sealed */
 	bool sealed;    /* what is not counted is not in it: the round takes no more work */
 	bool eager;     /* the round is open until COMMIT: it begins when this worker's share is counted ... */
 	bool given_up;  /* ... and more came after that: this attempt is void */
 	bool begun;     /* this fragment is */
-	bool complete;  /* all moves are done, the tally is sent */
+	bool complete;  /* all transfers are done, the tally is sent */
 	bool discard;   /* what was counted is to be thrown away before the tally */
 	bool committed; /* the divisors are known */
 	bool stepping;
@@ -201,7 +201,7 @@ struct worker {
 	struct outer_update update;
 	uint32_t early, early_capacity, early_max;
 	uint32_t members_max;        /* of a reduction */
-	uint32_t transfers_capacity; /* 0: a ring needs none of what is kept for each move and each member */
+	uint32_t transfers_capacity; /* 0: a ring needs none of what is kept for each transfer and each member */
 
 	uint32_t share, held; /* fixed pipelines: granted to this one in a round; most that this worker may hold */
 	uint32_t flush;       /* the same: microbatches of its share in one flush; `share` where there is one flush */
@@ -306,13 +306,13 @@ static inline uint64_t *worker_hops(struct worker *w)
 	return skep_at(w, w->hops_at);
 }
 
-/* Moves of the current attempt that are done. */
+/* Transfers of the current attempt that are done. */
 static inline uint64_t *worker_transferred(struct worker *w)
 {
 	return skep_at(w, w->transferred_at);
 }
 
-/* By move: what has arrived for it, or what it carries on, until it begins. */
+/* By transfer: what has arrived for it, or what it carries on, until it begins. */
 static inline struct skep_buf *worker_held(struct worker *w)
 {
 	return skep_at(w, w->held_at);
