@@ -38,7 +38,7 @@ struct skep_ask_answer {
 	double begin_s, wall_s;
 };
 
-/* ---- for answer.c: variations.c */
+/* ---- for ask.c: variations.c */
 
 /* Whole models on all machines, and on all but one group of them, with several H: the planner has had little time for each. */
 void skep_ask_list_first(struct skep_ask_answer *answer);

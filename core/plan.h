@@ -42,7 +42,7 @@ enum skep_wiring { SKEP_WIRING_UNIFORM, SKEP_WIRING_THROUGHPUT, SKEP_WIRING_LATE
  * first-stage owner of the microbatch, who keeps each stage's input and sends it once more with the gradient, so that
  * the others keep nothing between the two visits (as in the code that SWARM was released with). */
 enum skep_routing { SKEP_ROUTING_PEER, SKEP_ROUTING_TRAINER };
-/* The order in which a worker does what it could do (schedule.c), and with what is not a swarm also who works with whom:
+/* The order in which a worker does what it could do (schedule/order.h), and with what is not a swarm also who works with whom:
  * pipeline p is the p-th worker of every stage, and each pipeline is granted the same share of a round (fixed.c). */
 enum skep_pipeline {
 	SKEP_PIPELINE_SWARM,
@@ -250,12 +250,11 @@ struct skep_plan {
 	const bool *stands_by;
 	bool async_waits; /* async: a worker makes no pass between PSEUDO_GRAD and the STEP of that update */
 	/* async with `gather`, and a collective that does so: an outer update is made of the parts of so many workers,
-	 * as soon as they are announced, or of fewer at the end of a round (async.c). Not with skep_async_waits. */
+	 * as soon as they are announced, or of fewer at the end of a round (async.c). Not with async_waits. */
 	uint32_t group_size;
 	/* A table of so many elements of which the first stage and the last one each hold a copy, at the beginning of the one's
 	 * vector and at the end of the other's; both make the same step on it (tied_embeddings.c). 0: none. With two stages or
-	 * more; not
-	 * without a flush, nor in fragments, nor with `async`. */
+	 * more; not without a flush, nor in fragments, nor with `async`. */
 	uint64_t tied;
 };
 

@@ -79,7 +79,7 @@ void skep_world_share_cores(struct skep_world *world, uint32_t worker)
 static void result(const struct skep_world *world, struct skep_sim_result *ret)
 {
 	ret->outcome = skep_node_outcome(world->process[world->plan->workers].node);
-	if (ret->outcome == SKEP_RUNNING) /* everybody waits for something that will not come */
+	if (ret->outcome == SKEP_RUNNING) /* all wait for something that will not come */
 		ret->outcome = SKEP_FAILED;
 	ret->end_ns = world->now;
 	ret->rounds = world->rounds_closed;

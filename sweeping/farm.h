@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * farm.h - everybody who does jobs of a sweep: the processes of this host and, when mpirun or srun has started the
+ * farm.h - all that does jobs of a sweep: the processes of this host and, when mpirun or srun has started the
  * program, those of all ranks. Rank 0 hands out.
  */
 #ifndef SKEP_SWEEPING_FARM_H

@@ -210,7 +210,7 @@ static void fail_combination(struct course *c, uint32_t number, const struct ske
 	c->failed++;
 }
 
-/* To everybody who is idle. False: there is no process for the job that *ret_failed names. */
+/* To every process that is idle. False: there is no process for the job that *ret_failed names. */
 static bool hand_out(struct course *c, uint32_t kind, struct skep_sweep_job *ret_failed)
 {
 	while (c->signal == 0 && c->wrong == c->combinations && c->next < c->combinations &&

@@ -13,11 +13,11 @@
  * goes on from the new parameters by what it has done since PSEUDO_GRAD; others go on undisturbed, but for those that
  * have done nothing since their last update, which take the new parameters for theirs.
  *
- * With `skep_async_waits` it makes no pass from PSEUDO_GRAD until the STEP of that merge, as published: so it begins
- * each time where the stage is. Everything else goes on, above all what an outer update may wait for: its moves, other
+ * With `plan->async_waits` it makes no pass from PSEUDO_GRAD until the STEP of that merge, as published: so it begins
+ * each time where the stage is. Everything else goes on, above all what an outer update may wait for: its transfers, other
  * updates, states for newcomers. So it waits for a time only that does not hang on its passes.
  *
- * `version` counts the outer updates of the stage; the round whose work it does is `merge.open`. CLOSE_ROUND says that
+ * `version` counts the outer updates of the stage; the round whose work it does is `update.open`. CLOSE_ROUND says that
  * a round is complete, so what is left of it here is of no use: the worker drops it and works on the next one. It owes
  * the directory word when all that it has counted of that round is told: OUTER_UPDATE names the round before which
  * nothing is left. Should that take too long CLOSE_ROUND comes again, with `now`, and the next update begins at once,

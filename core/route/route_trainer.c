@@ -7,7 +7,7 @@
  *     owner ──INPUT, BACKWARD──► stage 2 ──BACKWARD──► owner ──INPUT, BACKWARD──► stage 1 ..
  *
  * For each later stage, a leg, the owner keeps what went in and who did the forward pass. On the way back it hands the input
- * over together with the gradient. Everybody else keeps nothing between the two visits: BACKWARD does the forward
+ * over together with the gradient. No other worker keeps anything between the two visits: BACKWARD does the forward
  * pass again.
  *
  * A worker that is fenced while it does a FORWARD of a stage before the last has not counted the microbatch, and no

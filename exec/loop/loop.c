@@ -13,7 +13,7 @@
  * rank 0 has every LAST it sends its own. A rank that has the LAST of all live ranks, and no transfer under way,
  * is done: frames keep their order, so nothing can follow. (A transfer to a dead rank may never end; a rank waits
  * a little for it.) When the run has to end early (a signal, a rank that cannot go on) rank 0 sends HALT and the
- * same follows; ranks that do not answer within GRACE are given up.
+ * same follows; ranks that do not answer within GRACE_NS are given up.
  *
  * A rank that does not send its LAST is given up as dead, and the run ends as the directory has: soon if it had been silent
  * for so long before the directory's end that it would be fenced, else when there can be no operation that it still waits for.

@@ -16,7 +16,7 @@ bool skep_ulfm_active(void); /* after MPI_Init: does this run survive the death 
 /* Does this error of a call on one peer, or on any, mean that a process has died? */
 bool skep_ulfm_is_death(int rc);
 
-/* Takes note of all deaths so far, so that receives from anyone go on; gone[rank of comm] becomes true for each. */
+/* Takes note of all deaths so far, so that receives from any rank go on; gone[rank of comm] becomes true for each. */
 void skep_ulfm_failed(MPI_Comm comm, bool *gone);
 
 #endif

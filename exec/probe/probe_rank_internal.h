@@ -60,7 +60,7 @@ struct probe_rank {
 	char reason[256];
 };
 
-void skep_probe_rank_fail(struct probe_rank *p, const char *reason); /* everybody ends */
+void skep_probe_rank_fail(struct probe_rank *p, const char *reason); /* all ranks end */
 void skep_probe_rank_poll(struct probe_rank *p);                     /* takes in what has come, or rests */
 void skep_probe_rank_write(struct probe_rank *p, uint32_t to, const struct probe_message *probe_message);
 void skep_probe_rank_send(struct probe_rank *p, uint32_t to, uint64_t bytes); /* forwards, to be answered */

@@ -426,7 +426,7 @@ static bool wait_for_go(struct skep_joining *j, struct skep_diag *reterr)
 
 /* ---- the run --------------------------------------------------------------------------------------------------------- */
 
-/* The mesh with everybody in it; *ret_absent [ranks] is to be freed. */
+/* The mesh with all ranks in it; *ret_absent [ranks] is to be freed. */
 static struct skep_mesh *enter(
 	struct skep_joining *j, struct skep_rejects *rejects, bool **ret_absent, struct skep_diag *reterr)
 {

@@ -52,7 +52,7 @@ struct skep_transport {
 	/* The next thing that has happened; false: nothing now. Texts inside the frame live until the next call. */
 	bool (*poll)(void *self, const struct skep_landing *landing, struct skep_transport_event *ret);
 
-	/* Sends and receives under way that only go on while someone polls. */
+	/* Sends and receives under way that only go on while the process polls. */
 	uint32_t (*pending)(const void *self);
 
 	/* After a poll that found nothing: sleeps until something may have come or another thread calls wake, for

@@ -349,7 +349,7 @@ static bool run_recompute(struct skep_device *device, const struct skep_op *op, 
 
 /* ---- reduction and step ------------------------------------------------------------------------------------- */
 
-/* A part with nothing in it has no vote, and what lies in its place may be written meanwhile (merge.c). */
+/* A part with nothing in it has no vote, and what lies in its place may be written meanwhile (outer_step.c). */
 static bool reads_own(const struct skep_op *op)
 {
 	bool part = op->kind == SKEP_OP_PACK_PART || op->kind == SKEP_OP_UNPACK_PART;

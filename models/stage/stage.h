@@ -94,7 +94,7 @@ struct skep_stage {
 	uint32_t inner_began; /* of the run, before the round in which it made the first of them */
 	bool inner_kept;      /* a round sums a fragment alone */
 	bool older_kept;      /* a round reads the parameters of one step earlier */
-	skep_real *base;      /* async: where `inner` started from (merge.c); else NULL */
+	skep_real *base;      /* async: where `inner` started from (outer_step.c); else NULL */
 	/* By round & 1: sum of the microbatches' gradients. Async: [1] is the pseudo-gradient. */
 	skep_real *accumulator[2];
 	skep_real *result; /* of the reduction under way */

@@ -152,7 +152,7 @@ static bool check_links(const struct skep_planning *p, struct skep_diag *reterr)
 	return true;
 }
 
-/* What would do with the scenario's own allocation, in which everybody holds a stage: so it would do here. */
+/* What would do with the scenario's own allocation, in which every worker holds a stage: so it would do here. */
 static bool fail_memory(const struct skep_planning *p, const char *what, struct skep_diag *reterr)
 {
 	char advice[256];

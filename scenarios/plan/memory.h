@@ -32,13 +32,13 @@ struct skep_memory skep_memory_of(
 /* It fits such a machine: the GPU and, of what is offloaded, the host. */
 bool skep_memory_fits(const struct skep_scenario *s, const struct skep_memory *memory, uint32_t gpu);
 
-/* Everybody can hold their stage (a spare: any stage) on these terms. */
+/* Each worker can hold its stage (a spare: any stage) on these terms. */
 bool skep_memory_all_fit(const struct skep_scenario *s, const struct skep_memory_terms *terms);
 
 /* Refuses a scenario that does not fit: who, by how much, and which single changes would do. */
 void skep_memory_check(struct skep_reader *r, const struct skep_yaml_node *model, const struct skep_scenario *s);
 
-/* Which single changes would make everybody fit, as in "model.stages: 8, schedule.microbatch: 16"; "": none would. */
+/* Which single changes would make every worker fit, as in "model.stages: 8, schedule.microbatch: 16"; "": none would. */
 void skep_memory_advise(const struct skep_scenario *s, char *ret, size_t size);
 
 /* A row for each stage and kind of machine that serves it. */

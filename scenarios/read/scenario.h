@@ -138,7 +138,7 @@ struct skep_scenario {
 	uint64_t *link_Bps;            /* ... and for a butterfly, else NULL */
 	uint32_t *ring_order;          /* [stages * workers] of the plan, with ring_by_links, else NULL, and ... */
 	bool *ring_exact;              /* ... [stages]: no order has a faster slowest hop */
-	double bucket_bytes;           /* of gradients, with plan.promise ... */
+	double bucket_bytes;           /* of gradients, with plan.eager ... */
 	uint64_t *bucket_first;        /* ... [model.layers] for all stages together, else NULL, and ... */
 	uint64_t *part_end;            /* ... [gpus * model.layers], see overlap.c */
 	uint64_t *fragment_first;      /* [stages * fragments], where they are strided, else NULL; see fragments.c */
