@@ -38,13 +38,18 @@ def objects(build):
 def links(build):
     """For each source file the other files whose symbols it uses, with one of these symbols."""
     defined, wanted = {}, collections.defaultdict(set)
-    for source, compiled in objects(build):
-        table = subprocess.run(["nm", compiled], capture_output=True, text=True, check=True).stdout
-        for words in map(str.split, table.splitlines()):
-            if len(words) == 3 and words[1] in "TDBRVWC":
-                defined[words[2]] = source
-            elif len(words) == 2 and words[0] == "U":
-                wanted[source].add(words[1])
+    source_of = {compiled: source for source, compiled in objects(build)}
+    if not source_of:
+        return {}
+    # One nm for all objects: a process for each takes most of the time.
+    table = subprocess.run(["nm", "-A", *source_of], capture_output=True, text=True, check=True).stdout
+    for line in table.splitlines():
+        compiled, _, symbol = line.partition(":")
+        source, words = source_of[compiled], symbol.split()
+        if len(words) == 3 and words[1] in "TDBRVWC":
+            defined[words[2]] = source
+        elif len(words) == 2 and words[0] == "U":
+            wanted[source].add(words[1])
     return {
         source: {defined[name]: name for name in sorted(names) if defined.get(name, source) != source}
         for source, names in wanted.items()
