@@ -169,6 +169,8 @@ static enum status record(
 	}
 	skep_say_beforehand(scenario, a->common.quiet);
 	enum status status = skep_record_run(&a->common, &how, scenario, &result);
+	if (status == STATUS_DONE && result.outcome == SKEP_DONE) /* after the database has it */
+		unlink(a->keys);
 	return result.signal != 0 ? STATUS_SIGNAL + (enum status)result.signal : status;
 }
 

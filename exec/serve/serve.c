@@ -281,8 +281,6 @@ bool skep_serve_run(const struct skep_scenario *scenario, const struct skep_mani
 		fine = wait_for_all(&s, ret, reterr) && loop(&s, recorder, ret, &clean, reterr);
 		say_strangers(&s);
 	}
-	if (fine && ret->outcome == SKEP_DONE)
-		unlink(options->keys);
 	skep_admissions_detach(s.admissions);
 	skep_mesh_destroy(s.mesh, clean);
 	skep_admissions_destroy(s.admissions);

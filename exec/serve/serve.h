@@ -32,7 +32,7 @@ struct skep_serve_options {
 	bool has_seed, quiet;       /* has_seed: the scenario's seed was given, and its file has another */
 	struct skep_status *status; /* hears what the recorder hears */
 	const char *allocation;     /* that was found for the scenario, as --set takes it; NULL: it has its own */
-	/* The file of the run's authority and tickets, for a later process of it; removed when the run is done. */
+	/* The file of the run's authority and tickets, for a later process of it; the caller removes it when the run is done. */
 	const char *keys;
 	const char *servers;      /* all that may serve this run, for those who join; NULL: this one alone */
 	struct skep_lease *lease; /* of a server that has replicas; NULL: it has none */

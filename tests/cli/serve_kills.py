@@ -128,12 +128,13 @@ class Case:
             return
         self.kill(self.server, 'server')
         time.sleep(self.random.uniform(0, 0.5))
-        if not self.serve('--resume'):
-            said = self.said('server')
-            if 'has reached its end' in said:
-                self.over = True
-            elif '--resume=auto' not in said or not self.serve('--resume=auto'):
-                self.wrong.append('no way on')
+        for resume in '--resume', '--resume=auto':
+            if self.serve(resume):
+                return
+            self.over = 'has reached its end' in self.said('server')
+            if self.over or '--resume=auto' not in self.said('server'):
+                break
+        self.wrong += [] if self.over else ['no way on']
 
     def kill_joiner(self, name):
         process = self.joiner[name]
@@ -182,7 +183,8 @@ class Case:
 
     def run(self):
         if not self.serve('--resume=auto'):
-            return 'the server does not begin'
+            self.wrong.append('the server does not begin')
+            return
         for name in NAMES:
             self.join(name)
         self.act()
@@ -248,11 +250,13 @@ def parent(pid):
 
 def one(given, seed):
     case = Case(given, seed)
-    failed = case.run()
-    wrong = case.wrong + [failed] * bool(failed)
-    if not wrong:
+    try:
+        case.run()
+    except Exception as error:
+        case.wrong.append(repr(error))
+    if not case.wrong:
         shutil.rmtree(case.folder)
-    return case, wrong
+    return case
 
 
 def next_of(seeds, lock):
@@ -279,11 +283,11 @@ def main():
         for seed in iter(lambda: next_of(seeds, lock), None):
             if given.minutes and time.monotonic() > end:
                 return
-            case, wrong = one(given, seed)
+            case = one(given, seed)
             with lock:
-                rows[case.kind].update(runs=1, wrong=bool(wrong))
-                if wrong:
-                    print('seed %d, %s: %s (%s)\n%s' % (seed, case.kind, ', '.join(wrong), case.folder, case.all_said()), flush=True)
+                rows[case.kind].update(runs=1, wrong=bool(case.wrong))
+                if case.wrong:
+                    print('seed %d, %s: %s (%s)\n%s' % (seed, case.kind, ', '.join(case.wrong), case.folder, case.all_said()), flush=True)
     with concurrent.futures.ThreadPoolExecutor(given.jobs) as pool:
         list(pool.map(several, range(given.jobs)))
     print('| killed | runs | wrong |\n|---|---|---|')
