@@ -119,7 +119,7 @@ void skep_schedule_forward(struct worker *w, struct step *step)
 static bool start_save(struct worker *w, struct step *step)
 {
 	assert(w->state == WORKER_SERVING);
-	w->saved = w->fetchers > 0 && skep_download_save(w, step);
+	w->saved = skep_download_save(w, step);
 	return w->saved;
 }
 
