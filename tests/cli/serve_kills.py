@@ -29,7 +29,7 @@ import time
 
 LIMIT_S = 60
 KINDS = ['joiner as it starts', 'joiner while files come', 'joiner in its first round', 'joiner at any time', 'server before the run',
-         'server in the run', 'server and joiner', 'child of --stay']
+         'server in the run', 'server and joiner', 'child of --stay', 'two joiners', 'server twice']
 NAMES = ['a', 'b', 'c']
 KNOWN = re.compile(r'(home/[abc]/)?kept/((run-[-0-9]+/)?stage-\d+-version-\d+\.kept(\.\d+-[0-9a-f]{16}\.new)?|files)$|'
                    r'home/[abc]/cache/(blobs/[0-9a-f]{64}|runs/[0-9a-f]{16}-[0-9a-f]{16}/.*)$|[a-z]+\.(out|err|log)$|skep\.db$')
@@ -154,7 +154,7 @@ class Case:
         if self.kind == 'joiner while files come':
             self.until(lambda: os.path.isdir(blobs) and os.listdir(blobs))
             time.sleep(wait * 0.08)
-        elif self.kind in ('joiner in its first round', 'server in the run', 'server and joiner'):
+        elif self.kind in ('joiner in its first round', 'server in the run', 'server and joiner', 'two joiners', 'server twice'):
             self.until(has_begun)
             time.sleep(wait * (0.2 if 'first' in self.kind else 2))
         else:
@@ -163,6 +163,11 @@ class Case:
             self.kill_server()
         if 'server' not in self.kind or 'joiner' in self.kind:
             self.kill_joiner(name)
+        if self.kind == 'two joiners':
+            self.kill_joiner(NAMES[NAMES.index(name) - 1])
+        if self.kind == 'server twice':
+            time.sleep(self.random.random())
+            self.kill_server()
 
     # ---- the run ----
 

@@ -11,7 +11,7 @@ if "$skep" serve --help | grep -q 'built without TLS'; then
 	plan
 	exit
 fi
-job kills.yaml 1 12 3 1
+job kills.yaml 1 12 3 2
 echo 'checkpoint: {every: 5, to: kept}' >>kills.yaml
 # A file of 4 MB, so that there is a time while files come.
 python3 -c 'print("# " + "\n# ".join(["x" * 1000] * 3800))' >>place-3.yaml
