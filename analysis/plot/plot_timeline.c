@@ -101,7 +101,8 @@ static uint32_t height_of(uint32_t workers, double margin_pixels)
 	return (uint32_t)fmin(fmax(margin_pixels + ROW_PIXELS * workers, 500), 1600);
 }
 
-void skep_timeline_unit(struct skep_timeline *timeline)
+/* From end_s. */
+static void set_unit(struct skep_timeline *timeline)
 {
 	struct skep_plot_unit unit = skep_plot_unit(timeline->end_s);
 	timeline->unit = unit.per_s;
@@ -302,7 +303,7 @@ static void write_heading(struct skep_timeline *timeline, const struct window *w
 
 static bool write_detail(struct skep_timeline *timeline, const struct window *window, bool asked)
 {
-	skep_timeline_unit(timeline);
+	set_unit(timeline);
 	write_heading(timeline, window, asked);
 	if (!skep_timeline_workers(timeline, MARGIN_PIXELS) || !write_rounds(timeline, window) || !write_ops(timeline))
 		return false;
@@ -351,7 +352,7 @@ static bool write_timeline(struct skep_timeline *timeline, const struct skep_plo
 	                   : run->rounds > 0 && (timeline->presence.churned || run->workers > NUMBERED_MAX) &&
 	                             has_activity(timeline);
 	if (whole) {
-		skep_timeline_unit(timeline);
+		set_unit(timeline);
 		return skep_timeline_overview(timeline);
 	}
 	if (!read_window(timeline, asked, &window))

@@ -63,7 +63,6 @@ struct skep_timeline {
 	struct skep_diag *reterr;
 };
 
-void skep_timeline_unit(struct skep_timeline *timeline); /* from end_s */
 bool skep_timeline_workers(struct skep_timeline *timeline, double margin_pixels);
 /* The same for rows of that height: which row each worker has, with the numbers and the stages on the axis. */
 bool skep_timeline_rows(struct skep_timeline *timeline, double row_pixels);

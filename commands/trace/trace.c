@@ -146,7 +146,7 @@ const struct skep_option skep_trace_rows[8] = {
 	{"seed", 0, SKEP_OPTION_U64, AT(trace.seed), "N", .most = INT64_MAX, .help = "random seed", .usual = "0"},
 };
 
-const struct skep_option skep_trace_gpu_row[1] = {
+static const struct skep_option gpu_row[1] = {
 	{"gpu", 0, SKEP_OPTION_PARSED, AT(gpu), "TYPE", .parse = parse_gpu,
 		.help = "GPU type of machines of which the trace names none", .example = "t4",
 		.expected = "a type of 1 to 63 bytes without blanks and commas"},
@@ -165,10 +165,10 @@ static const struct skep_option import_rows[] = {
 };
 
 static const struct skep_option_group stats_groups[] = {
-	SKEP_TRACE_OPTIONS, {"Reading the trace", skep_trace_gpu_row, 1, 0}, SKEP_OUTPUT_OPTIONS, {0}};
-static const struct skep_option_group import_groups[] = {SKEP_TRACE_OPTIONS,
-	{"Reading the trace", skep_trace_gpu_row, 1, 0}, {"Output", skep_trace_output_row, 1, 0},
-	SKEP_OWN_OPTIONS("Output", import_rows), SKEP_FORCE_OPTION, SKEP_OUTPUT_OPTIONS, {0}};
+	SKEP_TRACE_OPTIONS, {"Reading the trace", gpu_row, 1, 0}, SKEP_OUTPUT_OPTIONS, {0}};
+static const struct skep_option_group import_groups[] = {SKEP_TRACE_OPTIONS, {"Reading the trace", gpu_row, 1, 0},
+	{"Output", skep_trace_output_row, 1, 0}, SKEP_OWN_OPTIONS("Output", import_rows), SKEP_FORCE_OPTION,
+	SKEP_OUTPUT_OPTIONS, {0}};
 static const struct skep_example stats_examples[] = {
 	{"skep trace stats topologies/traces/aws-p3.csv", "lifetimes and losses in a shipped trace"}, {0}};
 static const struct skep_example import_examples[] = {

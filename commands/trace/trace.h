@@ -16,7 +16,7 @@ struct trace_arguments { /* begins those of each command */
 };
 
 extern const struct skep_option skep_trace_rows[8]; /* how a trace is read, and the seed */
-extern const struct skep_option skep_trace_gpu_row[1], skep_trace_output_row[1];
+extern const struct skep_option skep_trace_output_row[1];
 #define SKEP_TRACE_OPTIONS                                                                                             \
 	{                                                                                                              \
 		"Reading the trace", skep_trace_rows, 8, 0                                                             \

@@ -37,7 +37,7 @@ static bool split(const char *text, char host[SKEP_ENDPOINT_HOST], char port[8],
 	return true;
 }
 
-bool skep_endpoint_check(const char *text, struct skep_diag *reterr)
+static bool is_endpoint(const char *text, struct skep_diag *reterr)
 {
 	char host[SKEP_ENDPOINT_HOST], port[8];
 	return split(text, host, port, reterr);
@@ -58,7 +58,7 @@ bool skep_endpoint_check_list(const char *list, struct skep_diag *reterr)
 	char one[SKEP_ENDPOINT_TEXT] = "";
 	const char *left = list;
 	while (skep_endpoint_next(&left, one)) {
-		if (!skep_endpoint_check(one, reterr))
+		if (!is_endpoint(one, reterr))
 			return false;
 	}
 	if (*left == '\0' && left != list && left[-1] != ',')

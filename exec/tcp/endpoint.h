@@ -14,9 +14,6 @@
 
 #define SKEP_ENDPOINT_TEXT 272u /* of one, the final 0 included */
 
-/* Is it one? */
-bool skep_endpoint_check(const char *text, struct skep_diag *reterr);
-
 /* The first of a list with commas between, and *list is then behind it. False: there is none left, or one that is too long, which
  * is then in *list. */
 bool skep_endpoint_next(const char **list, char ret[SKEP_ENDPOINT_TEXT]);

@@ -64,7 +64,8 @@ void skep_stage_bench_finish(struct skep_stage_bench *bench)
 	skep_device_destroy(bench->device);
 }
 
-bool skep_stage_bench_failed(const struct skep_device_result *result, struct skep_diag *reterr)
+/* Did the operation fail? The reason is then in reterr. */
+static bool has_failed(const struct skep_device_result *result, struct skep_diag *reterr)
 {
 	if (result->failed)
 		skep_fail(reterr, "the device cannot be measured: %s",
@@ -81,7 +82,7 @@ bool skep_stage_bench_pass(struct skep_stage_bench *bench, struct skep_pass_time
 	uint64_t begin_ns = skep_monotonic_ns();
 	skep_device_run(bench->device, &op, &forward);
 	uint64_t middle_ns = skep_monotonic_ns();
-	if (skep_stage_bench_failed(&forward, reterr))
+	if (has_failed(&forward, reterr))
 		return false;
 	op.kind = SKEP_OP_BACKWARD;
 	op.stash = forward.stash;
@@ -91,7 +92,7 @@ bool skep_stage_bench_pass(struct skep_stage_bench *bench, struct skep_pass_time
 	uint64_t end_ns = skep_monotonic_ns();
 	skep_device_buffer_release(bench->device, forward.out);
 	skep_device_buffer_release(bench->device, forward.stash);
-	if (skep_stage_bench_failed(&backward, reterr))
+	if (has_failed(&backward, reterr))
 		return false;
 	skep_device_buffer_release(bench->device, backward.out);
 	*ret = (struct skep_pass_times){1e-9 * (double)(middle_ns - begin_ns), 1e-9 * (double)(end_ns - again_ns)};
@@ -142,7 +143,7 @@ bool skep_stage_bench_step(struct skep_stage_bench *bench, double *ret_s, struct
 		const uint64_t begin_ns = skep_monotonic_ns();
 		skep_device_run(bench->device, &op, &result);
 		sum_s += i == 0 ? 0 : 1e-9 * (double)(skep_monotonic_ns() - begin_ns);
-		if (skep_stage_bench_failed(&result, reterr))
+		if (has_failed(&result, reterr))
 			return false;
 	}
 	*ret_s = sum_s / STEPS;

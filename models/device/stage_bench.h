@@ -50,7 +50,5 @@ bool skep_stage_bench_passes(struct skep_stage_bench *bench, struct skep_pass_ti
 /* An optimizer step of AdamW, the mean of several. A first one is not counted: in it a GPU loads what it runs, and a CPU touches
  * the moments for the first time. */
 bool skep_stage_bench_step(struct skep_stage_bench *bench, double *ret_s, struct skep_diag *reterr);
-/* Whether an operation failed; the reason is then in reterr. */
-bool skep_stage_bench_failed(const struct skep_device_result *result, struct skep_diag *reterr);
 
 #endif

@@ -43,7 +43,8 @@ struct skep_safetensors *skep_model_weights_open(
 	return NULL;
 }
 
-uint32_t skep_stage_weights(const struct skep_stage *stage, struct skep_weight *ret)
+/* The newest parameters of the stage, as files name them; ret NULL: only how many. */
+static uint32_t list_weights(const struct skep_stage *stage, struct skep_weight *ret)
 {
 	uint32_t count = 0;
 	for (uint32_t l = 0; l < stage->layers; l++) {
@@ -60,11 +61,11 @@ bool skep_stage_load_weights(const struct skep_training *training, struct skep_s
 	if (training->weights == NULL)
 		return true;
 	struct skep_weight_names names = skep_hf_names(training->model);
-	uint32_t weights = skep_stage_weights(stage, NULL);
+	uint32_t weights = list_weights(stage, NULL);
 	struct skep_weight *weight = calloc(weights, sizeof *weight);
 	if (weight == NULL)
 		return false;
-	skep_stage_weights(stage, weight);
+	list_weights(stage, weight);
 	skep_weights_read(training->weights, weight, weights, &names);
 	free(weight);
 	if (stage->inner)
@@ -173,7 +174,7 @@ static bool write_stages(const struct skep_stage *stage, uint32_t stages, const 
 {
 	char path[PATH_BYTES], steps[32];
 	for (uint32_t s = 0; s < stages; s++) {
-		ret->weights += skep_stage_weights(&stage[s], NULL);
+		ret->weights += list_weights(&stage[s], NULL);
 		ret->parameters += stage[s].parameters;
 	}
 	struct skep_weight *weight = calloc(ret->weights, sizeof *weight);
@@ -181,7 +182,7 @@ static bool write_stages(const struct skep_stage *stage, uint32_t stages, const 
 		return fail(options->to, "not enough memory");
 	uint32_t at = 0;
 	for (uint32_t s = 0; s < stages; s++)
-		at += skep_stage_weights(&stage[s], weight + at);
+		at += list_weights(&stage[s], weight + at);
 	uint64_t copied = skep_model_copied(stage[0].layer[0].model);
 	at -= copied > 0; /* the last one is the first once more */
 	ret->weights = at;

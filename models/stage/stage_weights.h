@@ -20,9 +20,6 @@ bool skep_stage_begin(const struct skep_training *training, struct skep_thread_p
 /* The last part of it, for a stage with parameters in the memory of the host. */
 bool skep_stage_load_weights(const struct skep_training *training, struct skep_stage *stage);
 
-/* The newest parameters of the stage, as files name them; ret NULL: only how many. */
-uint32_t skep_stage_weights(const struct skep_stage *stage, struct skep_weight *ret);
-
 struct skep_export {
 	const char *from; /* a folder of checkpoints */
 	uint64_t job;     /* whose they have to be: of its last run that has kept some */

@@ -65,7 +65,6 @@ bool skep_loads_takes_part(const struct skep_loads *loads, uint32_t worker);
 bool skep_loads_by_speed(const struct skep_loads *loads, uint32_t stage); /* are parts of its workers by their speed? */
 double skep_loads_up_s(const struct skep_loads *loads, uint32_t worker);  /* a message to the directory */
 double skep_loads_down_s(const struct skep_loads *loads, uint32_t worker); /* one from it */
-uint32_t skep_loads_place(const struct skep_loads *loads, uint32_t worker);
 /* Wired by latency, how long a microbatch takes depends on where it begins: fills until_s. False: wired otherwise. */
 bool skep_loads_find_circles(struct skep_loads *loads);
 

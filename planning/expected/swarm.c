@@ -23,7 +23,8 @@
 #define STARVED 0.5
 #define STARVED_ALONE 0.9 /* where no worker waits for another one */
 
-double skep_swarm_directory_s(const struct skep_loads *l, uint32_t worker)
+/* To the directory, and back. */
+static double directory_s(const struct skep_loads *l, uint32_t worker)
 {
 	return skep_loads_up_s(l, worker) + skep_loads_down_s(l, worker);
 }
@@ -159,8 +160,7 @@ static double rates(struct skep_loads *l, double wait_s)
 		if (!is_owner(l, i))
 			continue;
 		double circle = l->until_s[i] + wait_s + l->wait_s[i];
-		double rate =
-			fmin(l->in_flight[i] / circle, l->outstanding[i] / (circle + skep_swarm_directory_s(l, i)));
+		double rate = fmin(l->in_flight[i] / circle, l->outstanding[i] / (circle + directory_s(l, i)));
 		l->rate[i] = fmin(rate, 1 / skep_loads_compute_s(l, i));
 		sum += l->rate[i];
 		least = fmin(least, l->rate[i]);
@@ -314,7 +314,7 @@ static double between_s(const struct skep_loads *l, uint32_t worker)
 	double compute_s = skep_loads_compute_s(l, worker);
 	if (skep_plan_fixed(&l->p->scenario->plan)) /* it has its share from the start */
 		return compute_s;
-	return fmax(compute_s, (compute_s + skep_swarm_directory_s(l, worker)) / l->credit[worker]);
+	return fmax(compute_s, (compute_s + directory_s(l, worker)) / l->credit[worker]);
 }
 
 /* No worker waits for a link. Dealt to who is done first, all are done when the workers could have done as many; in turn, when

@@ -14,7 +14,4 @@ void skep_swarm_flow(struct skep_loads *loads, struct skep_expected *expected, d
 /* The same of a model in a single stage. */
 void skep_swarm_alone(struct skep_loads *loads, struct skep_expected *expected, double round);
 
-/* To the directory, and back. */
-double skep_swarm_directory_s(const struct skep_loads *loads, uint32_t worker);
-
 #endif

@@ -91,9 +91,6 @@ struct skep_problem_check skep_problem_check(const struct skep_problem *problem,
 /* Is this one of the allowed? `count` is scratch, [stages]. */
 bool skep_problem_allows(const struct skep_problem *problem, const uint32_t *stage_of, uint32_t *count);
 
-uint32_t skep_problem_least(const struct skep_problem *problem, uint32_t stage);
-uint32_t skep_problem_most(const struct skep_problem *problem, uint32_t stage);
-
 /* Numbers the kinds of workers from 0 in order of appearance: two are of one kind if no cost that knows workers by these
  * links, by `link_profile` [workers * traits] (speeds at each stage, memory; NULL with traits 0) and by `fixed` (NULL:
  * nothing) can tell when they change places. Returns how many there are. */

@@ -10,14 +10,15 @@
 
 #include "planning/search/hunt.h"
 
-uint32_t skep_problem_least(const struct skep_problem *problem, uint32_t stage)
+/* The fewest and the most workers that a stage may have. */
+static uint32_t least_of(const struct skep_problem *problem, uint32_t stage)
 {
 	uint32_t spares = problem->spares < problem->workers ? problem->spares : problem->workers;
 	uint32_t even = (problem->workers - spares) / problem->stages;
 	return problem->least ? problem->least[stage] : even > 0 ? even : 1;
 }
 
-uint32_t skep_problem_most(const struct skep_problem *problem, uint32_t stage)
+static uint32_t most_of(const struct skep_problem *problem, uint32_t stage)
 {
 	return problem->most ? problem->most[stage] : (problem->workers + problem->stages - 1) / problem->stages;
 }
@@ -79,8 +80,8 @@ void skep_bounds_init(struct bounds *b, struct skep_search_carve *c, const struc
 	if (!c->mem)
 		return;
 	for (uint32_t s = 0; s < b->stages; s++) {
-		b->least[s] = skep_problem_least(p, s);
-		b->most[s] = skep_problem_most(p, s);
+		b->least[s] = least_of(p, s);
+		b->most[s] = most_of(p, s);
 		b->rigid = b->rigid && b->least[s] == b->most[s];
 		room += b->most[s];
 	}
@@ -127,7 +128,9 @@ static uint32_t roomiest(const struct bounds *b, const uint32_t *count, uint32_t
 	return best;
 }
 
-bool skep_bounds_complete(const struct bounds *b, uint32_t *stage_of, uint32_t *count)
+/* Completes stage_of, in which who has no stage yet is SKEP_UNDECIDED, so that the smallest workers that will do come first.
+ * `count` [stages] as in stage_of, kept up. False: that way there is no allowed one. */
+static bool complete(const struct bounds *b, uint32_t *stage_of, uint32_t *count)
 {
 	uint32_t spares = 0;
 	for (uint32_t i = 0; i < b->stages; i++)
@@ -180,10 +183,10 @@ void skep_bounds_repair(const struct bounds *b, uint32_t *stage_of, uint32_t *co
 			else
 				count[stage]++;
 		}
-	if (skep_bounds_complete(b, stage_of, count))
+	if (complete(b, stage_of, count))
 		return;
 	place_fixed(b, stage_of, count);
-	(void)skep_bounds_complete(b, stage_of, count); /* the problem was checked: it can be done */
+	(void)complete(b, stage_of, count); /* the problem was checked: it can be done */
 }
 
 /* ---- checks --------------------------------------------------------------------------------------------------------- */
@@ -252,7 +255,7 @@ static struct skep_problem_check check_bounds(const struct skep_problem *p)
 {
 	uint64_t least = 0;
 	for (uint32_t s = 0; s < p->stages; s++) {
-		uint32_t low = skep_problem_least(p, s), high = skep_problem_most(p, s);
+		uint32_t low = least_of(p, s), high = most_of(p, s);
 		if (low == 0 || low > high)
 			return (struct skep_problem_check){
 				.fault = SKEP_PROBLEM_BOUNDS, .stage = s, .wanted = low, .found = high};
@@ -277,7 +280,7 @@ static struct skep_problem_check check_fixed(const struct skep_problem *p, uint3
 		if (stage >= p->stages)
 			return check;
 		check.need_bytes = need(p, stage);
-		check.wanted = skep_problem_most(p, stage);
+		check.wanted = most_of(p, stage);
 		check.found = ++count[stage];
 		if (have(p, i) < check.need_bytes || check.found > check.wanted)
 			return check;
@@ -303,7 +306,7 @@ struct skep_problem_check skep_problem_check(const struct skep_problem *p, void 
 	if (check.fault != SKEP_PROBLEM_FINE)
 		return check;
 	place_fixed(&b, stage_of, count);
-	if (skep_bounds_complete(&b, stage_of, count))
+	if (complete(&b, stage_of, count))
 		return (struct skep_problem_check){.fault = SKEP_PROBLEM_FINE};
 	check = (struct skep_problem_check){.fault = SKEP_PROBLEM_MANY, .wanted = b.spares_most};
 	for (uint32_t i = p->workers; i-- > 0;)
@@ -329,9 +332,9 @@ bool skep_problem_allows(const struct skep_problem *problem, const uint32_t *sta
 			count[stage_of[i]]++;
 	}
 	for (uint32_t s = 0; s < b.stages; s++) {
-		if (count[s] < skep_problem_least(problem, s) || count[s] > skep_problem_most(problem, s))
+		if (count[s] < least_of(problem, s) || count[s] > most_of(problem, s))
 			return false;
-		room += skep_problem_most(problem, s);
+		room += most_of(problem, s);
 	}
 	uint32_t forced = room < b.workers ? b.workers - (uint32_t)room : 0;
 	return spares <= (problem->spares > forced ? problem->spares : forced);

@@ -142,7 +142,8 @@ static bool can_give(const struct hunt *h, uint32_t stage)
 	return stage == SKEP_SPARE || h->count[stage] > h->bounds.least[stage];
 }
 
-bool skep_search_state_allows(const struct hunt *h, struct skep_change change)
+/* Is it a change, and an allowed one? */
+static bool allows(const struct hunt *h, struct skep_change change)
 {
 	const struct bounds *b = &h->bounds;
 	uint32_t from = h->now_of[change.worker];
@@ -167,7 +168,7 @@ bool skep_search_state_draw(struct hunt *h, struct skep_change *ret)
 			uint32_t to = skep_random_below(&h->random, h->stages + (h->bounds.spares_most > 0));
 			change.to = to == h->stages ? SKEP_SPARE : to;
 		}
-		if (!skep_search_state_allows(h, change))
+		if (!allows(h, change))
 			continue;
 		*ret = change;
 		return true;
@@ -226,7 +227,7 @@ static bool improve(struct hunt *h, uint32_t worker)
 			change.other = i;
 		else
 			change.to = i - h->workers < h->stages ? i - h->workers : SKEP_SPARE;
-		if (!skep_search_state_allows(h, change))
+		if (!allows(h, change))
 			continue;
 		bool same = false; /* the same as a worker just before; kinds tend to be neighbours */
 		for (uint32_t j = i; !h->inside && i < h->workers && j > 0 && i - j < 8 && !same; j--)

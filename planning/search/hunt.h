@@ -35,9 +35,6 @@ struct bounds {
 void skep_bounds_init(struct bounds *b, struct skep_search_carve *c, const struct skep_problem *problem);
 /* May this worker serve this stage, SKEP_SPARE included, whatever others do? */
 bool skep_bounds_may(const struct bounds *b, uint32_t worker, uint32_t stage);
-/* Completes stage_of, in which who has no stage yet is SKEP_UNDECIDED, so that the smallest workers that will do come first.
- * `count` [stages] as in stage_of, kept up. False: that way there is no allowed one. */
-bool skep_bounds_complete(const struct bounds *b, uint32_t *stage_of, uint32_t *count);
 /* The nearest allowed allocation, more or less: who may not be where it is, or is one too many there, goes elsewhere. */
 void skep_bounds_repair(const struct bounds *b, uint32_t *stage_of, uint32_t *count);
 
@@ -67,8 +64,7 @@ void skep_search_state_init_sketch(struct hunt *h, struct skep_search_carve *c, 
 
 bool skep_search_state_over(const struct hunt *h); /* nothing is left of allowance, budget or time */
 
-double skep_search_state_begin(struct hunt *h, const uint32_t *stage_of);       /* makes it current */
-bool skep_search_state_allows(const struct hunt *h, struct skep_change change); /* and it is a change */
+double skep_search_state_begin(struct hunt *h, const uint32_t *stage_of); /* makes it current */
 bool skep_search_state_draw(
 	struct hunt *h, struct skep_change *ret); /* an allowed one; false: there seems to be none */
 double skep_search_state_ask(struct hunt *h, struct skep_change change); /* what it would cost */
@@ -83,7 +79,6 @@ void skep_search_state_walk(struct hunt *h, uint64_t evaluations, double first, 
 
 void skep_search_state_random(struct hunt *h, uint32_t *ret_stage_of);
 void skep_search_state_contiguous(struct hunt *h, uint32_t *ret_stage_of);
-void skep_search_state_strided(struct hunt *h, uint32_t *ret_stage_of);
 
 /* ---- the methods: each takes what it needs from `c`; run with c->mem NULL they only measure ------------------------- */
 

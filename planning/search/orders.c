@@ -49,7 +49,7 @@ void skep_search_state_contiguous(struct hunt *h, uint32_t *ret_stage_of)
 	skep_bounds_repair(&h->bounds, ret_stage_of, h->count);
 }
 
-void skep_search_state_strided(struct hunt *h, uint32_t *ret_stage_of)
+static void strided_order(struct hunt *h, uint32_t *ret_stage_of)
 {
 	uint32_t stage = 0, *size = h->count;
 	even_sizes(h, size);
@@ -131,6 +131,6 @@ void skep_search_strided(struct hunt *h, struct skep_search_carve *c)
 	uint32_t *stage_of = skep_search_carve(c, h->workers, sizeof *stage_of);
 	if (!c->mem)
 		return;
-	skep_search_state_strided(h, stage_of);
+	strided_order(h, stage_of);
 	skep_search_state_begin(h, stage_of);
 }

@@ -31,7 +31,8 @@ enum { ITERATIONS_MAX = 500 };
 
 enum { T0, RATE, BANDWIDTH, SIDE_M, SIDE_N, SIDE_K, WAVE }; /* coefficients of REGRESSION, the first three, and SHAPE */
 
-uint32_t skep_fit_coefficients(enum skep_timing_model law)
+/* A timing model needs at least as many points. */
+static uint32_t coefficient_count(enum skep_timing_model law)
 {
 	return law == SKEP_FIT_ANALYTIC ? 1 : law == SKEP_FIT_REGRESSION ? 3 : SKEP_FIT_COEFFICIENTS_MAX;
 }
@@ -163,7 +164,7 @@ bool skep_fit_make(enum skep_timing_model law, double peak, double memory_Bps, c
 	struct problem p = {.fit = {.law = law, .peak = peak, .memory_Bps = memory_Bps},
 		.point = point,
 		.points = points,
-		.coefficients = skep_fit_coefficients(law)};
+		.coefficients = coefficient_count(law)};
 	*ret = p.fit;
 	if (points < p.coefficients)
 		return false;

@@ -28,9 +28,6 @@ struct skep_fit {
 	double median_error, p90_error; /* of |predicted / measured - 1| over these points */
 };
 
-/* The number of coefficients of a timing model, which needs at least as many points. */
-uint32_t skep_fit_coefficients(enum skep_timing_model law);
-
 /* Least squares of ln(predicted / measured). The constants peak and memory_Bps are used by ANALYTIC, and as the start of
  * the search by the others. False: too few points, or no memory. */
 bool skep_fit_make(enum skep_timing_model law, double peak, double memory_Bps, const struct skep_fit_point *point,

@@ -18,7 +18,9 @@
 const char *const skep_predictor_names[] = {"roofline", "table", "analytic", "regression", NULL};
 const char *const skep_time_origin_names[] = {"measured", "interpolated", "fitted", "assumed", "memory", NULL};
 
-uint32_t skep_type_stand_ins(enum skep_type type, enum skep_type ret[SKEP_STAND_INS_MAX])
+/* Which type's table may stand in for another's: tensors of 4 bytes as TF32, fp16 as bf16. The type itself comes first. */
+enum { STAND_INS_MAX = 2 };
+static uint32_t stand_ins_of(enum skep_type type, enum skep_type ret[STAND_INS_MAX])
 {
 	uint32_t count = 0;
 	ret[count++] = type;
@@ -130,8 +132,8 @@ static void fail_type(const struct skep_gpu *gpu, enum skep_type type, struct sk
 bool skep_predictor_make(struct skep_gpu *gpu, enum skep_predictor_kind kind, enum skep_type type,
 	struct skep_predictor *ret, struct skep_diag *reterr)
 {
-	enum skep_type candidate[SKEP_STAND_INS_MAX];
-	uint32_t candidates = skep_type_stand_ins(type, candidate);
+	enum skep_type candidate[STAND_INS_MAX];
+	uint32_t candidates = stand_ins_of(type, candidate);
 	assert(kind != SKEP_PREDICTOR_ROOFLINE);
 	*ret = (struct skep_predictor){.kind = kind, .type = type, .gpu = gpu};
 	bool has = false;
@@ -186,8 +188,8 @@ double skep_predictor_model_s(const struct skep_predictor *p, enum skep_gpu_colu
 /* Without a table of its type: the published roofline at the efficiency that the profile states. */
 static double assumed_s(const struct skep_predictor *p, const struct skep_fit_point *point)
 {
-	enum skep_type candidate[SKEP_STAND_INS_MAX];
-	uint32_t candidates = skep_type_stand_ins(p->type, candidate);
+	enum skep_type candidate[STAND_INS_MAX];
+	uint32_t candidates = stand_ins_of(p->type, candidate);
 	double peak = 0;
 	for (uint32_t i = 0; i < candidates && peak <= 0; i++)
 		peak = p->gpu->peak[candidate[i]];

@@ -38,10 +38,6 @@ struct skep_predictor {
 	struct skep_fit layer[2];        /* the same for whole layers, forward and backward */
 };
 
-/* Which type's table may stand in for another's: tensors of 4 bytes as TF32, fp16 as bf16. The type itself comes first. */
-enum { SKEP_STAND_INS_MAX = 2 };
-uint32_t skep_type_stand_ins(enum skep_type type, enum skep_type ret[SKEP_STAND_INS_MAX]);
-
 /* Reads the tables that it needs and fits the laws. Error: a type that this GPU does not have (without a place in a file: the
  * caller knows where it was asked for), or a wrong table. */
 bool skep_predictor_make(struct skep_gpu *gpu, enum skep_predictor_kind kind, enum skep_type type,

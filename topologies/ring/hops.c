@@ -144,7 +144,8 @@ static bool make_table(struct hops *h)
 	return true;
 }
 
-bool skep_hops_make(struct hops *h, bool table)
+/* The first four fields are set. False: no memory. */
+static bool make(struct hops *h, bool table)
 {
 	size_t places = h->topology->places;
 	h->between = calloc(places * places, sizeof *h->between);
@@ -156,7 +157,7 @@ bool skep_hops_make(struct hops *h, bool table)
 	return !table || make_table(h);
 }
 
-void skep_hops_finish(struct hops *h)
+static void finish(struct hops *h)
 {
 	free(h->between);
 	free(h->out);
@@ -195,13 +196,13 @@ bool skep_ring_pace(const struct skep_topology *topology, const uint32_t *machin
 	assert(size > 1);
 	struct hops h = {.topology = topology, .machine = machine, .size = size, .bytes = bytes};
 	uint32_t *order = as_given(size);
-	bool made = skep_hops_make(&h, false) && order;
+	bool made = make(&h, false) && order;
 	if (made) {
 		struct value value = skep_hops_value(&h, order, size, true);
 		*ret = (struct skep_ring_pace){
 			.slowest = describe(&h, order, value.worst, value.worst_ns), .round_ns = value.sum_ns};
 	}
-	skep_hops_finish(&h);
+	finish(&h);
 	free(order);
 	return made;
 }
@@ -229,13 +230,13 @@ bool skep_ring_arrange(
 	if (size <= 2)
 		return true;
 	uint32_t *order = as_given(size);
-	bool made = skep_hops_make(&h, true) && order;
+	bool made = make(&h, true) && order;
 	if (made && (h.shares || size > SKEP_RING_EXACT_MAX))
 		made = skep_hops_search(&h, order);
 	if (made && size <= SKEP_RING_EXACT_MAX)
 		made = skep_hops_exact(&h, order, ret_exact);
 	made = made && settle(machine, order, size);
-	skep_hops_finish(&h);
+	finish(&h);
 	free(order);
 	return made;
 }

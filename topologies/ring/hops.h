@@ -26,9 +26,6 @@ struct value {
 	uint32_t worst;  /* the rank that the first of them leaves */
 };
 
-bool skep_hops_make(struct hops *h, bool table); /* the first four fields are set; false: no memory */
-void skep_hops_finish(struct hops *h);
-
 static inline uint64_t hop_ns(const struct hops *h, uint32_t from, uint32_t to)
 {
 	return h->alone_ns[(size_t)from * h->size + to];
