@@ -457,13 +457,13 @@ static void on_message(struct directory *d, struct step *step, const struct skep
 		step->how.directory->on_finished(d, step, message);
 		break;
 	case SKEP_MESSAGE_FORWARDS_DONE:
-		skep_fixed_on_passed(d, step, message);
+		skep_fixed_on_forwards_done(d, step, message);
 		break;
 	case SKEP_MESSAGE_TALLY:
 		on_tally(d, step, message);
 		break;
 	case SKEP_MESSAGE_OUTER_UPDATE:
-		step->how.directory->on_merge(d, step, message);
+		step->how.directory->on_outer_update(d, step, message);
 		break;
 	case SKEP_MESSAGE_NORM:
 		on_norm(d, step, message);
@@ -503,7 +503,7 @@ static void on_send_failed(struct directory *d, struct step *step, const struct 
 {
 	assert(message->from.index == step->plan->workers);
 	bool current = message->to.epoch == directory_row(d, message->to.index)->epoch;
-	bool gate = (message->kind == SKEP_MESSAGE_DRAIN && !step->how.order->turns_late) ||
+	bool gate = (message->kind == SKEP_MESSAGE_DRAIN && !step->how.order->drains_late) ||
 	            message->kind == SKEP_MESSAGE_BARRIER_LIFTED;
 	if (gate && (d->phase != PHASE_OPEN || message->round != d->round))
 		current = false; /* no worker waits any more */

@@ -42,7 +42,7 @@ enum standing {
 struct pipeline {                  /* fixed pipelines alone */
 	uint32_t first, last;      /* workers: who issues its microbatches, and who turns them round */
 	uint32_t serving, leaving; /* of its workers */
-	bool turned;               /* in the open round: DRAIN has been sent to those who may wait */
+	bool drained;              /* in the open round: DRAIN has been sent to those that may wait */
 	bool awaited;              /* in the open round: before its barrier */
 	uint32_t given_up;         /* without a flush: newest round + 1 that DRAIN has named, 0: none */
 };
@@ -303,11 +303,10 @@ void skep_checkpoints_async(
 void skep_fixed_init(struct directory *d, const struct skep_plan *plan);
 void skep_fixed_count_in(struct directory *d, const struct row *row);
 void skep_fixed_count_out(struct directory *d, const struct row *row);
-uint32_t skep_fixed_owner_count(const struct directory *d);
 bool skep_fixed_is_owner(struct directory *d, const struct row *row);
 void skep_fixed_opened(
 	struct directory *d, struct step *step); /* shares are granted: tell those whose share is not whole */
-void skep_fixed_on_passed(struct directory *d, struct step *step, const struct skep_message *message);
+void skep_fixed_on_forwards_done(struct directory *d, struct step *step, const struct skep_message *message);
 void skep_fixed_lift_barrier(struct directory *d, struct step *step);             /* not all will come to it */
 void skep_fixed_drain(struct directory *d, struct step *step, uint32_t pipeline); /* not all of its share will come */
 void skep_fixed_ready(struct directory *d, struct step *step, uint32_t worker);   /* it holds all: it takes its place */

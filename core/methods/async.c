@@ -377,7 +377,7 @@ static void hear(struct directory *d, const struct skep_plan *plan, const struct
 		m->came = ++d->merges;
 }
 
-static void on_merge(struct directory *d, struct step *step, const struct skep_message *message)
+static void on_outer_update(struct directory *d, struct step *step, const struct skep_message *message)
 {
 	assert(message->kind == SKEP_MESSAGE_OUTER_UPDATE);
 	uint32_t worker = message->from.index, stage = directory_row(d, worker)->stage;
@@ -577,7 +577,7 @@ const struct skep_directory_method skep_async_directory = {
 	.complete = skep_flush_complete,
 	.reduce = reduce,
 	.on_tally = on_tally,
-	.on_merge = on_merge,
+	.on_outer_update = on_outer_update,
 	.keeper = keeper,
 	.counted = counted,
 	.committed = skep_delayed_committed,

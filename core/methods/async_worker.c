@@ -163,7 +163,7 @@ static void first_work(struct worker *w, uint32_t round)
 }
 
 /* Again, if it has been answered: the directory asks those who serve anew, and may have asked before it heard. */
-static void on_resolve(struct worker *w, struct step *step, const struct skep_message *message)
+static void on_close_round(struct worker *w, struct step *step, const struct skep_message *message)
 {
 	assert(message->kind == SKEP_MESSAGE_CLOSE_ROUND);
 	assert(message->from.index == step->plan->workers);
@@ -262,7 +262,7 @@ const struct skep_local_steps skep_local_async = {
 	.puts_off = puts_off,
 	.step = step_told,
 	.stepped = stepped,
-	.on_resolve = on_resolve,
+	.on_close_round = on_close_round,
 };
 
 /* ---- a reduction, which is one merge -------------------------------------------------------------------------------------- */
@@ -329,7 +329,7 @@ static uint32_t kept_as(const struct worker *w)
 
 /* Keeps the state under the number of a round, when so many outer updates are made. What was to be kept before is of an
  * earlier number. */
-static void on_keep(struct worker *w, const struct skep_message *keep)
+static void on_checkpoint(struct worker *w, const struct skep_message *keep)
 {
 	assert(keep->kind == SKEP_MESSAGE_CHECKPOINT);
 	if (w->state != WORKER_SERVING || keep->round <= w->keep)
@@ -355,5 +355,5 @@ const struct skep_worker_method skep_async_worker = {
 	.may_step = skep_flush_may_step,
 	.stepped = merged,
 	.kept_as = kept_as,
-	.on_keep = on_keep,
+	.on_checkpoint = on_checkpoint,
 };

@@ -59,7 +59,7 @@ void skep_flush_on_tally(struct directory *d, struct step *step, const struct sk
 		step->how.agreement->told(d, step, directory_row(d, message->from.index)->stage);
 }
 
-void skep_flush_on_merge(struct directory *d, struct step *step, const struct skep_message *message)
+void skep_flush_on_outer_update(struct directory *d, struct step *step, const struct skep_message *message)
 {
 	(void)d, (void)step, (void)message;
 }
@@ -369,7 +369,7 @@ uint32_t skep_flush_kept_as(const struct worker *w)
 }
 
 /* A duplicate, of what was asked for when the last round was committed too, comes to nothing. */
-void skep_flush_on_keep(struct worker *w, const struct skep_message *keep)
+void skep_flush_on_checkpoint(struct worker *w, const struct skep_message *keep)
 {
 	if (w->state != WORKER_SERVING || keep->round <= w->keep || keep->round < w->version)
 		return;

@@ -14,7 +14,7 @@ void skep_flush_refill(struct directory *d, struct step *step, uint32_t preferre
 void skep_flush_complete(struct directory *d, struct step *step);
 void skep_flush_reduce(struct directory *d, struct step *step);
 void skep_flush_on_tally(struct directory *d, struct step *step, const struct skep_message *message);
-void skep_flush_on_merge(struct directory *d, struct step *step, const struct skep_message *message);
+void skep_flush_on_outer_update(struct directory *d, struct step *step, const struct skep_message *message);
 void skep_flush_counted(struct directory *d, uint32_t vstage, uint32_t lost, uint32_t *total, int64_t *loss_nano_sum);
 void skep_flush_committed(struct directory *d, struct step *step);
 uint32_t skep_flush_stop_version(struct directory *d, const struct row *row);
@@ -60,14 +60,14 @@ void skep_flush_worker_stepped(struct worker *w);
 void skep_flush_notice(struct worker *w, struct step *step);
 void skep_flush_gate(struct worker *w, struct step *step);
 uint32_t skep_flush_kept_as(const struct worker *w);
-void skep_flush_on_keep(struct worker *w, const struct skep_message *keep);
+void skep_flush_on_checkpoint(struct worker *w, const struct skep_message *keep);
 
 /* The entries of a table that belong together. A reduction that all stages make in the same round: */
 #define SKEP_FLUSH_COMMIT                                                                                              \
 	.replicas = true, .lay_out = skep_flush_lay_out, .counted_rounds = 1, .refills = 2,                            \
-	.on_merge = skep_flush_on_merge, .keeper = skep_checkpoints_keeper, .counted = skep_flush_counted,             \
-	.validate = skep_validate_begin, .stop_version = skep_flush_stop_version, .stepped = skep_flush_stepped,       \
-	.keep = skep_flush_keep
+	.on_outer_update = skep_flush_on_outer_update, .keeper = skep_checkpoints_keeper,                              \
+	.counted = skep_flush_counted, .validate = skep_validate_begin, .stop_version = skep_flush_stop_version,       \
+	.stepped = skep_flush_stepped, .keep = skep_flush_keep
 /* Newcomers that are members of the open round's reduction as soon as their device has room: */
 #define SKEP_FLUSH_NEWCOMERS                                                                                           \
 	.entered = skep_directory_admit_from_any, .since = skep_flush_since, .ready = skep_flush_ready,                \
@@ -93,6 +93,6 @@ void skep_flush_on_keep(struct worker *w, const struct skep_message *keep);
 	.backward_ended = skep_flush_backward_ended, .take = skep_flush_take, .taken = skep_flush_taken,               \
 	.may_begin = skep_flush_may_begin, .brought = skep_flush_brought, .tell = skep_reduce_send_tally,              \
 	.committed = skep_flush_step_committed, .may_step = skep_flush_may_step, .stepped = skep_flush_worker_stepped, \
-	.kept_as = skep_flush_kept_as, .on_keep = skep_flush_on_keep
+	.kept_as = skep_flush_kept_as, .on_checkpoint = skep_flush_on_checkpoint
 
 #endif

@@ -69,7 +69,7 @@ struct skep_directory_method {
 	void (*complete)(struct directory *d, struct step *step); /* all that was granted has come back */
 	void (*reduce)(struct directory *d, struct step *step);   /* begin to sum the open round */
 	void (*on_tally)(struct directory *d, struct step *step, const struct skep_message *message);
-	void (*on_merge)(struct directory *d, struct step *step, const struct skep_message *message);
+	void (*on_outer_update)(struct directory *d, struct step *step, const struct skep_message *message);
 	/* The worker that is to keep the stage's state after its step, SKEP_NO_INDEX: none. */
 	uint32_t (*keeper)(struct directory *d, struct step *step, uint32_t stage);
 	/* What all members have counted of a virtual stage, if their tallies do not say so. */
@@ -125,7 +125,7 @@ struct skep_worker_method {
 	void (*notice)(struct worker *w, struct step *step); /* it will be taken away */
 	void (*gate)(struct worker *w, struct step *step);   /* DRAIN or BARRIER_LIFTED has come */
 	uint32_t (*kept_as)(const struct worker *w);         /* the number under which a checkpoint is kept */
-	void (*on_keep)(struct worker *w, const struct skep_message *keep);
+	void (*on_checkpoint)(struct worker *w, const struct skep_message *keep);
 };
 
 /* Steps of a worker's own, between two of its stage. */
@@ -144,7 +144,8 @@ struct skep_local_steps {
 	bool (*puts_off)(struct worker *w, const struct skep_plan *plan); /* STEP has to wait */
 	void (*step)(const struct worker *w, struct skep_op *op);         /* what STEP is told */
 	void (*stepped)(struct worker *w);
-	void (*on_resolve)(struct worker *w, struct step *step, const struct skep_message *message);
+	/* CLOSE_ROUND has come. */
+	void (*on_close_round)(struct worker *w, struct step *step, const struct skep_message *message);
 };
 
 /* In the directory: the groups in which the members of a stage sum a round, each for itself. */

@@ -186,5 +186,5 @@ const struct skep_worker_method skep_no_flush_worker = {
 	.notice = notice,
 	.gate = gate,
 	.kept_as = skep_flush_kept_as,
-	.on_keep = skep_flush_on_keep,
+	.on_checkpoint = skep_flush_on_checkpoint,
 };

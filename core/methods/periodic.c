@@ -253,23 +253,6 @@ static void stepped(struct worker *w)
 		w->inner.nth = w->inner.counted = 0;
 }
 
-const struct skep_local_steps skep_local_periodic = {
-	.init = skep_periodic_init,
-	.serves = skep_local_serves,
-	.first_work = skep_local_first_work,
-	.counted = skep_periodic_counted,
-	.part = part,
-	.run = run,
-	.idle = skep_local_idle,
-	.waits = waits,
-	.done = done,
-	.unwritten = unwritten,
-	.puts_off = puts_off,
-	.step = skep_local_step,
-	.stepped = stepped,
-	.on_resolve = skep_local_on_resolve,
-};
-
 /* ---- no steps of its own ------------------------------------------------------------------------------------------ */
 
 static void none_init(struct worker *w, const struct skep_plan *plan)
@@ -277,12 +260,12 @@ static void none_init(struct worker *w, const struct skep_plan *plan)
 	(void)w, (void)plan;
 }
 
-void skep_local_serves(struct worker *w)
+static void none_serves(struct worker *w)
 {
 	(void)w;
 }
 
-void skep_local_first_work(struct worker *w, uint32_t round)
+static void none_first_work(struct worker *w, uint32_t round)
 {
 	(void)w, (void)round;
 	assert(false); /* a newcomer knows which round is open */
@@ -305,12 +288,12 @@ static bool none_run(struct worker *w, struct step *step)
 	return false;
 }
 
-void skep_local_idle(struct worker *w, struct step *step)
+static void none_idle(struct worker *w, struct step *step)
 {
 	(void)w, (void)step;
 }
 
-bool skep_local_waits(struct worker *w, const struct skep_plan *plan)
+static bool none_waits(struct worker *w, const struct skep_plan *plan)
 {
 	assert(w->state == WORKER_SERVING);
 	(void)w, (void)plan;
@@ -337,7 +320,7 @@ static bool none_puts_off(struct worker *w, const struct skep_plan *plan)
 	return false;
 }
 
-void skep_local_step(const struct worker *w, struct skep_op *op)
+static void none_step(const struct worker *w, struct skep_op *op)
 {
 	(void)w, (void)op;
 }
@@ -347,24 +330,43 @@ static void none_stepped(struct worker *w)
 	(void)w;
 }
 
-void skep_local_on_resolve(struct worker *w, struct step *step, const struct skep_message *message)
+static void none_on_close_round(struct worker *w, struct step *step, const struct skep_message *message)
 {
 	(void)w, (void)step, (void)message;
 }
 
+/* ---- the tables -------------------------------------------------------------------------------------------------- */
+
+const struct skep_local_steps skep_local_periodic = {
+	.init = skep_periodic_init,
+	.serves = none_serves,
+	.first_work = none_first_work,
+	.counted = skep_periodic_counted,
+	.part = part,
+	.run = run,
+	.idle = none_idle,
+	.waits = waits,
+	.done = done,
+	.unwritten = unwritten,
+	.puts_off = puts_off,
+	.step = none_step,
+	.stepped = stepped,
+	.on_close_round = none_on_close_round,
+};
+
 const struct skep_local_steps skep_local_none = {
 	.init = none_init,
-	.serves = skep_local_serves,
-	.first_work = skep_local_first_work,
+	.serves = none_serves,
+	.first_work = none_first_work,
 	.counted = none_counted,
 	.part = skep_local_part,
 	.run = none_run,
-	.idle = skep_local_idle,
-	.waits = skep_local_waits,
+	.idle = none_idle,
+	.waits = none_waits,
 	.done = none_done,
 	.unwritten = none_unwritten,
 	.puts_off = none_puts_off,
-	.step = skep_local_step,
+	.step = none_step,
 	.stepped = none_stepped,
-	.on_resolve = skep_local_on_resolve,
+	.on_close_round = none_on_close_round,
 };

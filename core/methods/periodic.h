@@ -13,13 +13,7 @@ uint32_t skep_periodic_share(const struct worker *w, const struct skep_plan *pla
 void skep_periodic_do(
 	struct worker *w, struct step *step, enum skep_op_kind kind, uint32_t round, uint32_t microbatches);
 
-/* What there is to do where no update is merged by itself: nothing. */
-void skep_local_serves(struct worker *w);
-void skep_local_first_work(struct worker *w, uint32_t round);
+/* Nothing: no inner step follows on the elements of a part. */
 void skep_local_part(const struct worker *w, struct skep_op *op);
-void skep_local_idle(struct worker *w, struct step *step);
-bool skep_local_waits(struct worker *w, const struct skep_plan *plan);
-void skep_local_step(const struct worker *w, struct skep_op *op);
-void skep_local_on_resolve(struct worker *w, struct step *step, const struct skep_message *message);
 
 #endif

@@ -87,11 +87,6 @@ void skep_fixed_count_out(struct directory *d, const struct row *row)
 	d->staying += stays(d, p);
 }
 
-uint32_t skep_fixed_owner_count(const struct directory *d)
-{
-	return d->staying > 0 ? d->staying : d->whole;
-}
-
 bool skep_fixed_is_owner(struct directory *d, const struct row *row)
 {
 	assert(d->pipelines > 0);
@@ -101,7 +96,7 @@ bool skep_fixed_is_owner(struct directory *d, const struct row *row)
 
 /* ---- who is told ---------------------------------------------------------------------------------------------- */
 
-static void tell_turn(struct directory *d, struct step *step, uint32_t worker)
+static void send_drain(struct directory *d, struct step *step, uint32_t worker)
 {
 	assert(worker < step->plan->workers);
 	struct skep_message message = skep_message_to(&d->node, SKEP_MESSAGE_DRAIN, directory_worker(d, worker));
@@ -109,14 +104,14 @@ static void tell_turn(struct directory *d, struct step *step, uint32_t worker)
 	skep_emit_send(step, &d->node, &message);
 }
 
-static void turn_all(struct directory *d, struct step *step, uint32_t pipeline)
+static void drain_all(struct directory *d, struct step *step, uint32_t pipeline)
 {
 	assert(pipeline < skep_plan_pipelines(step->plan));
 	assert(d->pipelines > 0);
 	for (uint32_t i = 0; i < step->plan->workers; i++) {
 		const struct row *row = directory_row(d, i);
 		if (row->pipeline == pipeline && row->standing == STANDING_SERVING)
-			tell_turn(d, step, i);
+			send_drain(d, step, i);
 	}
 }
 
@@ -125,15 +120,15 @@ void skep_fixed_drain(struct directory *d, struct step *step, uint32_t pipeline)
 	assert(d->phase == PHASE_OPEN);
 	assert(pipeline < skep_plan_pipelines(step->plan));
 	struct pipeline *p = directory_pipeline(d, pipeline);
-	bool all = step->how.order->turns == SKEP_TURNS_ALL;
-	if (step->how.order->turns == SKEP_TURNS_NONE || p->turned ||
+	bool all = step->how.order->drains == SKEP_DRAINS_ALL;
+	if (step->how.order->drains == SKEP_DRAINS_NONE || p->drained ||
 		(!all && directory_row(d, p->last)->standing != STANDING_SERVING))
 		return;
-	p->turned = true;
+	p->drained = true;
 	if (all)
-		turn_all(d, step, pipeline);
+		drain_all(d, step, pipeline);
 	else
-		tell_turn(d, step, p->last);
+		send_drain(d, step, p->last);
 }
 
 void skep_fixed_opened(struct directory *d, struct step *step)
@@ -144,7 +139,7 @@ void skep_fixed_opened(struct directory *d, struct step *step)
 	d->awaited = 0;
 	for (uint32_t i = 0; i < d->pipelines; i++) {
 		struct pipeline *p = directory_pipeline(d, i);
-		p->turned = false;
+		p->drained = false;
 		p->awaited = step->plan->barrier && directory_row(d, p->first)->outstanding == share;
 		d->awaited += p->awaited;
 		if (directory_row(d, p->first)->outstanding != share)
@@ -156,7 +151,7 @@ void skep_fixed_lift_barrier(struct directory *d, struct step *step)
 {
 	for (uint32_t i = 0; i < d->pipelines && d->awaited > 0; i++) {
 		const struct pipeline *p = directory_pipeline(d, i);
-		if (p->turned || directory_row(d, p->last)->standing != STANDING_SERVING)
+		if (p->drained || directory_row(d, p->last)->standing != STANDING_SERVING)
 			continue;
 		struct skep_message message =
 			skep_message_to(&d->node, SKEP_MESSAGE_BARRIER_LIFTED, directory_worker(d, p->last));
@@ -166,7 +161,7 @@ void skep_fixed_lift_barrier(struct directory *d, struct step *step)
 	d->awaited = 0;
 }
 
-void skep_fixed_on_passed(struct directory *d, struct step *step, const struct skep_message *message)
+void skep_fixed_on_forwards_done(struct directory *d, struct step *step, const struct skep_message *message)
 {
 	assert(message->from.index < step->plan->workers);
 	if (d->pipelines == 0 || d->phase != PHASE_OPEN || message->round != d->round)
@@ -206,10 +201,10 @@ void skep_fixed_ready(struct directory *d, struct step *step, uint32_t worker)
 	if (row->standing == STANDING_READY)
 		skep_directory_serve(d, worker);
 	struct pipeline *p = directory_pipeline(d, row->pipeline);
-	bool all = step->how.order->turns == SKEP_TURNS_ALL;
-	if (all && p->turned && row->standing == STANDING_SERVING)
-		tell_turn(d, step, worker);
-	p->turned = p->turned && (all || p->last != worker); /* its last incarnation was told */
+	bool all = step->how.order->drains == SKEP_DRAINS_ALL;
+	if (all && p->drained && row->standing == STANDING_SERVING)
+		send_drain(d, step, worker);
+	p->drained = p->drained && (all || p->last != worker); /* its last incarnation was told */
 	skep_fixed_drain(d, step, row->pipeline);
 	step->how.directory->resume(d, step);
 }

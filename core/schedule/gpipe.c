@@ -52,7 +52,7 @@ static void pick_recompute(struct worker *w, struct step *step)
 		skep_pipeline_recompute(w, step, first);
 }
 
-static void passed(struct worker *w, struct step *step)
+static void forwarded(struct worker *w, struct step *step)
 {
 	assert(w->state == WORKER_SERVING);
 	uint32_t round = worker_round(w);
@@ -74,4 +74,4 @@ static void pick(struct worker *w, struct step *step)
 		pick_recompute(w, step);
 }
 
-const struct skep_order skep_order_gpipe = {.pick = pick, .passed = passed, .turns = SKEP_TURNS_LAST};
+const struct skep_order skep_order_gpipe = {.pick = pick, .forwarded = forwarded, .drains = SKEP_DRAINS_LAST};

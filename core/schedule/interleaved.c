@@ -235,4 +235,4 @@ static void pick(struct worker *w, struct step *step)
 }
 
 const struct skep_order skep_order_interleaved = {
-	.pick = pick, .passed = skep_order_no_barrier, .turns = SKEP_TURNS_ALL};
+	.pick = pick, .forwarded = skep_order_no_barrier, .drains = SKEP_DRAINS_ALL};

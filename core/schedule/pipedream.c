@@ -70,4 +70,4 @@ static void pick(struct worker *w, struct step *step)
 }
 
 const struct skep_order skep_order_pipedream = {
-	.pick = pick, .passed = skep_order_no_barrier, .turns = SKEP_TURNS_NONE, .turns_late = true};
+	.pick = pick, .forwarded = skep_order_no_barrier, .drains = SKEP_DRAINS_NONE, .drains_late = true};

@@ -32,7 +32,8 @@ static void pick(struct worker *w, struct step *step)
 		skep_schedule_forward(w, step);
 }
 
-const struct skep_order skep_order_swarm = {.pick = pick, .passed = skep_order_no_barrier, .turns = SKEP_TURNS_NONE};
+const struct skep_order skep_order_swarm = {
+	.pick = pick, .forwarded = skep_order_no_barrier, .drains = SKEP_DRAINS_NONE};
 
 const struct skep_order *const skep_order_of[SKEP_PIPELINES] = {
 	[SKEP_PIPELINE_SWARM] = &skep_order_swarm,

@@ -267,7 +267,7 @@ void skep_pipeline_forward_done(
 		work->loss_nano = event->u.done.loss_nano;
 		work->state = SKEP_WORK_READY_BACKWARD;
 		skep_work_push(worker_inflight(w), &worker_inflight(w)->backward[work->round & 1], work);
-		step->how.order->passed(w, step);
+		step->how.order->forwarded(w, step);
 	}
 }
 

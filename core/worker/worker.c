@@ -292,10 +292,10 @@ static void on_message(struct worker *w, struct step *step, const struct skep_me
 		skep_schedule_on_barrier_lifted(w, step, message);
 		break;
 	case SKEP_MESSAGE_CLOSE_ROUND:
-		step->how.local->on_resolve(w, step, message);
+		step->how.local->on_close_round(w, step, message);
 		break;
 	case SKEP_MESSAGE_CHECKPOINT:
-		step->how.worker->on_keep(w, message);
+		step->how.worker->on_checkpoint(w, message);
 		break;
 	case SKEP_MESSAGE_STOP:
 		skep_member_on_stop(w, step, message);
