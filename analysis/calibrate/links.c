@@ -14,7 +14,6 @@
 #define PASSES 4 /* estimates of the latency, each from the periods that the one before makes */
 #define SLACK 2.0
 #define FIRST_SLACK 2.0 /* times SLACK: for what is believed before anything was estimated */
-#define BEARS 2.0       /* the ends of an interval lie no further apart than by this factor, or nothing is said */
 #define WINDOW_NEAR 0.9 /* of what a window allows: it is the window that was seen */
 
 struct item {
@@ -294,7 +293,7 @@ static double least_s(const struct work *w, const struct span *span)
 
 static bool bears(const struct skep_ranked *r)
 {
-	return r->samples >= SKEP_CALIBRATE_SAMPLES_LEAST && r->low > 0 && r->high <= BEARS * r->low;
+	return r->samples >= SKEP_CALIBRATE_SAMPLES_LEAST && r->low > 0 && r->high <= SKEP_CALIBRATE_SPAN_MAX * r->low;
 }
 
 static bool fit_line(const struct work *w, const struct span *span, double before_s, double before_Bps, struct fit *ret)

@@ -23,6 +23,8 @@
 
 #define SKEP_LINKS_ROOM 4.0
 #define SKEP_CALIBRATE_SAMPLES_LEAST 5u /* of a figure */
+/* The ends of a figure's interval lie no further apart than by this factor, or it is kept: the most that a probe writes, too. */
+#define SKEP_CALIBRATE_SPAN_MAX 2.0
 
 struct skep_figure {              /* in base units: s, B/s */
 	double before;            /* NAN: the topology or profile says nothing; INFINITY: not limited */

@@ -13,7 +13,6 @@
 
 #define COLUMNS SKEP_STAGE_COLUMNS
 #define NO_COLUMN COLUMNS
-#define BEARS 2.0 /* a rate is taken whose interval spans a factor of at most 2: the most that a probe writes, too */
 
 static uint32_t column_of(const struct skep_op *op)
 {
@@ -155,7 +154,8 @@ static bool set_memory(struct work *w, uint32_t gpu)
 			(struct skep_ranked_point){fmax(0, expected - of->overhead_s) * of->memory_Bps, e->seconds};
 	}
 	bool fine = skep_ranked_line(point, count, &line), enough = count >= SKEP_CALIBRATE_SAMPLES_LEAST;
-	bool both = fine && enough && line.sizes > 1 && line.slope.low > 0 && line.slope.high <= BEARS * line.slope.low;
+	bool both = fine && enough && line.sizes > 1 && line.slope.low > 0 &&
+	            line.slope.high <= SKEP_CALIBRATE_SPAN_MAX * line.slope.low;
 	if (both)
 		ret->memory_Bps.after = (struct skep_ranked){
 			1 / line.slope.value, 1 / line.slope.high, 1 / line.slope.low, line.slope.samples};

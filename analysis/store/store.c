@@ -25,7 +25,6 @@
 #define NOTES_CAP 200000u
 
 #define ROUND_TIMEOUT_MS 200 /* a run is not held up for longer by a locked database */
-#define BEGIN_TIMEOUT_MS 10000
 #define END_TIMEOUT_MS 10000 /* unless skep_store_patience() says otherwise */
 #define SAY_AFTER_MS 1000    /* waiting at the end is said from here on, and again each minute */
 #define SAY_EVERY_MS 60000
@@ -363,7 +362,7 @@ bool skep_store_begin(struct skep_store *store, const struct skep_scenario *scen
 	const char *device, bool pace, bool shape, int64_t *ret_run, struct skep_diag *reterr)
 {
 	forget(store);
-	bool ok = allocate(store, scenario) && skep_store_prepare(store) && begin(store, BEGIN_TIMEOUT_MS);
+	bool ok = allocate(store, scenario) && skep_store_prepare(store) && begin(store, SKEP_STORE_BEGIN_TIMEOUT_MS);
 	if (ok)
 		ok = commit(store, skep_store_put_start(store, scenario, world, device, pace, shape));
 	if (!ok) {

@@ -34,7 +34,8 @@ enum skep_statement {
 	SKEP_STATEMENTS
 };
 
-#define SKEP_ROWS_AT_ONCE 32u /* by one statement of store.many */
+#define SKEP_ROWS_AT_ONCE 32u             /* by one statement of store.many */
+#define SKEP_STORE_BEGIN_TIMEOUT_MS 10000 /* a run or a sweep waits for a locked database for so long when it begins */
 
 struct skep_note_row {
 	skep_time now;

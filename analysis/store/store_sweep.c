@@ -24,7 +24,6 @@
 #include "scenarios/read/sources.h"
 #include "version.h"
 
-#define BEGIN_TIMEOUT_MS 10000
 #define PUT_TIMEOUT_MS 500
 
 static bool explain(struct skep_store *store, int rc, struct skep_diag *reterr)
@@ -220,7 +219,7 @@ static int begin_sweep(
 bool skep_sweep_begin(struct skep_store *store, const struct skep_sweep_words *words, int64_t *ret_sweep,
 	int64_t *ret_run, struct skep_diag *reterr)
 {
-	sqlite3_busy_timeout(store->db, BEGIN_TIMEOUT_MS);
+	sqlite3_busy_timeout(store->db, SKEP_STORE_BEGIN_TIMEOUT_MS);
 	int rc = begin_sweep(store, words, ret_sweep, ret_run);
 	if (rc != SQLITE_OK)
 		explain(store, rc, reterr);

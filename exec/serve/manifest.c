@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/files/replace.h"
 #include "base/grow.h"
 
 #define PIECE_BYTES (UINT64_C(64) << 20)
@@ -164,12 +165,6 @@ static int by_path(const void *a, const void *b)
 	return order != 0 ? order : (int)x->kind - (int)y->kind; /* what is read first */
 }
 
-static bool is_same(const char *a, const char *b)
-{
-	struct stat x, y;
-	return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
-}
-
 static void clear_entry(struct skep_manifest_entry *e)
 {
 	free(e->path);
@@ -189,7 +184,7 @@ static bool merge(struct skep_manifest *m, struct skep_diag *reterr)
 			m->entry[kept++] = *e;
 			continue;
 		}
-		if (!is_same(last->opened, e->opened))
+		if (!skep_replace_same(last->opened, e->opened))
 			set(e->opened,
 				"is not %.300s, although their names without `..` are the same: a symbolic link leads "
 				"elsewhere; name the file by its own path",
