@@ -115,6 +115,7 @@ enum skep_dimension {
 	SKEP_BANDWIDTH, /* bit/s kbit/s Mbit/s Gbit/s Tbit/s B/s .. GB/s GiB/s -> bytes per second */
 	SKEP_SPEED,     /* FLOP/s GFLOP/s TFLOP/s PFLOP/s               -> FLOP per second */
 	SKEP_PRICE,     /* USD/h                                        -> USD per hour    */
+	SKEP_EGRESS,    /* USD/GB USD/GiB ..                            -> USD per byte    */
 	SKEP_PART,      /* %                                            -> part of 1       */
 };
 

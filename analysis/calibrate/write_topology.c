@@ -3,7 +3,7 @@
  * write_topology.c - a topology in the form of sites, whatever form it was read from, with the links as a run shows them.
  *
  * A place is a site. Links are written for each ordered pair of sites; what a link has beside bandwidth and latency (window,
- * loss, jitter, streams) is written as it was.
+ * loss, jitter, streams, egress) is written as it was.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -202,6 +202,14 @@ double skep_calibration_latency_s(const struct skep_calibration *c, const struct
 	return value_of(&link->latency) + (skep_topology_is_link(pair) ? c->scenario->extra_latency_s : 0);
 }
 
+/* The inside of a site is free unless its file says otherwise. */
+static void put_egress(const struct skep_topology *t, uint32_t from, uint32_t to, FILE *file)
+{
+	double usd_per_B = skep_topology_price_between(t, from, to);
+	if (from == to ? usd_per_B > 0 : usd_per_B >= 0)
+		fprintf(file, ", egress: %.10g USD/GB", 1e9 * usd_per_B);
+}
+
 static void put_link(const struct skep_calibration *c, const struct skep_link_figures *link, FILE *file)
 {
 	fputs("bandwidth: ", file);
@@ -209,6 +217,7 @@ static void put_link(const struct skep_calibration *c, const struct skep_link_fi
 	fputs(", latency: ", file);
 	skep_put_quantity(file, SKEP_TIME, skep_calibration_latency_s(c, link), true);
 	fputs(link->shared ? ", shared: true" : "", file);
+	put_egress(&c->topology, link->from, link->to, file);
 	put_profile(&c->topology, link->from, link->to, file);
 	fputs("}\n", file);
 }

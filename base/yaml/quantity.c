@@ -37,6 +37,10 @@ static const struct dimension {
 		"a speed with its unit, such as `65 TFLOP/s` (FLOP/s MFLOP/s GFLOP/s TFLOP/s PFLOP/s)",
 		{{"FLOP/s", 1}, {"MFLOP/s", 1e6}, {"GFLOP/s", 1e9}, {"TFLOP/s", 1e12}, {"PFLOP/s", 1e15}}},
 	[SKEP_PRICE] = {"USD/h", "a price with its unit, such as `0.35 USD/h` (USD/h)", {{"USD/h", 1}}},
+	[SKEP_EGRESS] = {"USD/B",
+		"a price of traffic with its unit, such as `0.08 USD/GB` (USD/MB USD/GB USD/TB USD/MiB USD/GiB USD/TiB)",
+		{{"USD/GB", 1e-9}, {"USD/MB", 1e-6}, {"USD/TB", 1e-12}, {"USD/MiB", 0x1p-20}, {"USD/GiB", 0x1p-30},
+			{"USD/TiB", 0x1p-40}}},
 	[SKEP_PART] = {"", "a part with its unit, such as `0.1 %` (%)", {{"%", 0.01}}},
 };
 
@@ -59,7 +63,7 @@ static const struct {
 void skep_quantity_bound(const char *text, enum skep_dimension dimension, double bound, char *ret, size_t size)
 {
 	const struct dimension *d = &dimensions[dimension];
-	const struct unit *best = NULL;
+	const struct unit *best = dimension == SKEP_EGRESS ? &d->unit[0] : NULL; /* none writes prices by the byte */
 	bool bits = dimension == SKEP_BANDWIDTH && strstr(text, "bit") != NULL;
 	for (uint32_t i = 0; bits && i < UNITS_MAX && d->unit[i].name; i++)
 		if (strstr(d->unit[i].name, "bit") && (!best || bound >= d->unit[i].factor))

@@ -442,6 +442,7 @@ static void print_text(const struct skep_scenario *s, FILE *out)
 	if (s->zero == 0)
 		print_recovery(s, out);
 	print_price(s, out);
+	skep_egress_describe(&s->topology, out);
 	print_schedule(s, out);
 	print_updates(plan, out);
 	skep_periodic_print(s, out);

@@ -5,6 +5,7 @@
 #include "scenarios/describe/describe_json.h"
 
 #include "core/names.h"
+#include "scenarios/describe/describe_network.h"
 #include "scenarios/plan/loss.h"
 #include "scenarios/plan/overlap.h"
 #include "scenarios/plan/split.h"
@@ -35,6 +36,7 @@ static void add_cluster(const struct skep_scenario *s, cJSON *root)
 	else
 		cJSON_AddNullToObject(root, "price_usd_per_h");
 	cJSON_AddBoolToObject(root, "price_changes", s->topology.prices > 0);
+	skep_egress_describe_json(&s->topology, root);
 }
 
 static void add_by_stage(const struct skep_plan *plan, uint32_t (*of)(const struct skep_plan *, uint32_t),

@@ -179,6 +179,42 @@ void skep_network_describe(const struct skep_topology *t, FILE *out)
 	}
 }
 
+/* ---- prices -------------------------------------------------------------------------------------------------------- */
+
+struct egress_range { /* over the ordered pairs of places that are known; without any INFINITY and 0 */
+	double least_usd_per_B, most_usd_per_B;
+	uint32_t unknown; /* pairs */
+};
+
+static struct egress_range egress_range(const struct skep_topology *t)
+{
+	struct egress_range range = {.least_usd_per_B = INFINITY};
+	for (size_t i = 0; t->egress_usd_per_B && i < (size_t)t->places * t->places; i++) {
+		double usd_per_B = t->egress_usd_per_B[i];
+		if (i / t->places == i % t->places)
+			continue;
+		range.unknown += isnan(usd_per_B);
+		range.least_usd_per_B = fmin(range.least_usd_per_B, usd_per_B);
+		range.most_usd_per_B = fmax(range.most_usd_per_B, usd_per_B);
+	}
+	return range;
+}
+
+void skep_egress_describe(const struct skep_topology *t, FILE *out)
+{
+	const struct egress_range range = egress_range(t);
+	if (!isfinite(range.least_usd_per_B))
+		return;
+	fprintf(out, "  egress    %.4g", 1e9 * range.least_usd_per_B);
+	if (range.most_usd_per_B > range.least_usd_per_B)
+		fprintf(out, " to %.4g", 1e9 * range.most_usd_per_B);
+	fprintf(out, " USD/GB between sites");
+	if (range.unknown > 0)
+		fprintf(out, "; of %" PRIu32 " link%s not known, with whose traffic costs are not either",
+			range.unknown, skep_plural(range.unknown));
+	fputc('\n', out);
+}
+
 /* ---- JSON ---------------------------------------------------------------------------------------------------------- */
 
 /* What is not limited is left out. */
@@ -210,6 +246,17 @@ static cJSON *link_profile_json(const struct skep_link_profile *link_profile, co
 		cJSON_AddNumberToObject(object, "streams", link_profile->streams);
 	cJSON_AddBoolToObject(object, "overtake", link_profile->overtake);
 	return object;
+}
+
+void skep_egress_describe_json(const struct skep_topology *t, cJSON *root)
+{
+	const struct egress_range range = egress_range(t);
+	if (!isfinite(range.least_usd_per_B))
+		return;
+	cJSON *egress = cJSON_AddObjectToObject(root, "egress");
+	cJSON_AddNumberToObject(egress, "least_usd_per_GB", 1e9 * range.least_usd_per_B);
+	cJSON_AddNumberToObject(egress, "most_usd_per_GB", 1e9 * range.most_usd_per_B);
+	cJSON_AddNumberToObject(egress, "links_unknown", range.unknown);
 }
 
 void skep_network_describe_json(const struct skep_topology *t, cJSON *root)

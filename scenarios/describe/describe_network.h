@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * describe_network.h - what `skep check` says of links that have more than bandwidth and latency, and of sites' own uplinks.
- * Nothing where there is nothing to say.
+ * describe_network.h - what `skep check` says of links that have more than bandwidth and latency, of sites' own uplinks, and
+ * of the prices of traffic. Nothing where there is nothing to say.
  */
 #ifndef SKEP_SCENARIOS_DESCRIBE_NETWORK_H
 #define SKEP_SCENARIOS_DESCRIBE_NETWORK_H
@@ -13,5 +13,9 @@
 
 void skep_network_describe(const struct skep_topology *topology, FILE *out);
 void skep_network_describe_json(const struct skep_topology *topology, cJSON *root); /* adds "network" */
+
+/* What traffic between places costs; nothing if no price is given. */
+void skep_egress_describe(const struct skep_topology *topology, FILE *out);
+void skep_egress_describe_json(const struct skep_topology *topology, cJSON *root); /* adds "egress" */
 
 #endif

@@ -12,6 +12,7 @@
 #define BPS_MIN 1.0 /* as in topologies */
 #define BPS_MAX 1e15
 #define LATENCY_S_MAX 3600.0
+#define EGRESS_USD_PER_B_MAX 1e-6
 
 /* The place of that name; t->places: there is none. */
 static uint32_t place_named(const struct skep_topology *t, const char *name, size_t length)
@@ -46,6 +47,8 @@ static void read_link(
 		&t->pair[(size_t)end[0] * t->places + end[1]], &t->pair[(size_t)end[1] * t->places + end[0]]};
 	bool bandwidth = skep_read_has(r, map, "bandwidth"), latency = skep_read_has(r, map, "latency");
 	double Bps = bandwidth ? skep_read_quantity(r, map, "bandwidth", SKEP_BANDWIDTH, BPS_MIN, BPS_MAX, 0) : 0;
+	bool egress = skep_read_has(r, map, "egress");
+	double usd_per_B = egress ? skep_read_quantity(r, map, "egress", SKEP_EGRESS, 0, EGRESS_USD_PER_B_MAX, 0) : 0;
 	double latency_s = latency ? skep_read_quantity(r, map, "latency", SKEP_TIME, 0, LATENCY_S_MAX, 0) : 0;
 	skep_reader_close_map(r, map);
 	if (r->diag->set)
@@ -58,6 +61,9 @@ static void read_link(
 			t->place_name[t->places - 1]);
 		return;
 	}
+	if (egress && !(skep_topology_set_egress(t, end[0], end[1], usd_per_B) &&
+			      skep_topology_set_egress(t, end[1], end[0], usd_per_B)))
+		skep_reader_fail(r, map, "egress", "not enough memory for the prices of links");
 	for (int way = 0; way < 2; way++) {
 		pair[way]->latency_s = latency ? latency_s : pair[way]->latency_s;
 		if (!bandwidth)

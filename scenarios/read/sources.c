@@ -44,8 +44,8 @@ const char *skep_scenario_source(const struct skep_scenario *scenario, uint32_t 
 {
 	const struct skep_topology *t = &scenario->topology;
 	const char *const fixed[] = {scenario->model.path, t->path, t->matrix_path[0], t->matrix_path[1],
-		scenario->trace_path, scenario->data_path, scenario->weights_path, scenario->validation_path,
-		scenario->law ? scenario->law->path : ""};
+		t->matrix_path[2], scenario->trace_path, scenario->data_path, scenario->weights_path,
+		scenario->validation_path, scenario->law ? scenario->law->path : ""};
 	const char *found = NULL;
 	for (size_t f = 0; found == NULL && f < sizeof fixed / sizeof fixed[0]; f++)
 		found = turn(fixed[f], &i);

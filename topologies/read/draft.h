@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * draft.h - a topology while its file is read; private to topology.c, sites.c, matrix.c, peers.c and link_profiles.c.
+ * draft.h - a topology while its file is read; private to topology.c, sites.c, matrix.c, peers.c, egress.c and link_profiles.c.
  *
  * topology.c reads what all forms have in common. sites.c, matrix.c and peers.c each read one form: they number the
  * places, add the machines, place the directory and fill every ordered pair that traffic can use. After an error
@@ -23,10 +23,12 @@
 #define SKEP_LINK_BPS_MIN 1.0
 #define SKEP_LINK_BPS_MAX 1e15
 #define SKEP_LATENCY_S_MAX 3600.0
+#define SKEP_EGRESS_USD_PER_B_MAX 1e-6 /* 1000 USD/GB */
 
 struct skep_draft_link { /* what a file says of a link */
 	struct skep_pair pair;
-	uint16_t link_profile; /* index */
+	double egress_usd_per_B; /* NAN: it says nothing */
+	uint16_t link_profile;   /* index */
 };
 
 struct skep_draft {
@@ -57,10 +59,16 @@ void skep_draft_add_places(struct skep_draft *draft, uint32_t places);
 void skep_draft_name_place(
 	struct skep_draft *draft, const struct skep_yaml_node *at, const char *key, uint32_t place, const char *name);
 
-/* The keys of a link: bandwidth, latency, shared, and its profile; leaves the map open for more. */
+/* The keys of a link: bandwidth, latency, shared, egress, and its profile; leaves the map open for more. */
 struct skep_draft_link skep_draft_read_link(struct skep_draft *draft, const struct skep_yaml_node *map);
 void skep_draft_set_pair(
 	struct skep_draft *draft, uint32_t source, uint32_t destination, const struct skep_draft_link *link);
+
+/* egress.c. The key `egress` of a link or a site; NAN: there is none. What is set as NAN is left as it is. */
+double skep_draft_read_egress(struct skep_draft *draft, const struct skep_yaml_node *map);
+void skep_draft_set_egress(struct skep_draft *draft, uint32_t source, uint32_t destination, double usd_per_B);
+void skep_draft_set_site_egress(struct skep_draft *draft, uint32_t source, double usd_per_B); /* to all other places */
+bool skep_draft_has_egress(const struct skep_draft *draft, uint32_t source, uint32_t destination);
 
 /* link_profiles.c. Reads the profile that holds for the whole file, from the keys of its root; to be called first. */
 void skep_draft_read_link_profiles(struct skep_draft *draft, const struct skep_yaml_node *root);

@@ -17,7 +17,7 @@
 
 #define CSV_BYTES_MAX (64u << 20) /* as the reader's */
 
-struct grid { /* one of the two matrices */
+struct grid { /* one of the matrices */
 	const char *key, *unit_key;
 	enum skep_dimension dimension;
 	double low, high; /* base unit */
@@ -98,7 +98,7 @@ static double entry(struct skep_draft *d, const struct grid *g, uint32_t row, ui
 		return g->same;
 	double value = g->cell[(size_t)row * d->topology->machines + column];
 	if (isnan(value)) {
-		if (!d->has_fallback)
+		if (!d->has_fallback && g->dimension != SKEP_EGRESS)
 			fail_cell(d, g, row, column,
 				"is missing: fill the hole, or give the topology a fallback: {bandwidth, latency}");
 		return fallback;
@@ -108,9 +108,13 @@ static double entry(struct skep_draft *d, const struct grid *g, uint32_t row, ui
 		fail_cell(d, g, row, column,
 			"0 is no link: leave the cell empty, and give the topology a fallback: {bandwidth, latency}");
 	} else if (value < g->low || value > g->high) {
-		bool time = g->dimension == SKEP_TIME;
-		snprintf(what, sizeof what, "expected %g to %g %s; leave the cell empty if it was not measured",
-			time ? g->low : 8 * g->low, time ? g->high : 8 * g->high, time ? "s" : "bit/s");
+		static const struct {
+			double factor;
+			const char *unit;
+		} shown[] = {[SKEP_TIME] = {1, "s"}, [SKEP_BANDWIDTH] = {8, "bit/s"}, [SKEP_EGRESS] = {1e9, "USD/GB"}};
+		double factor = shown[g->dimension].factor;
+		snprintf(what, sizeof what, "expected %g to %g %s; leave the cell empty if it is not known",
+			factor * g->low, factor * g->high, shown[g->dimension].unit);
 		fail_cell(d, g, row, column, what);
 	}
 	return value;
@@ -139,12 +143,13 @@ static void name_places(struct skep_draft *d, const struct skep_yaml_node *matri
 	}
 }
 
-static void fill(struct skep_draft *d, const struct grid *bandwidth, const struct grid *latency)
+static void fill(
+	struct skep_draft *d, const struct grid *bandwidth, const struct grid *latency, const struct grid *egress)
 {
 	struct skep_topology *t = d->topology;
 	for (uint32_t i = 0; i < t->machines; i++)
 		for (uint32_t j = 0; j < t->machines && !d->r.diag->set; j++) {
-			struct skep_draft_link link = {.pair = skep_pair_unlimited()};
+			struct skep_draft_link link = {.pair = skep_pair_unlimited(), .egress_usd_per_B = NAN};
 			struct skep_pair *pair = &link.pair;
 			if (i == j) {
 				skep_draft_set_pair(d, i, j, &link);
@@ -154,8 +159,11 @@ static void fill(struct skep_draft *d, const struct grid *bandwidth, const struc
 			if (bandwidth->cell && isnan(bandwidth->cell[(size_t)i * t->machines + j])) {
 				pair->shared_Bps = d->fallback.pair.shared_Bps;
 				link.link_profile = d->fallback.link_profile;
+				link.egress_usd_per_B = d->fallback.egress_usd_per_B;
 			}
 			pair->latency_s = entry(d, latency, i, j, d->fallback.pair.latency_s);
+			if (egress->key)
+				link.egress_usd_per_B = entry(d, egress, i, j, link.egress_usd_per_B);
 			skep_draft_set_pair(d, i, j, &link);
 		}
 }
@@ -172,6 +180,8 @@ void skep_draft_read_matrix(struct skep_draft *d, const struct skep_yaml_node *r
 		.dimension = SKEP_TIME,
 		.low = 0,
 		.high = SKEP_LATENCY_S_MAX};
+	struct grid egress = {
+		.unit_key = "egress_unit", .dimension = SKEP_EGRESS, .low = 0, .high = SKEP_EGRESS_USD_PER_B_MAX};
 	skep_draft_add_machines(d, root, true, SKEP_OWN_PLACE);
 	uint32_t machines = d->topology->machines;
 	const struct skep_yaml_node *matrix = skep_read_map(&d->r, root, "matrix", true);
@@ -179,8 +189,13 @@ void skep_draft_read_matrix(struct skep_draft *d, const struct skep_yaml_node *r
 		skep_reader_fail(&d->r, root, "machines", "expected at least one machine");
 	read_grid(d, matrix, &bandwidth);
 	read_grid(d, matrix, &latency);
+	if (skep_read_has(&d->r, matrix, "egress")) {
+		egress.key = "egress";
+		read_grid(d, matrix, &egress);
+	}
 	snprintf(d->topology->matrix_path[0], sizeof d->topology->matrix_path[0], "%s", bandwidth.path);
 	snprintf(d->topology->matrix_path[1], sizeof d->topology->matrix_path[1], "%s", latency.path);
+	snprintf(d->topology->matrix_path[2], sizeof d->topology->matrix_path[2], "%s", egress.path);
 	int64_t directory = skep_read_integer(&d->r, root, "directory", 0, (int64_t)machines - 1, INT64_MIN);
 	if (!d->r.diag->set)
 		skep_draft_add_places(d, machines);
@@ -188,8 +203,9 @@ void skep_draft_read_matrix(struct skep_draft *d, const struct skep_yaml_node *r
 	skep_reader_close_map(&d->r, matrix);
 	if (!d->r.diag->set) {
 		d->directory_place = (uint32_t)directory;
-		fill(d, &bandwidth, &latency);
+		fill(d, &bandwidth, &latency, &egress);
 	}
 	free(bandwidth.cell);
 	free(latency.cell);
+	free(egress.cell);
 }

@@ -69,6 +69,7 @@ static void read_site(struct skep_draft *d, const struct skep_yaml_node *sites, 
 	skep_draft_name_place(d, sites, name, index, name);
 	skep_draft_add_machines(d, site, false, index);
 	read_site_link(d, site, index);
+	skep_draft_set_site_egress(d, index, skep_draft_read_egress(d, site));
 	const struct skep_yaml_node *inside = skep_read_map(&d->r, site, "inside", false);
 	if (!d->r.diag->set && inside) {
 		struct skep_draft_link link = skep_draft_read_link(d, inside);
@@ -191,8 +192,11 @@ static void fill(struct skep_draft *d, const struct skep_yaml_node *root, const 
 		for (uint32_t j = 0; j < t->places && !d->r.diag->set; j++) {
 			if (!isnan(pair_at(d, i, j)->capacity_Bps))
 				continue;
+			struct skep_draft_link link = d->fallback;
+			if (skep_draft_has_egress(d, i, j)) /* that of the site */
+				link.egress_usd_per_B = NAN;
 			if (d->has_fallback)
-				skep_draft_set_pair(d, i, j, &d->fallback);
+				skep_draft_set_pair(d, i, j, &link);
 			else
 				skep_reader_fail(&d->r, root, skep_read_has(&d->r, root, "links") ? "links" : NULL,
 					"no link from %s to %s: add one, or fallback: {bandwidth, latency} to the file",

@@ -263,6 +263,7 @@ struct skep_draft_link skep_draft_read_link(struct skep_draft *d, const struct s
 		skep_read_quantity(&d->r, map, "bandwidth", SKEP_BANDWIDTH, SKEP_LINK_BPS_MIN, SKEP_LINK_BPS_MAX, NAN);
 	link.pair.latency_s = skep_read_spread(&d->r, map, "latency", SKEP_TIME, 0, SKEP_LATENCY_S_MAX, NAN, &spread_s);
 	link.pair.shared_Bps = skep_read_bool(&d->r, map, "shared", false) ? link.pair.capacity_Bps : INFINITY;
+	link.egress_usd_per_B = skep_draft_read_egress(d, map);
 	link.link_profile = skep_draft_read_link_profile(d, map, spread_s);
 	return link;
 }
@@ -274,6 +275,7 @@ void skep_draft_set_pair(
 	struct skep_topology *t = d->topology;
 	size_t at = (size_t)source * t->places + destination;
 	t->pair[at] = link->pair;
+	skep_draft_set_egress(d, source, destination, link->egress_usd_per_B);
 	if (link->link_profile > 0 && !t->link_profile_of) {
 		t->link_profile_of = calloc((size_t)t->places * t->places, sizeof *t->link_profile_of);
 		if (!t->link_profile_of)
@@ -373,6 +375,7 @@ void skep_topology_finish(struct skep_topology *t)
 	for (uint32_t i = 0; i < t->gpus; i++)
 		skep_gpu_finish(&t->gpu[i]);
 	free(t->site_link);
+	free(t->egress_usd_per_B);
 	free(t->link_profile);
 	free(t->link_profile_of);
 	free(t->delay_s);

@@ -69,13 +69,14 @@ enum skep_fairness { SKEP_FAIRNESS_EQUAL, SKEP_FAIRNESS_RTT, SKEP_FAIRNESS_LATEN
 struct skep_topology {
 	char name[64];
 	char source[256];                    /* measured, published or assumed, and by whom */
-	char path[512], matrix_path[2][512]; /* where it was read; "": nowhere */
+	char path[512], matrix_path[3][512]; /* where it was read; "": nowhere */
 	uint32_t machines, places, gpus;
 	uint32_t hosts;                   /* that say how many cores they have */
 	struct skep_machine *machine;     /* [machines + 1]; the last is the directory's: no limits, gpu UINT32_MAX */
 	struct skep_pair *pair;           /* [places * places], row = source */
 	char (*place_name)[32];           /* [places] */
 	struct skep_site_link *site_link; /* [places]; NULL: no place has any */
+	double *egress_usd_per_B; /* [places * places] that a sender pays; NAN: not known; NULL: no price is given */
 	struct skep_link_profile *link_profile; /* [link_profiles]; with 0 no link has any */
 	uint16_t *link_profile_of;              /* [places * places] index into link_profile[]; NULL: 0 for all */
 	double *delay_s;                        /* [delays] of empirical jitter */
@@ -97,6 +98,16 @@ const struct skep_price_series *skep_topology_start_prices(struct skep_topology 
 /* The price of a machine from begin_ns to end_ns of the run's time; NAN if it is not known. */
 double skep_topology_cost_usd(
 	const struct skep_topology *topology, uint32_t machine, skep_time begin_ns, skep_time end_ns);
+
+/* The price of traffic between two places, in USD a byte, 0 or more. False: no memory. */
+bool skep_topology_set_egress(struct skep_topology *topology, uint32_t source, uint32_t destination, double usd_per_B);
+/* What a byte costs from one place to another, in USD; NAN: not known. */
+double skep_topology_price_between(const struct skep_topology *topology, uint32_t source, uint32_t destination);
+/* What a byte costs from one machine (directory included) to another: 0 inside of one machine; NAN: the price is not known. */
+double skep_topology_egress_usd_per_B(const struct skep_topology *topology, uint32_t source, uint32_t destination);
+/* What so many bytes cost; without bytes 0, whether the price is known or not. */
+double skep_topology_egress_usd(
+	const struct skep_topology *topology, uint32_t source, uint32_t destination, double bytes);
 
 /* Is there a link, or is it the inside of one machine, which is not limited and to which no latency is added? */
 bool skep_topology_is_link(const struct skep_pair *pair);
