@@ -50,6 +50,11 @@ struct skep_link_use {                /* at the end of a run, one per ordered pa
 	uint64_t messages, bytes;
 };
 
+struct skep_sent { /* by all machines together, in some time */
+	uint64_t bytes[SKEP_TRAFFICS];
+	double egress_usd; /* what senders pay for them by the topology's prices of traffic, 0 without any; NAN: not known */
+};
+
 struct skep_worker_use { /* at the end of a run, one per machine, the directory included */
 	uint32_t index, epoch, stage;
 	skep_time started_ns;           /* of one incarnation, where it is reported alone; 0 in the sum of all */
@@ -81,11 +86,11 @@ struct skep_recorder {
 	/* Real runs: the process of a worker that has a slot has died, for whatever reason. */
 	void (*died)(void *context, uint32_t machine);
 	void (*progress)(void *context, skep_time now, uint32_t rounds_done, uint32_t rounds_total);
-	/* Bytes that all machines together have sent since the last call; called before each note of which
+	/* What all machines together have sent since the last call; called before each note of which
 	 * skep_note_ends() is true, and at the end of the run. In real runs these are the bytes that workers had
 	 * reported by then: those before their TALLY, and those of a validation. A message counts when it is sent, not
 	 * when it arrives. */
-	void (*sent)(void *context, const uint64_t bytes[SKEP_TRAFFICS]);
+	void (*sent)(void *context, const struct skep_sent *sent);
 	/* The next bytes of a machine's log, which are whole entries; the simulator has no log. */
 	void (*log)(void *context, uint32_t machine, const uint8_t *bytes, uint32_t count);
 };

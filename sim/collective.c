@@ -213,9 +213,8 @@ static void end(struct skep_world *world, const struct skep_fused *whole)
 static void count(struct skep_world *world, const struct skep_fused *whole, uint32_t rank, uint64_t bytes)
 {
 	assert(rank < whole->size);
-	if (!skep_traffic_add(&world->traffic, whole->rank[rank].worker, whole->rank[rank].next, SKEP_TRAFFIC_SYNC,
-		    link_messages(whole), bytes))
-		world->no_memory = true;
+	skep_world_count(world, whole->rank[rank].worker, whole->rank[rank].next, SKEP_TRAFFIC_SYNC,
+		link_messages(whole), bytes);
 }
 
 static void start(struct skep_world *world, uint32_t slot, uint32_t rank)

@@ -79,21 +79,22 @@ static bool put_waiting(struct skep_traffic_table *table)
 }
 
 bool skep_traffic_add(struct skep_traffic_table *table, uint32_t source, uint32_t destination, uint8_t traffic,
-	uint64_t messages, uint64_t bytes)
+	uint64_t messages, uint64_t bytes, double egress_usd)
 {
 	assert(traffic < SKEP_TRAFFICS);
 	assert(table->waits < SKEP_TRAFFIC_WAITING);
 	table->waiting[table->waits++] = (struct skep_link_use){
 		.source = source, .destination = destination, .traffic = traffic, .messages = messages, .bytes = bytes};
-	table->untold[traffic] += bytes;
+	table->untold.bytes[traffic] += bytes;
+	table->untold.egress_usd += egress_usd;
 	return table->waits < SKEP_TRAFFIC_WAITING || put_waiting(table);
 }
 
 void skep_traffic_tell(struct skep_traffic_table *table, const struct skep_recorder *recorder)
 {
 	if (recorder->sent)
-		recorder->sent(recorder->context, table->untold);
-	memset(table->untold, 0, sizeof table->untold);
+		recorder->sent(recorder->context, &table->untold);
+	table->untold = (struct skep_sent){0};
 }
 
 static int by_link(const void *a, const void *b)

@@ -79,13 +79,6 @@ void skep_world_schedule(
 
 /* ---- messages ------------------------------------------------------------------------------------------------- */
 
-/* The directory is the topology's last machine. */
-static uint32_t machine_of(const struct skep_world *world, uint32_t index)
-{
-	assert(index <= world->plan->workers);
-	return index == world->plan->workers ? world->scenario->topology.machines : index;
-}
-
 static struct skep_buf handle_make(struct skep_world *world)
 {
 	uint64_t number = world->handles++;
@@ -99,6 +92,14 @@ static struct skep_buf copy_of(struct skep_world *world, uint32_t index, struct 
 	struct skep_buf copy = device ? skep_device_buffer_copy(device, device, buf) : handle_make(world);
 	world->no_memory = world->no_memory || copy.generation == 0;
 	return copy;
+}
+
+void skep_world_count(struct skep_world *world, uint32_t source, uint32_t destination, uint8_t traffic,
+	uint64_t messages, uint64_t bytes)
+{
+	double usd = skep_scenario_egress_usd(world->scenario, source, destination, bytes);
+	if (!skep_traffic_add(&world->traffic, source, destination, traffic, messages, bytes, usd))
+		world->no_memory = true;
 }
 
 static void send(struct skep_world *world, const struct skep_message *message, bool keep)
@@ -121,10 +122,10 @@ static void send(struct skep_world *world, const struct skep_message *message, b
 	}
 	uint64_t bytes = skep_message_bytes(message);
 	uint8_t traffic = (uint8_t)skep_message_traffic(message);
-	if (!skep_network_start(world->network, world->now, machine_of(world, message->from.index),
-		    machine_of(world, message->to.index), bytes, f) ||
-		!skep_traffic_add(&world->traffic, message->from.index, message->to.index, traffic, 1, bytes))
+	if (!skep_network_start(world->network, world->now, skep_scenario_machine(world->scenario, message->from.index),
+		    skep_scenario_machine(world->scenario, message->to.index), bytes, f))
 		world->no_memory = true;
+	skep_world_count(world, message->from.index, message->to.index, traffic, 1, bytes);
 }
 
 void skep_world_arrive(struct skep_world *world, uint32_t flight)
@@ -274,9 +275,8 @@ static void count_gathers(struct skep_world *world, uint32_t worker, const struc
 {
 	assert(worker < world->plan->workers);
 	uint64_t bytes = skep_scenario_op_bytes(world->scenario, op);
-	if (bytes > 0 && !skep_traffic_add(&world->traffic, worker, (worker + 1) % world->plan->workers,
-				 SKEP_TRAFFIC_SYNC, 1, bytes))
-		world->no_memory = true;
+	if (bytes > 0)
+		skep_world_count(world, worker, (worker + 1) % world->plan->workers, SKEP_TRAFFIC_SYNC, 1, bytes);
 }
 
 /* The first job of a lane is done: the arithmetic, the report, the next job. Fills the machine's event. */
@@ -466,7 +466,7 @@ static void forget(void *context, uint64_t flight)
 
 void skep_world_disconnect(struct skep_world *world, uint32_t index)
 {
-	skep_network_close(world->network, world->now, machine_of(world, index), forget, world);
+	skep_network_close(world->network, world->now, skep_scenario_machine(world->scenario, index), forget, world);
 }
 
 void skep_world_handle(struct skep_world *world, const struct skep_queue_entry *entry)

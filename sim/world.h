@@ -129,6 +129,10 @@ void skep_world_finish(struct skep_world *world);
 /* Handles one entry of the queue at its time, which is now: steps a machine and performs its actions. */
 void skep_world_handle(struct skep_world *world, const struct skep_queue_entry *entry);
 
+/* Messages that a worker, or the directory, has sent, of so many bytes together, which it may have to pay for. */
+void skep_world_count(struct skep_world *world, uint32_t source, uint32_t destination, uint8_t traffic,
+	uint64_t messages, uint64_t bytes);
+
 /* Of what will happen soon, SKEP_WORLD_ROWS rows of a heap ahead or fewer: asks the caches for what it will touch, each row
  * for what the row before it has named. */
 #define SKEP_WORLD_ROWS 4u

@@ -50,6 +50,7 @@ static const struct fact CAME_OUT[] = {
 	{"final validation loss", UNIT_NUMBER, OF_RUN("final_validation_loss")},
 	{"time to target", UNIT_TIME, OF_RUN("time_to_target_s")},
 	{"cost", UNIT_USD, OF_RUN("cost_usd")},
+	{"of that for egress", UNIT_USD, OF_RUN("egress_usd")},
 	{"cost to target", UNIT_USD, OF_RUN("cost_to_target_usd")},
 	{"sent between stages", UNIT_BYTES, OF_RUN("bytes_pipeline")},
 	{"sent in reductions", UNIT_BYTES, OF_RUN("bytes_sync")},

@@ -5,7 +5,7 @@
 -- Change user_version and SKEP_SCHEMA_VERSION in database.c together.
 
 PRAGMA application_id = 1936418160; -- the letters "skep"
-PRAGMA user_version = 12;
+PRAGMA user_version = 13;
 
 CREATE TABLE runs (
 	id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -58,7 +58,8 @@ CREATE TABLE runs (
 	final_validation_loss REAL, -- NULL: there was no validation, or no arithmetic
 	time_to_target_s REAL, -- NULL: no target, or not reached; where there are validations, by one of these
 	cost_to_target_usd REAL, -- NULL: the same, or prices not known
-	cost_usd REAL, -- NULL: prices not known
+	cost_usd REAL, -- of machines, and of traffic where the topology has a price of it; NULL: prices not known
+	egress_usd REAL, -- of this, what was paid for traffic; NULL: prices not known, or none
 	events INTEGER,
 	wall_s REAL, -- of the host, not of the world's clock
 	ops_dropped INTEGER, -- operations beyond the cap, not in `ops`
@@ -93,6 +94,7 @@ CREATE TABLE pairs (
 	capacity_bytes_per_s REAL, -- of one ordered pair of machines, or of one flow by its window and loss; NULL: not limited
 	latency_s REAL NOT NULL, -- one way
 	shared_bytes_per_s REAL, -- of all traffic together, by the link or by a site's own; NULL: not limited
+	egress_usd_per_GB REAL, -- what a sender pays for traffic; NULL: not known
 	PRIMARY KEY (run, source, destination)
 ) STRICT, WITHOUT ROWID;
 
@@ -126,7 +128,7 @@ CREATE TABLE rounds (
 	issued INTEGER NOT NULL, -- microbatches
 	loss REAL, -- mean over the microbatches counted in the last stage
 	staleness INTEGER, -- most steps that the parameters lacked on which a gradient was computed; NULL: none was
-	cost_usd REAL, -- of all workers, from the start of the run until closed_s; written at its end; NULL: prices not known
+	cost_usd REAL, -- of all workers and of traffic, from the start of the run until closed_s; written at its end; NULL: prices not known
 	bytes_pipeline INTEGER NOT NULL, -- sent by all workers from the start of the run until closed_s
 	bytes_sync INTEGER NOT NULL,
 	PRIMARY KEY (run, round)

@@ -129,7 +129,7 @@ static void hear_close(struct skep_store *store, skep_time now, const struct ske
 	if (store->tried && !store->candidates.over && note->round < store->candidates.rounds)
 		store->tried[note->round] = *open;
 	skep_rows_push(store, &store->rounds, open);
-	skep_rows_push(store, &store->closed, &(struct skep_closed_row){note->round, now});
+	skep_rows_push(store, &store->closed, &(struct skep_closed_row){note->round, now, store->egress_usd});
 	for (uint32_t i = 0; i < store->vstages; i++)
 		if (stage[i].committed)
 			skep_rows_push(store, &store->stage_rounds, &stage[i]);
@@ -235,11 +235,12 @@ static void hear_op(void *context, const struct skep_op_span *span)
 		skep_rows_push(store, &store->ops, span);
 }
 
-static void hear_sent(void *context, const uint64_t bytes[SKEP_TRAFFICS])
+static void hear_sent(void *context, const struct skep_sent *sent)
 {
 	struct skep_store *store = context;
 	for (int i = 0; i < SKEP_TRAFFICS; i++)
-		store->sent[i] += bytes[i];
+		store->sent[i] += sent->bytes[i];
+	store->egress_usd += sent->egress_usd;
 }
 
 static void hear_link(void *context, const struct skep_link_use *use)
@@ -346,6 +347,7 @@ static void forget(struct skep_store *store)
 	store->run = 0;
 	store->ops_dropped = store->notes_dropped = 0;
 	memset(store->sent, 0, sizeof store->sent);
+	store->egress_usd = 0;
 	store->error = (struct skep_diag){0};
 	store->behind = false;
 	skep_reserve_give_back(store->reserve);

@@ -25,7 +25,7 @@ static const char *const SQL[SKEP_STATEMENTS] = {
 		" ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, (SELECT max(id) FROM runs WHERE kept_as = ?))",
 	[SKEP_INSERT_SOURCE] = "INSERT INTO sources VALUES (?, ?, ?, ?, ?, ?)",
 	[SKEP_INSERT_PLACE] = "INSERT INTO places VALUES (?, ?, ?)",
-	[SKEP_INSERT_PAIR] = "INSERT INTO pairs VALUES (?, ?, ?, ?, ?, ?)",
+	[SKEP_INSERT_PAIR] = "INSERT INTO pairs VALUES (?, ?, ?, ?, ?, ?, ?)",
 	[SKEP_INSERT_WORKER] = "INSERT INTO workers (run, worker, role, gpu, place, up_bytes_per_s, down_bytes_per_s,"
 			       " price_usd_per_h, first_stage) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
 	[SKEP_INSERT_ROUND] = "INSERT INTO rounds VALUES (?, ?, ?, ?, ?, ?, ?, NULL, ?, ?)"
@@ -50,8 +50,8 @@ static const char *const SQL[SKEP_STATEMENTS] = {
 		"UPDATE runs SET status = ?, digest = ?, steps = ?, samples = ?, tokens = ?, time_s = ?,"
 		" throughput_samples_per_s = ?, utilisation = ?, passes_s = ?, reduction_s = ?, bytes_pipeline = ?,"
 		" bytes_sync = ?, issued = ?, counted = ?, lost = ?, preemptions = ?, joins = ?, migrations = ?,"
-		" final_loss = ?, final_validation_loss = ?,"
-		" time_to_target_s = ?, cost_to_target_usd = ?, cost_usd = ?, events = ?, wall_s = ?, ops_dropped = ?,"
+		" final_loss = ?, final_validation_loss = ?, time_to_target_s = ?, cost_to_target_usd = ?, cost_usd = ?,"
+		" egress_usd = ?, events = ?, wall_s = ?, ops_dropped = ?,"
 		" notes_dropped = ?, activity_bin_s = ?, damaged = ?, extrapolated = ?"
 		" WHERE id = ?",
 };
@@ -408,7 +408,7 @@ bool skep_store_put_costs(struct skep_store *store)
 		cost += cost_between(store, until_ns, closed[i].closed_ns);
 		until_ns = closed[i].closed_ns > until_ns ? closed[i].closed_ns : until_ns;
 		struct cursor c = fill(store, SKEP_UPDATE_ROUND_COST);
-		real(&c, cost);
+		real(&c, cost + closed[i].egress_usd);
 		integer(&c, store->run);
 		integer(&c, closed[i].round);
 		ok = put(store, &c);
@@ -513,6 +513,7 @@ static bool put_pair(struct skep_store *store, const struct skep_topology *topol
 	rate(&c, flow_Bps);
 	real(&c, pair->latency_s);
 	rate(&c, shared_Bps);
+	real(&c, 1e9 * skep_topology_price_between(topology, from, to));
 	return put(store, &c);
 }
 
@@ -585,6 +586,7 @@ bool skep_store_put_result(struct skep_store *store, const struct skep_summary *
 	real(&c, summary->time_to_target_s);
 	real(&c, summary->cost_to_target_usd);
 	real(&c, summary->cost_usd);
+	real(&c, summary->egress_usd);
 	integer(&c, (int64_t)summary->events);
 	real(&c, summary->wall_s);
 	integer(&c, (int64_t)store->ops_dropped);

@@ -74,6 +74,7 @@ struct skep_incarnation_row {
 struct skep_closed_row { /* a round that was closed, for its cost */
 	uint32_t round;
 	skep_time closed_ns;
+	double egress_usd; /* from the start of the run until then, 0 without prices of traffic; NAN: not known */
 };
 
 struct skep_log_row { /* a part of a machine's log */
@@ -108,6 +109,7 @@ struct skep_store {
 	uint32_t *ops_left, *notes_left;       /* [workers + 1] */
 	uint64_t ops_dropped, notes_dropped;
 	uint64_t sent[SKEP_TRAFFICS];      /* bytes so far */
+	double egress_usd;                 /* paid for them */
 	uint32_t heard;                    /* skep_plan_heard() */
 	struct skep_round_row *open;       /* [heard], by round modulo that */
 	struct skep_stage_row *open_stage; /* [heard * vstages] */

@@ -36,6 +36,8 @@ struct skep_tally {
 	struct open_round *open;     /* [heard], by round modulo that */
 	struct skep_worker_use *use; /* [workers + 1], the directory last */
 	double cost_usd;             /* of the lives that have ended */
+	double egress_usd;           /* so far, 0 without prices of traffic; NAN: not known ... */
+	double target_egress_usd;    /* ... and when the target was reached */
 	double cost_to_target_usd;   /* of these, what was before the target was reached */
 	skep_time target_ns;         /* when that was; SKEP_TIME_NEVER: not yet */
 	uint64_t paced, late;        /* operations */
@@ -72,7 +74,7 @@ struct skep_tally *skep_tally_create(const struct skep_scenario *scenario, const
 	sum->world = world;
 	sum->seed = scenario->seed;
 	sum->target_loss = scenario->target_loss;
-	sum->final_loss = sum->final_validation_loss = sum->time_to_target_s = sum->cost_usd = NAN;
+	sum->final_loss = sum->final_validation_loss = sum->time_to_target_s = sum->cost_usd = sum->egress_usd = NAN;
 	tally->target_ns = SKEP_TIME_NEVER;
 	for (uint32_t round = 0; round < tally->heard; round++)
 		tally->open[round].round = round;
@@ -123,6 +125,8 @@ static void hear_pace(struct skep_tally *tally, skep_time now)
 {
 	tally->closed_ns = now;
 	tally->closed_samples = tally->sum.samples;
+	if (tally->target_ns == now) /* its loss is told before what was sent */
+		tally->target_egress_usd = tally->egress_usd;
 	if (tally->sum.steps != tally->warm_up)
 		return;
 	tally->warm_ns = now;
@@ -140,6 +144,7 @@ static void hear_loss(struct skep_tally *tally, skep_time now, const struct skep
 	if ((validated || counts) && isnan(sum->time_to_target_s) && loss <= tally->scenario->target_loss) {
 		sum->time_to_target_s = (double)now / 1e9;
 		tally->target_ns = now;
+		tally->target_egress_usd = tally->egress_usd;
 	}
 }
 
@@ -288,11 +293,25 @@ static void hear_op(void *context, const struct skep_op_span *op)
 }
 
 /* In step with the rounds, as links are not: they are told of at the end. */
-static void hear_sent(void *context, const uint64_t bytes[SKEP_TRAFFICS])
+static void hear_sent(void *context, const struct skep_sent *sent)
 {
 	struct skep_tally *tally = context;
-	tally->sum.bytes_pipeline += bytes[SKEP_TRAFFIC_PIPELINE];
-	tally->sum.bytes_sync += bytes[SKEP_TRAFFIC_SYNC];
+	tally->sum.bytes_pipeline += sent->bytes[SKEP_TRAFFIC_PIPELINE];
+	tally->sum.bytes_sync += sent->bytes[SKEP_TRAFFIC_SYNC];
+	tally->egress_usd += sent->egress_usd;
+}
+
+/* Looks for a link without a price. */
+static void hear_link(void *context, const struct skep_link_use *use)
+{
+	struct skep_tally *tally = context;
+	const struct skep_scenario *s = tally->scenario;
+	const struct skep_topology *t = &s->topology;
+	if (tally->sum.unpriced[0] || !isnan(skep_scenario_egress_usd(s, use->source, use->destination, use->bytes)))
+		return;
+	uint32_t from = t->machine[skep_scenario_machine(s, use->source)].place,
+		 to = t->machine[skep_scenario_machine(s, use->destination)].place;
+	snprintf(tally->sum.unpriced, sizeof tally->sum.unpriced, "%s to %s", t->place_name[from], t->place_name[to]);
 }
 
 static void hear_worker(void *context, const struct skep_worker_use *use)
@@ -326,6 +345,7 @@ struct skep_recorder skep_tally_recorder(struct skep_tally *tally)
 		.note = hear_note,
 		.op = hear_op,
 		.sent = hear_sent,
+		.link = hear_link,
 		.worker = hear_worker,
 		.life = hear_life,
 		.died = hear_death};
@@ -375,7 +395,7 @@ static void add_spans(const struct skep_tally *tally, struct skep_summary *ret)
 	ret->reduction_s = reductions > 0 && !tally->lacking ? reduction_ns / 1e9 / reductions : NAN;
 }
 
-/* NAN as soon as the price of one worker is not known, though it may never have been there. */
+/* Of machines; NAN as soon as the price of one worker is not known, though it may never have been there. */
 static double cost_usd(const struct skep_tally *tally)
 {
 	const struct skep_topology *topology = &tally->scenario->topology;
@@ -440,9 +460,10 @@ void skep_tally_finish(struct skep_tally *tally, skep_time end_ns, uint64_t even
 	ret->steps = steps_of(&tally->scenario->plan, ret->steps);
 	ret->steps_asked =
 		steps_of(&tally->scenario->plan, tally->scenario->plan.rounds - tally->scenario->plan.first_round);
-	ret->cost_usd = cost_usd(tally);
+	ret->egress_usd = tally->scenario->topology.egress_usd_per_B ? tally->egress_usd : (double)NAN;
+	ret->cost_usd = cost_usd(tally) + tally->egress_usd;
 	bool priced = !isnan(ret->cost_usd) && tally->target_ns != SKEP_TIME_NEVER;
-	ret->cost_to_target_usd = priced ? tally->cost_to_target_usd : NAN;
+	ret->cost_to_target_usd = priced ? tally->cost_to_target_usd + tally->target_egress_usd : NAN;
 	ret->events = events;
 	ret->wall_s = wall_s;
 	ret->ok = outcome == SKEP_DONE;
@@ -518,13 +539,13 @@ static void both_progress(void *context, skep_time now, uint32_t rounds_done, ui
 		pair->second.progress(pair->second.context, now, rounds_done, rounds_total);
 }
 
-static void both_sent(void *context, const uint64_t bytes[SKEP_TRAFFICS])
+static void both_sent(void *context, const struct skep_sent *sent)
 {
 	const struct skep_recorder_pair *pair = context;
 	if (pair->first.sent)
-		pair->first.sent(pair->first.context, bytes);
+		pair->first.sent(pair->first.context, sent);
 	if (pair->second.sent)
-		pair->second.sent(pair->second.context, bytes);
+		pair->second.sent(pair->second.context, sent);
 }
 
 static void both_log(void *context, uint32_t machine, const uint8_t *bytes, uint32_t count)

@@ -34,8 +34,10 @@ struct skep_summary { /* the keys of --json in this order, then what only the te
 	double final_loss;              /* NAN: none (null in JSON) */
 	double final_validation_loss;   /* of the last one; NAN: none */
 	double time_to_target_s;   /* NAN: no target, or not reached. Where there are validations, by one of these */
-	double cost_to_target_usd; /* of all workers, until then; NAN: not reached, or prices unknown */
-	double cost_usd;           /* NAN: prices unknown */
+	double cost_to_target_usd; /* of all workers and of traffic, until then; NAN: not reached, or prices unknown */
+	/* Of machines, and of traffic where the topology has prices of it; of this the part of traffic. NAN: prices unknown, or
+	 * none. */
+	double cost_usd, egress_usd;
 	uint64_t events;
 	double wall_s;
 	uint64_t steps_asked; /* not in --json: that there were to be */
@@ -53,6 +55,8 @@ struct skep_summary { /* the keys of --json in this order, then what only the te
 	double late_share; /* of the operations that were paced: took longer by more than a twentieth; NAN: none was paced */
 	double late_s;   /* by so much, in the mean of these */
 	uint64_t fenced; /* of the preemptions: the directory declared them dead */
+	char unpriced
+		[80]; /* a link that has carried bytes whose price is not known, as "west to east"; "": none, or no prices */
 	bool unprovoked; /* more workers were fenced than the scenario takes away, or died */
 };
 

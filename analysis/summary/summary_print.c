@@ -58,6 +58,7 @@ void skep_summary_print_json(const struct skep_summary *summary, FILE *out)
 	skep_json_add_number(object, "time_to_target_s", summary->time_to_target_s);
 	skep_json_add_number(object, "cost_to_target_usd", summary->cost_to_target_usd);
 	skep_json_add_number(object, "cost_usd", summary->cost_usd);
+	skep_json_add_number(object, "egress_usd", summary->egress_usd);
 	skep_json_add_count(object, "events", summary->events);
 	skep_json_add_number(object, "wall_s", summary->wall_s);
 	if (summary->has_law)
@@ -248,7 +249,16 @@ void skep_summary_print_text(const struct skep_summary *summary, FILE *out)
 	print_loss(out, summary);
 	if (!isnan(summary->cost_usd)) {
 		print_key(out, "cost");
-		fprintf(out, "%.4f USD\n", summary->cost_usd);
+		fprintf(out, "%.4f USD", summary->cost_usd);
+		if (!isnan(summary->egress_usd))
+			fprintf(out, ", of that %.4f USD for egress", summary->egress_usd);
+		fputc('\n', out);
+	} else if (summary->unpriced[0]) {
+		print_key(out, "cost");
+		fprintf(out, "not known: no `egress` from %s\n", summary->unpriced);
+	} else if (!isnan(summary->egress_usd)) {
+		print_key(out, "egress");
+		fprintf(out, "%.4f USD\n", summary->egress_usd);
 	}
 	print_key(out, "digest");
 	fprintf(out, "%016llx\n", (unsigned long long)summary->digest);

@@ -114,11 +114,13 @@ static void hear_link(struct rank *rank, uint32_t peer, const struct skep_link_u
 	struct skep_link_use *heard = &rank->heard[peer][use->destination * SKEP_TRAFFICS + use->traffic];
 	if (use->messages <= heard->messages)
 		return;
-	uint64_t more[SKEP_TRAFFICS] = {0};
-	more[use->traffic] = use->bytes - heard->bytes;
+	uint64_t bytes = use->bytes - heard->bytes;
+	struct skep_sent more = {
+		.egress_usd = skep_scenario_egress_usd(rank->setup->scenario, use->source, use->destination, bytes)};
+	more.bytes[use->traffic] = bytes;
 	*heard = *use;
 	if (recorder->sent != NULL)
-		recorder->sent(recorder->context, more);
+		recorder->sent(recorder->context, &more);
 }
 
 static void tell_link(struct rank *rank, const struct skep_link_use *use)

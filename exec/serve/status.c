@@ -22,7 +22,7 @@ struct skep_status {
 	uint64_t samples, first_samples; /* counted in the last stage: all, and when the first round ended */
 	double loss, validation_loss;    /* NAN: none yet */
 	uint32_t lost;                   /* workers, so far */
-	double cost_usd;                 /* of lives that are over; NAN: a price is not known */
+	double cost_usd;                 /* of lives that are over, and of traffic; NAN: a price is not known */
 	uint32_t *stage;                 /* [workers] that each serves, SKEP_NO_STAGE: none */
 	skep_time *since_ns;             /* [workers] SKEP_TIME_NEVER: the place has no process */
 	bool *taken;                     /* [workers] by a process, until the run knows that it is gone */
@@ -114,6 +114,12 @@ static void hear_life(void *context, uint32_t machine, skep_time started_ns, ske
 	status->since_ns[machine] = SKEP_TIME_NEVER;
 }
 
+static void hear_sent(void *context, const struct skep_sent *sent)
+{
+	struct skep_status *status = context;
+	status->cost_usd += sent->egress_usd;
+}
+
 static void hear_progress(void *context, skep_time now, uint32_t rounds_done, uint32_t rounds_total)
 {
 	struct skep_status *status = context;
@@ -125,7 +131,7 @@ static void hear_progress(void *context, skep_time now, uint32_t rounds_done, ui
 struct skep_recorder skep_status_recorder(struct skep_status *status)
 {
 	return (struct skep_recorder){
-		.context = status, .note = hear_note, .life = hear_life, .progress = hear_progress};
+		.context = status, .note = hear_note, .life = hear_life, .progress = hear_progress, .sent = hear_sent};
 }
 
 void skep_status_begins(struct skep_status *status, uint32_t worker, skep_time now)

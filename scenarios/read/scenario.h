@@ -185,6 +185,13 @@ uint64_t skep_scenario_op_bytes(const struct skep_scenario *scenario, const stru
 /* The price of all machines of the topology together when the run starts; false if the price of one is not known. */
 bool skep_scenario_price(const struct skep_scenario *scenario, double *ret_usd_per_h);
 
+/* The machine of a worker, or of the directory, which is number plan.workers. */
+uint32_t skep_scenario_machine(const struct skep_scenario *scenario, uint32_t worker);
+/* What a worker pays, or the directory, to send so many bytes to another; 0 if the topology has no prices of traffic, NAN if it
+ * has some and not this one. */
+double skep_scenario_egress_usd(
+	const struct skep_scenario *scenario, uint32_t source, uint32_t destination, uint64_t bytes);
+
 /* How many times as long as alone operations of such a machine take while all workers of its host compute; 1: it has cores
  * enough, or does not say. */
 double skep_scenario_crowding(const struct skep_scenario *scenario, uint32_t worker);

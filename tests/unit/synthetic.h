@@ -185,10 +185,11 @@ static inline void synthetic_reduce(
 static inline void synthetic_sent(const struct synthetic *s, const struct skep_recorder *r, uint32_t round)
 {
 	const uint64_t workers = s->scenario.plan.workers;
-	const uint64_t bytes[SKEP_TRAFFICS] = {
-		[SKEP_TRAFFIC_PIPELINE] = 1000 * workers, [SKEP_TRAFFIC_SYNC] = 2000 * (round + 1) * workers};
+	const struct skep_sent sent = {
+		.bytes = {
+			[SKEP_TRAFFIC_PIPELINE] = 1000 * workers, [SKEP_TRAFFIC_SYNC] = 2000 * (round + 1) * workers}};
 	if (r->sent)
-		r->sent(r->context, bytes);
+		r->sent(r->context, &sent);
 }
 
 /* The notes and operations of a round, in the order in which a directory gives them. */

@@ -534,6 +534,7 @@ static void the_queue_sorts_by_time_then_sequence(void **state)
 
 struct sum {
 	uint64_t messages, bytes, last, sent[SKEP_TRAFFICS];
+	double usd;
 };
 
 static void add_up(void *context, const struct skep_link_use *use)
@@ -547,11 +548,12 @@ static void add_up(void *context, const struct skep_link_use *use)
 	sum->bytes += use->bytes;
 }
 
-static void add_sent(void *context, const uint64_t bytes[SKEP_TRAFFICS])
+static void add_sent(void *context, const struct skep_sent *more)
 {
 	struct sum *sum = context;
 	for (int i = 0; i < SKEP_TRAFFICS; i++)
-		sum->sent[i] += bytes[i];
+		sum->sent[i] += more->bytes[i];
+	sum->usd += more->egress_usd;
 }
 
 static void traffic_is_summed_per_pair_and_class(void **state)
@@ -562,10 +564,10 @@ static void traffic_is_summed_per_pair_and_class(void **state)
 	struct skep_recorder recorder = {.context = &sum, .link = add_up, .sent = add_sent};
 	uint64_t bytes = 0, sent[SKEP_TRAFFICS] = {0};
 	for (uint32_t i = 0; i < 20000; i++) {
-		uint32_t source = i % 97, destination = i % 31;
-		assert_true(skep_traffic_add(&table, source, destination, (uint8_t)(i % SKEP_TRAFFICS), 1, source + 1));
+		uint32_t source = i % 97, destination = i % 31, traffic = i % SKEP_TRAFFICS;
+		assert_true(skep_traffic_add(&table, source, destination, (uint8_t)traffic, 1, source + 1, 0.5));
 		bytes += source + 1;
-		sent[i % SKEP_TRAFFICS] += source + 1;
+		sent[traffic] += source + 1;
 		if (i % 777 == 0) { /* all of it, and nothing twice */
 			skep_traffic_tell(&table, &recorder);
 			assert_memory_equal(sum.sent, sent, sizeof sent);
@@ -575,6 +577,7 @@ static void traffic_is_summed_per_pair_and_class(void **state)
 	assert_int_equal(sum.messages, 20000);
 	assert_int_equal(sum.bytes, bytes);
 	assert_memory_equal(sum.sent, sent, sizeof sent);
+	assert_float_equal(sum.usd, 20000 * 0.5, 0);
 	assert_int_equal(table.count, 0);
 }
 

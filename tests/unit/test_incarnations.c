@@ -147,10 +147,10 @@ static void hear_worker(void *context, const struct skep_worker_use *use)
 	log_end(&swarm->log[use->index], use);
 }
 
-static void hear_sent(void *context, const uint64_t bytes[SKEP_TRAFFICS])
+static void hear_sent(void *context, const struct skep_sent *sent)
 {
 	struct swarm *swarm = context;
-	add_bytes(swarm->sent, bytes);
+	add_bytes(swarm->sent, sent->bytes);
 }
 
 static void hear_link(void *context, const struct skep_link_use *use)

@@ -96,7 +96,7 @@ static void test_validations(void **state)
 			{.kind = SKEP_NOTE_VALIDATING, .round = 3, .microbatch = 5}};
 		for (uint64_t n = 0; n < sizeof notes / sizeof notes[0]; n++) {
 			if (skep_note_ends(notes[n].kind))
-				recorder.sent(recorder.context, (const uint64_t[SKEP_TRAFFICS]){10, 7, 3, 2});
+				recorder.sent(recorder.context, &(struct skep_sent){.bytes = {10, 7, 3, 2}});
 			synthetic_note(&recorder, (n + 1) * 1000000000, 4, notes[n]);
 		}
 		skep_store_close(store); /* without an end: what has ended is there all the same */

@@ -334,8 +334,8 @@ static void test_json_keys(void **state)
 		"ended_by", "samples", "tokens", "time_s", "throughput_samples_per_s", "utilisation", "passes_s",
 		"reduction_s", "bytes_pipeline", "bytes_sync", "issued", "counted", "lost", "preemptions", "joins",
 		"migrations", "checkpoints", "restarts", "damaged", "final_loss", "final_validation_loss",
-		"time_to_target_s", "cost_to_target_usd", "cost_usd", "events", "wall_s", "extrapolated", "failure",
-		"candidate"};
+		"time_to_target_s", "cost_to_target_usd", "cost_usd", "egress_usd", "events", "wall_s", "extrapolated",
+		"failure", "candidate"};
 	struct skep_summary r = {.run_id = 3,
 		.scenario = "say \"hi\"\n",
 		.world = "real",
@@ -517,9 +517,9 @@ static void trace_progress(void *context, skep_time now, uint32_t done, uint32_t
 	add_call(context, 'p');
 }
 
-static void trace_sent(void *context, const uint64_t bytes[SKEP_TRAFFICS])
+static void trace_sent(void *context, const struct skep_sent *sent)
 {
-	(void)bytes;
+	(void)sent;
 	add_call(context, 's');
 }
 
@@ -531,7 +531,7 @@ static void call_all(const struct skep_recorder *r)
 	r->worker(r->context, &(struct skep_worker_use){0});
 	r->died(r->context, 0);
 	r->progress(r->context, 1, 1, 2);
-	r->sent(r->context, (const uint64_t[SKEP_TRAFFICS]){0});
+	r->sent(r->context, &(struct skep_sent){0});
 }
 
 static void test_both(void **state)

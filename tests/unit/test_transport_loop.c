@@ -71,10 +71,10 @@ static void hear_link(void *context, const struct skep_link_use *use)
 	tally->used[use->traffic] += use->bytes;
 }
 
-static void hear_sent(void *context, const uint64_t bytes[SKEP_TRAFFICS])
+static void hear_sent(void *context, const struct skep_sent *sent)
 {
 	struct tally *tally = context;
-	add_bytes(tally->sent, bytes);
+	add_bytes(tally->sent, sent->bytes);
 }
 
 static void hear_worker(void *context, const struct skep_worker_use *use)
