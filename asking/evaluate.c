@@ -20,15 +20,17 @@ struct batch { /* what a process needs */
 };
 
 struct ear { /* hears which places have sent how much to which */
-	const struct skep_topology *topology;
+	const struct skep_scenario *scenario;
 	double bytes[SKEP_ASK_SITES_MAX][SKEP_ASK_SITES_MAX];
 };
 
 static void hear(void *context, const struct skep_link_use *use)
 {
 	struct ear *ear = context;
-	uint32_t from = ear->topology->machine[use->source].place, to = ear->topology->machine[use->destination].place;
-	assert(from < ear->topology->places && to < ear->topology->places);
+	const struct skep_topology *t = &ear->scenario->topology;
+	uint32_t from = t->machine[skep_scenario_machine(ear->scenario, use->source)].place,
+		 to = t->machine[skep_scenario_machine(ear->scenario, use->destination)].place;
+	assert(from < t->places && to < t->places);
 	if (from < SKEP_ASK_SITES_MAX && to < SKEP_ASK_SITES_MAX)
 		ear->bytes[from][to] += (double)use->bytes;
 }
@@ -159,7 +161,7 @@ static struct skep_trial_span span_of(const struct skep_scenario *s, double even
 
 struct sum {
 	double round_s, bytes[SKEP_ASK_SITES_MAX][SKEP_ASK_SITES_MAX], rounds, usd_per_s, utilisation, losses, time_s,
-		passes_s, reduction_s;
+		egress_usd, passes_s, reduction_s;
 	uint32_t count;
 };
 
@@ -181,17 +183,19 @@ static bool run_stretch(const struct course *c, const struct skep_ask_variation 
 		skep_assignments_finish(&with);
 	if (!read)
 		return refuse(f, error.set ? error.message : "not enough memory");
-	struct ear ear = {.topology = &s.topology};
+	struct ear ear = {.scenario = &s};
 	const struct skep_recorder also = {.context = &ear, .link = hear};
 	ok = skep_trial_run_span(span, &s, &also, &summary) && summary.steps > 0;
 	if (ok) {
 		double time_s = summary.round_s * f->steps / f->every;
-		double usd_per_s = summary.cost_usd / summary.time_s;
+		double egress_usd = isnan(summary.egress_usd) ? 0 : summary.egress_usd; /* NAN: there is but one site */
+		double usd_per_s = (summary.cost_usd - egress_usd) / summary.time_s;
 		double rounds = (double)summary.steps / f->every;
 		f->stretch[f->stretches++] = (struct skep_ask_stretch){
 			.time_s = time_s, .usd = usd_per_s * time_s, .rate = f->samples * f->every / summary.round_s};
 		sum->round_s += summary.round_s;
 		sum->usd_per_s += usd_per_s;
+		sum->egress_usd += egress_usd;
 		sum->rounds += rounds;
 		sum->utilisation += summary.utilisation;
 		sum->losses += (double)summary.preemptions;
@@ -220,19 +224,19 @@ static uint32_t site_of(const struct skep_ask_question *q, const char *place)
 	return UINT32_MAX;
 }
 
-static void pay_egress(
+/* Of the whole run: what crosses between sites, and what is paid for it. */
+static void fill_traffic(
 	const struct course *c, const struct skep_ask_question *q, const struct sum *sum, struct skep_ask_figures *f)
 {
 	const struct skep_topology *t = &c->scenario.topology;
 	double all = f->steps / f->every / sum->rounds; /* rounds of the run, for each that was simulated */
+	f->usd_egress = all * sum->egress_usd;
 	for (uint32_t i = 0; i < t->places && i < SKEP_ASK_SITES_MAX; i++)
 		for (uint32_t j = 0; j < t->places && j < SKEP_ASK_SITES_MAX; j++) {
 			uint32_t from = site_of(q, t->place_name[i]), to = site_of(q, t->place_name[j]);
 			if (from == UINT32_MAX || to == UINT32_MAX)
 				continue;
 			f->bytes[from][to] = all * sum->bytes[i][j];
-			if (from != to && !isnan(q->link[from][to].usd_per_byte))
-				f->usd_egress += f->bytes[from][to] * q->link[from][to].usd_per_byte;
 		}
 }
 
@@ -287,7 +291,7 @@ static bool evaluate(const struct batch *b, const struct skep_ask_variation *v, 
 		f->passes_part = fmin(1, sum.passes_s / sum.round_s);
 		f->reduction_part = fmin(1, sum.reduction_s / sum.round_s);
 		f->preemptions_per_h = sum.losses / sum.time_s * 3600;
-		pay_egress(&c, v->question, &sum, f);
+		fill_traffic(&c, v->question, &sum, f);
 	}
 	end(&c);
 	return ok;

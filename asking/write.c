@@ -170,9 +170,12 @@ static void write_links(const struct skep_ask_question *q, FILE *out)
 			if (!any)
 				fputs("links:\n", out);
 			any = true;
-			fprintf(out, "  - {from: \"%s\", to: \"%s\", bandwidth: %.6g Mbit/s, latency: %.6g ms%s}\n",
+			fprintf(out, "  - {from: \"%s\", to: \"%s\", bandwidth: %.6g Mbit/s, latency: %.6g ms%s",
 				q->site[i].name, q->site[j].name, l->Bps * 8e-6, 1e3 * l->latency_s,
 				l->shared ? ", shared: true" : "");
+			if (!isnan(l->usd_per_byte))
+				fprintf(out, ", egress: %.6g USD/GB", 1e9 * l->usd_per_byte);
+			fputs("}\n", out);
 		}
 }
 

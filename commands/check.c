@@ -18,6 +18,7 @@ static bool expect_step(const struct skep_scenario *s, struct skep_described_ste
 	ret->turn_s = e.turn_s;
 	ret->busy = e.busy;
 	ret->starved = e.starved;
+	ret->egress_usd = e.egress_usd;
 	return known;
 }
 

@@ -14,7 +14,8 @@ struct skep_expected_cost {
 	struct skep_objective objective; /* self is this */
 	const struct skep_planning *planning;
 	const struct skep_objective *quick;
-	const double *rent; /* [workers] the cost is the time of a step times the sum of these; NULL: it is the time */
+	/* [workers] the cost is the time of a step times the sum of these, and the price of its traffic; NULL: it is the time */
+	const double *rent;
 	uint32_t *stage_of; /* [workers] the current allocation */
 	struct skep_change asked;
 };

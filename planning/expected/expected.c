@@ -14,6 +14,7 @@
 #include "planning/expected/pipelines.h"
 #include "planning/expected/reductions.h"
 #include "planning/expected/swarm.h"
+#include "planning/problem/traffic.h"
 
 /* ---- the flow ------------------------------------------------------------------------------------------------------- */
 
@@ -139,8 +140,10 @@ bool skep_expected_make(const struct skep_planning *p, const uint32_t *stage_of,
 		l.member = l.nth + workers;
 		l.next = l.member + workers;
 		l.ring = l.next + workers;
-		if (skep_loads_share_out(&l, l.hop_s + p->stages))
+		if (skep_loads_share_out(&l, l.hop_s + p->stages)) {
 			make(&l, e);
+			e->egress_usd = skep_planning_egress_usd(p, stage_of);
+		}
 	}
 	free(room);
 	free(numbers);

@@ -45,12 +45,13 @@ enum skep_expected_bound { /* what sets the pace */
 	SKEP_EXPECTED_DOWNLINK
 };
 
-struct skep_expected { /* seconds */
+struct skep_expected { /* seconds, but for the money */
 	double step_s;
 	double flow_s, pace_s, trip_s, reduction_s, update_s, turn_s;
 	enum skep_expected_bound bound;
 	double busy;       /* what sets the pace, the part of the time in which it has work */
 	bool starved;      /* for want of microbatches in flight it has so little */
+	double egress_usd; /* of a step, as skep_planning_egress_usd() has it */
 	uint32_t from, to; /* of the bound: workers, or places; both the same where it is of one alone */
 };
 

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "planning/problem/traffic.h"
 #include "scenarios/plan/loss.h"
 
 /* ---- the loss --------------------------------------------------------------------------------------------------- */
@@ -78,13 +79,14 @@ void skep_forecast_make(
 	*ret = (struct skep_forecast){.samples_per_s = s->samples * microbatches / step_s,
 		.time_s = INFINITY,
 		.usd = INFINITY,
-		.usd_per_h = price_of(p, stage_of)};
+		.usd_per_h = price_of(p, stage_of),
+		.egress_usd = skep_planning_egress_usd(p, stage_of)};
 	if (s->law && !isnan(s->target_loss))
 		forecast_loss(p, stage_of, ret);
 	if (ret->rounds == 0)
 		return;
 	ret->time_s = ret->rounds * round_s;
-	ret->usd = ret->time_s / 3600 * ret->usd_per_h;
+	ret->usd = ret->time_s / 3600 * ret->usd_per_h + ret->rounds * p->throughput[0].period * ret->egress_usd;
 }
 
 double skep_forecast_value(const struct skep_forecast *f, enum skep_aim aim)

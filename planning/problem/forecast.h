@@ -5,7 +5,8 @@
  *
  * The loss is the law's (scenarios/plan/law.h): the target is reached with the first round whose microbatches it gives that loss,
  * with as many replicas as the allocation has in the last stage. Where the law is asked outside of what it was fitted in, the
- * forecast says so. Money is that of all who are there at the start, at the prices of the start.
+ * forecast says so. Money is that of all who are there at the start, at the prices of the start, and that of a step's
+ * traffic (traffic.h).
  */
 #ifndef SKEP_PLANNING_FORECAST_H
 #define SKEP_PLANNING_FORECAST_H
@@ -18,7 +19,8 @@ struct skep_forecast {
 	uint32_t
 		rounds; /* until the target; 0: none, or not reached within train.until.steps or where the law was fitted */
 	double time_s, usd; /* until then; INFINITY: never; usd NAN: prices unknown */
-	double usd_per_h;   /* NAN: unknown */
+	double usd_per_h;   /* of machines; NAN: unknown */
+	double egress_usd;  /* of a step, 0 without prices of traffic; NAN: unknown */
 	bool extrapolated;  /* the law was asked outside of its data, ... */
 	char how[160];      /* ... in this */
 };

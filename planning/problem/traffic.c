@@ -63,34 +63,82 @@ static void fill_closed(const struct skep_planning *p, struct skep_planning_traf
 	ret->closed = (struct skep_planning_bytes){bytes.pipeline, bytes.reduction};
 }
 
+/* What shares and counts are kept in while a step's traffic is walked through. */
+struct walk {
+	double *share, *sum;
+	uint32_t *count;
+	struct skep_step_traffic traffic;
+};
+
+static void end_walk(struct walk *w)
+{
+	free(w->share);
+	free(w->sum);
+	free(w->count);
+}
+
+static bool begin_walk(const struct skep_planning *p, const uint32_t *stage_of, struct walk *w)
+{
+	*w = (struct walk){.share = calloc(p->workers, sizeof *w->share),
+		.sum = calloc(p->stages, sizeof *w->sum),
+		.count = calloc(p->stages, sizeof *w->count)};
+	if (!w->share || !w->sum || !w->count) {
+		end_walk(w);
+		return false;
+	}
+	share_out(p, stage_of, w->sum, w->share);
+	w->traffic = (struct skep_step_traffic){.workers = p->workers,
+		.stages = p->stages,
+		.share = w->share,
+		.fixed = skep_plan_fixed(&p->scenario->plan),
+		.forward_bytes = p->forward_bytes,
+		.backward_bytes = p->backward_bytes,
+		.reduced_bytes = p->reduced_bytes,
+		.microbatches = p->throughput[0].microbatches,
+		.period = p->throughput[0].period,
+		.classes = SKEP_LINK_CLASSES,
+		.class_of = class_of,
+		.context = &p->links[SKEP_UNCONTENDED]};
+	return true;
+}
+
 bool skep_planning_traffic(const struct skep_planning *p, const uint32_t *stage_of, struct skep_planning_traffic *ret)
 {
 	struct skep_complexity_bytes bytes[SKEP_LINK_CLASSES];
-	double *share = calloc(p->workers, sizeof *share), *sum = calloc(p->stages, sizeof *sum);
-	uint32_t *count = calloc(p->stages, sizeof *count);
-	bool ok = share && sum && count;
+	struct walk walk;
 	*ret = (struct skep_planning_traffic){0};
-	if (ok) {
-		share_out(p, stage_of, sum, share);
-		const struct skep_step_traffic traffic = {.workers = p->workers,
-			.stages = p->stages,
-			.share = share,
-			.fixed = skep_plan_fixed(&p->scenario->plan),
-			.forward_bytes = p->forward_bytes,
-			.backward_bytes = p->backward_bytes,
-			.reduced_bytes = p->reduced_bytes,
-			.microbatches = p->throughput[0].microbatches,
-			.period = p->throughput[0].period,
-			.classes = SKEP_LINK_CLASSES,
-			.class_of = class_of,
-			.context = &p->links[SKEP_UNCONTENDED]};
-		skep_traffic_by_class(&traffic, stage_of, count, bytes);
-		fill_closed(p, ret);
-	}
-	for (uint32_t i = 0; ok && i < SKEP_LINK_CLASSES; i++)
+	if (!begin_walk(p, stage_of, &walk))
+		return false;
+	skep_traffic_by_class(&walk.traffic, stage_of, walk.count, bytes);
+	fill_closed(p, ret);
+	for (uint32_t i = 0; i < SKEP_LINK_CLASSES; i++)
 		ret->on[i] = (struct skep_planning_bytes){bytes[i].pipeline, bytes[i].reduction};
-	free(share);
-	free(sum);
-	free(count);
-	return ok;
+	end_walk(&walk);
+	return true;
+}
+
+struct payer {
+	const struct skep_planning *planning;
+	double usd;
+};
+
+static void pay(void *context, uint32_t source, uint32_t destination, struct skep_complexity_bytes bytes)
+{
+	struct payer *payer = context;
+	const struct skep_planning *p = payer->planning;
+	payer->usd += skep_topology_egress_usd(
+		&p->scenario->topology, p->machine[source], p->machine[destination], bytes.pipeline + bytes.reduction);
+}
+
+double skep_planning_egress_usd(const struct skep_planning *p, const uint32_t *stage_of)
+{
+	struct walk walk;
+	struct payer payer = {.planning = p};
+	if (!p->scenario->topology.egress_usd_per_B)
+		return 0;
+	if (!begin_walk(p, stage_of, &walk))
+		return NAN;
+	skep_traffic_each(&walk.traffic, stage_of, walk.count, pay, &payer);
+	end_walk(&walk);
+	return payer.usd;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * traffic.h - how many bytes a step moves with an allocation: by the closed form (planning/search/complexity.h), and which links
- * carry how much of it.
+ * traffic.h - how many bytes a step moves with an allocation: by the closed form (planning/search/complexity.h), which links
+ * carry how much of it, and what their senders pay.
  *
  * Links are classed by what one flow gets on them, in powers of ten: sites or not, that is what tells them apart.
  */
@@ -29,5 +29,8 @@ extern const char *const skep_link_class_name[SKEP_LINK_CLASSES];
 /* False: no memory. */
 bool skep_planning_traffic(
 	const struct skep_planning *planning, const uint32_t *stage_of, struct skep_planning_traffic *ret);
+
+/* What a step pays for its traffic, in USD; 0 if the topology has no prices of it. NAN: a price is not known, or no memory. */
+double skep_planning_egress_usd(const struct skep_planning *planning, const uint32_t *stage_of);
 
 #endif

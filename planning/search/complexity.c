@@ -34,7 +34,7 @@ static uint32_t place_of(const struct skep_step_traffic *t, const uint32_t *stag
 
 /* From this worker to those of the next stage, and back. */
 static void add_cut(const struct skep_step_traffic *t, const uint32_t *stage_of, const uint32_t *count, uint32_t worker,
-	struct skep_complexity_bytes *ret)
+	skep_carry *carry, void *context)
 {
 	uint32_t stage = stage_of[worker], place = t->fixed ? place_of(t, stage_of, worker) : 0, nth = 0;
 	double microbatches = t->microbatches * share_of(t, count, stage_of, worker);
@@ -43,14 +43,18 @@ static void add_cut(const struct skep_step_traffic *t, const uint32_t *stage_of,
 			continue;
 		double part = t->fixed ? nth == place : share_of(t, count, stage_of, i);
 		nth++;
-		ret[t->class_of(t->context, worker, i)].pipeline += microbatches * part * t->forward_bytes[stage];
-		ret[t->class_of(t->context, i, worker)].pipeline += microbatches * part * t->backward_bytes[stage];
+		if (part <= 0)
+			continue;
+		carry(context, worker, i,
+			(struct skep_complexity_bytes){.pipeline = microbatches * part * t->forward_bytes[stage]});
+		carry(context, i, worker,
+			(struct skep_complexity_bytes){.pipeline = microbatches * part * t->backward_bytes[stage]});
 	}
 }
 
 /* The hop of the ring from this worker to the next one of its stage. */
 static void add_hop(const struct skep_step_traffic *t, const uint32_t *stage_of, const uint32_t *count, uint32_t worker,
-	struct skep_complexity_bytes *ret)
+	skep_carry *carry, void *context)
 {
 	uint32_t stage = stage_of[worker], n = count[stage], next = worker;
 	if (n < 2)
@@ -58,13 +62,13 @@ static void add_hop(const struct skep_step_traffic *t, const uint32_t *stage_of,
 	do
 		next = (next + 1) % t->workers;
 	while (stage_of[next] != stage);
-	ret[t->class_of(t->context, worker, next)].reduction += 2.0 * (n - 1) / n * t->reduced_bytes[stage] / t->period;
+	carry(context, worker, next,
+		(struct skep_complexity_bytes){.reduction = 2.0 * (n - 1) / n * t->reduced_bytes[stage] / t->period});
 }
 
-void skep_traffic_by_class(const struct skep_step_traffic *traffic, const uint32_t *stage_of, uint32_t *count,
-	struct skep_complexity_bytes *ret)
+void skep_traffic_each(const struct skep_step_traffic *traffic, const uint32_t *stage_of, uint32_t *count,
+	skep_carry *carry, void *context)
 {
-	memset(ret, 0, traffic->classes * sizeof *ret);
 	memset(count, 0, traffic->stages * sizeof *count);
 	for (uint32_t i = 0; i < traffic->workers; i++)
 		if (stage_of[i] < traffic->stages)
@@ -72,8 +76,29 @@ void skep_traffic_by_class(const struct skep_step_traffic *traffic, const uint32
 	for (uint32_t i = 0; i < traffic->workers; i++) {
 		if (stage_of[i] >= traffic->stages)
 			continue;
-		add_hop(traffic, stage_of, count, i, ret);
+		add_hop(traffic, stage_of, count, i, carry, context);
 		if (stage_of[i] + 1 < traffic->stages)
-			add_cut(traffic, stage_of, count, i, ret);
+			add_cut(traffic, stage_of, count, i, carry, context);
 	}
+}
+
+struct classes {
+	const struct skep_step_traffic *traffic;
+	struct skep_complexity_bytes *sum;
+};
+
+static void add_to_class(void *context, uint32_t source, uint32_t destination, struct skep_complexity_bytes bytes)
+{
+	const struct classes *c = context;
+	struct skep_complexity_bytes *sum = &c->sum[c->traffic->class_of(c->traffic->context, source, destination)];
+	sum->pipeline += bytes.pipeline;
+	sum->reduction += bytes.reduction;
+}
+
+void skep_traffic_by_class(const struct skep_step_traffic *traffic, const uint32_t *stage_of, uint32_t *count,
+	struct skep_complexity_bytes *ret)
+{
+	struct classes classes = {traffic, ret};
+	memset(ret, 0, traffic->classes * sizeof *ret);
+	skep_traffic_each(traffic, stage_of, count, add_to_class, &classes);
 }

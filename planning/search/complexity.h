@@ -46,6 +46,12 @@ struct skep_step_traffic { /* the same of one allocation, cut by cut */
 	const void *context;
 };
 
+/* Hears what one worker sends to another in a step; a pair may come more than once. */
+typedef void skep_carry(void *context, uint32_t source, uint32_t destination, struct skep_complexity_bytes bytes);
+/* Classes are not asked for. `count` is scratch, [stages]. */
+void skep_traffic_each(const struct skep_step_traffic *traffic, const uint32_t *stage_of, uint32_t *count,
+	skep_carry *carry, void *context);
+
 /* ret [classes]. `count` is scratch, [stages]. */
 void skep_traffic_by_class(const struct skep_step_traffic *traffic, const uint32_t *stage_of, uint32_t *count,
 	struct skep_complexity_bytes *ret);

@@ -271,7 +271,8 @@ double skep_planner_whole_s(const struct skep_planner *w)
 
 double skep_planner_whole_usd(const struct skep_planner *w)
 {
-	return skep_planner_whole_s(w) / 3600 * w->candidate[w->chosen].forecast.usd_per_h;
+	const struct skep_forecast *f = &w->candidate[w->chosen].forecast;
+	return skep_planner_whole_s(w) / 3600 * f->usd_per_h + (double)skep_planner_steps(w) * f->egress_usd;
 }
 
 #define TRIALS_USUAL 16u /* of one search, with what it is compared with */

@@ -15,6 +15,7 @@ struct skep_described_step { /* what an optimizer step is expected to take, seco
 	double turn_s;                          /* ... for messages of the directory */
 	double busy;                            /* of the passes, the part in which what is busiest has work */
 	bool starved;                           /* ... for want of microbatches in flight */
+	double egress_usd;                      /* what its traffic costs, 0 without prices; NAN: not known */
 	char bound[160];                        /* what that is, and where */
 };
 

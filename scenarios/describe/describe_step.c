@@ -11,9 +11,9 @@
 #include "base/json.h"
 #include "base/layout.h"
 
-struct whole {                     /* a run without losses or joins, at the prices of its start */
-	double steps, time_s, usd; /* usd: NAN, prices unknown */
-	const char *ended_by;      /* the key of train.until */
+struct whole {                                 /* a run without losses or joins, at the prices of its start */
+	double steps, time_s, usd, egress_usd; /* usd: NAN, prices unknown; of it, egress_usd for traffic */
+	const char *ended_by;                  /* the key of train.until */
 };
 
 static struct whole whole_run(const struct skep_scenario *s, const struct skep_described_step *step)
@@ -30,7 +30,8 @@ static struct whole whole_run(const struct skep_scenario *s, const struct skep_d
 		whole.ended_by = "usd";
 	whole.steps = fmin(least, by_usd);
 	whole.time_s = whole.steps * step->step_s;
-	whole.usd = priced ? usd_per_h * whole.time_s / 3600 : (double)NAN;
+	whole.egress_usd = whole.steps * step->egress_usd;
+	whole.usd = priced ? usd_per_h * whole.time_s / 3600 + whole.egress_usd : (double)NAN;
 	return whole;
 }
 
@@ -46,6 +47,8 @@ static void describe_whole(const struct skep_scenario *s, const struct skep_desc
 			whole.ended_by, whole.steps, s->until_steps, skep_time_text(whole.time_s, time));
 	if (isfinite(whole.usd))
 		fprintf(out, "%s%.3g USD", all ? " and cost " : ", ", whole.usd);
+	if (isfinite(whole.usd) && whole.egress_usd > 0)
+		fprintf(out, ", of that %.3g USD for egress", whole.egress_usd);
 	fputc('\n', out);
 }
 
@@ -79,5 +82,6 @@ void skep_describe_step_json(const struct skep_scenario *scenario, const struct 
 	skep_json_add_number(row, "steps", whole.steps);
 	skep_json_add_number(row, "time_s", whole.time_s);
 	skep_json_add_number(row, "cost_usd", whole.usd);
+	skep_json_add_number(row, "egress_usd", scenario->topology.egress_usd_per_B ? whole.egress_usd : (double)NAN);
 	cJSON_AddStringToObject(row, "ended_by", whole.ended_by);
 }
