@@ -495,7 +495,7 @@ bool skep_joining_run(struct skep_joining *j, const struct skep_scenario *scenar
 	*ret = (struct skep_exec_result){.outcome = SKEP_FAILED};
 	bool prepared = take_slot(j, reterr);
 	if (prepared && !prepare(j, scenario, &setup, &states, reterr)) {
-		j->for_good = true;
+		j->for_good = !states.lost;
 		skep_joining_decline(j, reterr->message);
 		prepared = false;
 	}

@@ -12,8 +12,7 @@
 #include "exec/serve/join_internal.h"
 
 /* Says what there is, or what is asked for, and hears the answer. NULL: reterr says why there is none. */
-static struct skep_joining *ask(
-	const struct skep_states *states, struct skep_state_word *word, struct skep_diag *reterr)
+static struct skep_joining *ask(struct skep_states *states, struct skep_state_word *word, struct skep_diag *reterr)
 {
 	struct skep_ticket ticket;
 	union skep_words words = {0};
@@ -31,6 +30,7 @@ static struct skep_joining *ask(
 		fine = skep_joining_answer(j, SKEP_RECORD_STATE, &words, reterr);
 	}
 	if (!fine) {
+		states->lost = !j->for_good;
 		skep_joining_finish(j);
 		return NULL;
 	}
@@ -56,7 +56,7 @@ static bool send_pieces(struct skep_joining *j, FILE *file, uint64_t bytes, stru
 	return skep_joining_answer(j, SKEP_RECORD_STATE, &words, reterr);
 }
 
-static bool hand_over(const struct skep_states *states, uint32_t stage, uint32_t version, struct skep_diag *reterr)
+static bool hand_over(struct skep_states *states, uint32_t stage, uint32_t version, struct skep_diag *reterr)
 {
 	char path[SKEP_CHECKPOINT_PATH_BYTES];
 	struct stat about;
@@ -90,22 +90,23 @@ static bool write_both(
 
 /* ---- from `serve` ---------------------------------------------------------------------------------------------------- */
 
+/* False: the connection was lost. All else that may be wrong is in reterr, or is found by the file's end. */
 static bool receive_pieces(struct skep_joining *j, FILE *file, uint64_t bytes, struct skep_diag *reterr)
 {
 	union skep_words words;
 	for (uint64_t at = 0; at < bytes; at += words.piece.count) {
 		if (!skep_joining_answer(j, SKEP_RECORD_PIECE, &words, reterr))
-			return false;
+			return j->for_good;
 		if (words.piece.offset != at || words.piece.count > bytes - at)
-			return skep_fail(reterr, "it sends other bytes than were asked for");
+			return !skep_fail(reterr, "it sends other bytes than were asked for");
 		if (fwrite(words.piece.bytes, 1, words.piece.count, file) != words.piece.count)
-			return true; /* which the file's end reports */
+			return true;
 	}
 	return true;
 }
 
 /* Into the folder; whether it is right, its reader says. */
-static bool fetch(const struct skep_states *states, uint32_t stage, uint32_t version, struct skep_diag *reterr)
+static bool fetch(struct skep_states *states, uint32_t stage, uint32_t version, struct skep_diag *reterr)
 {
 	char path[SKEP_CHECKPOINT_PATH_BYTES];
 	struct skep_outputs outputs = {.diag = reterr};
@@ -116,7 +117,7 @@ static bool fetch(const struct skep_states *states, uint32_t stage, uint32_t ver
 	skep_checkpoint_path(&states->folder, stage, version, path);
 	FILE *file = skep_outputs_begin(&outputs, path);
 	if (file != NULL)
-		receive_pieces(j, file, word.bytes, reterr);
+		states->lost = !receive_pieces(j, file, word.bytes, reterr);
 	skep_joining_finish(j);
 	return skep_outputs_commit(&outputs);
 }

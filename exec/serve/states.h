@@ -15,6 +15,7 @@
 struct skep_states {
 	struct skep_checkpoint_folder folder;
 	const struct skep_join_options *options; /* the way to `serve` */
+	bool lost; /* a state could not be fetched since that way was lost: it may be there again later */
 };
 
 /* `states` must outlive it. Reading takes the machine's own file, and one of `serve` if it has none that is right. */

@@ -72,8 +72,11 @@ before=$ticket
 kill -KILL "$server"
 wait "$server" 2>/dev/null
 check 'who stays knocks on' until_said a.err 'tries again'
-refuses 'a scenario that is another one since' 'is not there, but skep.db-[0-9a-f]{16}.serve is: the run that was lost had another' \
-	serve long.yaml "${slowly[@]}" --resume --set seed=77
+there=$(ls -A) # names alone: those that knock on write to their files meanwhile
+run_skep serve long.yaml "${slowly[@]}" --resume --set seed=77
+check 'a scenario that is another one since' grep -qE \
+	'is not there, but skep.db-[0-9a-f]{16}.serve is: the run that was lost had another' "$err"
+check 'is refused' test "$status/$(ls -A)" = "2/$there"
 serve_on long.yaml "${slowly[@]}" --listen "127.0.0.1:$port" --resume
 check 'the ticket is the same' test "$ticket" = "$before"
 check 'it says from where it goes on' grep -qE 'goes on behind step [1-5][05], of which kept has the states' served.err
@@ -93,6 +96,30 @@ wait
 rm -rf home
 serve_on long.yaml "${slowly[@]}" --listen 127.0.0.1:0 --resume
 check 'the ticket is still the same' test "$ticket" = "$before"
+# Its second connection, by which a state would come, is cut off.
+mkfifo way_port
+python3 - "$port" >way_port <<'END' &
+import socket, sys, threading
+listener = socket.create_server(("127.0.0.1", 0))
+print(listener.getsockname()[1], flush=True)
+def pour(source, sink):
+    try:
+        while data := source.recv(65536):
+            sink.sendall(data)
+        sink.shutdown(socket.SHUT_WR)
+    except OSError:
+        pass # the other end is gone
+one, _ = listener.accept()
+other = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
+for ends in (one, other), (other, one):
+    threading.Thread(target=pour, args=ends).start()
+listener.accept()[0].close()
+listener.close()
+END
+read -r way <way_port
+port=$way join cut
+ends 'one that cannot fetch its state may try again' 1 $!
+check 'and says why' grep -q 'is not kept here, and cannot be fetched' cut.err
 others=()
 for name in e f g h; do
 	join "$name"
