@@ -193,6 +193,40 @@ static void test_link_of_some_routes(void **state)
 	skep_topology_finish(&t);
 }
 
+/* A site whose machines have links of their own and, with a backbone, share that. */
+static void test_clusters(void **state)
+{
+	(void)state;
+	if (!has_library())
+		skip();
+	struct skep_import_report report;
+	struct skep_topology t =
+		import_good("<platform version='4.1'><cluster id='rack' prefix='n' suffix='.org' radical='0-15' "
+			    "speed='1Gf' bw='125MBps' lat='50us' bb_bw='2.25GBps' bb_lat='500us'/></platform>",
+			&report);
+	assert_int_equal(t.machines, 16);
+	assert_int_equal(t.places, 1);
+	assert_string_equal(t.place_name[0], "rack");
+	near(t.machine[15].up_Bps, 125e6);
+	near(t.machine[15].down_Bps, 125e6);
+	near(t.pair[0].shared_Bps, 2.25e9);
+	near(t.pair[0].latency_s, 600e-6);
+	skep_topology_finish(&t);
+	t = import_good(OPEN
+		"<cluster id='rack' radical='0-2,8,10-11' bw='1Gbps' lat='1ms' sharing_policy='FATPIPE' bb_bw='100MBps' "
+		"bb_sharing_policy='FATPIPE'/>" CLOSE,
+		&report);
+	assert_int_equal(t.machines, 6);
+	assert_true(isinf(t.machine[0].up_Bps) && isinf(t.pair[0].shared_Bps));
+	near(t.pair[0].capacity_Bps, 100e6);
+	near(t.pair[0].latency_s, 2e-3);
+	skep_topology_finish(&t);
+	t = import_good(OPEN "<cluster id='rack' radical='7-8' bw='1Gbps' sharing_policy='SHARED'/>" CLOSE, &report);
+	assert_int_equal(t.machines, 2);
+	assert_non_null(strstr(report.notes, "whose two directions share in SimGrid ('rack' first)"));
+	skep_topology_finish(&t);
+}
+
 static void test_refused(void **state)
 {
 	(void)state;
@@ -206,8 +240,28 @@ static void test_refused(void **state)
 	refuse("<platform><zone id='z' routing='Dijkstra'/></platform>", 1, 11,
 		"routing 'Dijkstra' is not taken; Full is");
 	refuse(OPEN "<zone id='y' routing='Full'/>" CLOSE, 3, 1, "a second <zone>, or one within another");
-	refuse(OPEN "<cluster id='c'/>" CLOSE, 3, 1,
-		"<cluster> is not taken; host, link, route, link_ctn and one zone are");
+	refuse(OPEN "<router id='r'/>" CLOSE, 3, 1,
+		"<router> is not taken; host, cluster, link, route, link_ctn and one zone are");
+#define CLUSTER(more) "<cluster id='c' bw='1Gbps' " more "/>"
+	refuse(OPEN CLUSTER("") CLOSE, 3, 1, "<cluster> without its radical");
+	refuse(OPEN "<cluster id='c' radical='0-3'/>" CLOSE, 3, 1, "<cluster> without its bw");
+	refuse(OPEN "<cluster bw='1Gbps' radical='0-3'/>" CLOSE, 3, 1, "<cluster> without its id");
+	static const char *const radicals[] = {
+		"", "a", "3-1", "0-", "0-3,", ",1", "0-65536", "0-40000,40001-80000", "-1", "0..3"};
+	for (size_t i = 0; i < sizeof radicals / sizeof *radicals; i++) {
+		char text[256];
+		snprintf(text, sizeof text, OPEN "<cluster id='c' bw='1Gbps' radical='%s'/>" CLOSE, radicals[i]);
+		refuse(text, 3, 1, "expected at most 65536 numbers, such as 0-15 or 0-3,8");
+	}
+	refuse(OPEN CLUSTER("radical='0-3' topology='TORUS'") CLOSE, 3, 1,
+		"topology 'TORUS' of a cluster is not taken");
+	refuse(OPEN CLUSTER("radical='0-3' limiter_link='1Gbps'") CLOSE, 3, 1,
+		"the attribute 'limiter_link' of <cluster>");
+	refuse(OPEN CLUSTER("radical='0-3' bb_sharing_policy='WIFI'") CLOSE, 3, 1, "the sharing policies of a cluster");
+	refuse(OPEN CLUSTER("radical='0-3'") CLUSTER("radical='4-7'") CLOSE, 3, 43, "a second host or cluster 'c'");
+	refuse(OPEN CLUSTER("radical='0-3'") "<host id='c'/>" CLOSE, 3, 43, "a second host 'c'");
+	refuse(OPEN CLUSTER("radical='0-3'") "<host id='a'/>" ROUTE("a", "c", "") CLOSE, 3, 58,
+		"a route of the cluster 'c'");
 	refuse(OPEN "  <host id='a' speed='1' speed_file='x'/>" CLOSE, 3, 3,
 		"the attribute 'speed_file' of <host> is not taken");
 	refuse(OPEN "<host speed='1'/>" CLOSE, 3, 1, "<host> without its id");
@@ -240,6 +294,7 @@ int main(void)
 		cmocka_unit_test(test_access_links),
 		cmocka_unit_test(test_links_that_pairs_share),
 		cmocka_unit_test(test_link_of_some_routes),
+		cmocka_unit_test(test_clusters),
 		cmocka_unit_test(test_refused),
 	};
 	return cmocka_run_group_tests(tests, enter, leave);

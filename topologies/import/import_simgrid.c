@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * import_simgrid.c - a subset of SimGrid's platform files: one zone (or AS) with Full routing, its hosts, links and routes.
- * Whatever else stands in the file is refused by its name.
+ * import_simgrid.c - a subset of SimGrid's platform files: one zone (or AS) with Full routing, its hosts, links and
+ * routes, or flat clusters. Whatever else stands in the file is refused by its name.
  *
  * A pair of hosts gets the least bandwidth of its route's links and the sum of their latencies, as they are written (SimGrid's
  * own models then scale both). Where several routes use a link: SPLITDUPLEX is two, one for each direction; a FATPIPE limits
@@ -21,6 +21,7 @@
 #define FILE_BYTES_MAX (64u << 20)
 #define ROUTE_LINKS_MAX 64u
 #define HOSTS_MAX SKEP_SURVEY_PLACES_MAX
+#define CLUSTER_HOSTS_MAX 65536u
 
 enum policy { SHARED, FATPIPE, SPLITDUPLEX };
 enum direction { UP, DOWN };
@@ -234,6 +235,102 @@ static void take_link(struct simgrid *g, const char **attributes)
 		fail_here(g, "sharing_policy '%.40s' is not taken; SHARED, FATPIPE and SPLITDUPLEX are", policy);
 }
 
+static void count_note(uint32_t *count, const char **first, const char *id)
+{
+	if ((*count)++ == 0)
+		*first = id;
+}
+
+/* ---- clusters ---------------------------------------------------------------------------------------------------- */
+
+/* "0-15", "0-3,8,10-12": how many numbers; 0: it is no such list. */
+static uint32_t count_radical(const char *text)
+{
+	uint64_t count = 0;
+	for (const char *at = text; count <= CLUSTER_HOSTS_MAX;) {
+		char *end;
+		if (*at < '0' || *at > '9')
+			return 0;
+		unsigned long first = strtoul(at, &end, 10), last = first;
+		if (*end == '-' && end[1] >= '0' && end[1] <= '9')
+			last = strtoul(end + 1, &end, 10);
+		if (last < first || last - first >= CLUSTER_HOSTS_MAX || (*end != ',' && *end != 0))
+			return 0;
+		count += last - first + 1;
+		at = end + 1;
+		if (*end == 0)
+			break;
+	}
+	return count <= CLUSTER_HOSTS_MAX ? (uint32_t)count : 0;
+}
+
+struct cluster {
+	const char *id;
+	uint32_t hosts;
+	double Bps, latency_s;                   /* of each host's own link */
+	double backbone_Bps, backbone_latency_s; /* INFINITY and 0: there is none */
+	enum policy policy, backbone_policy;
+};
+
+static bool read_cluster(struct simgrid *g, const char **attributes, struct cluster *ret)
+{
+	static const char *const names[] = {"id", "prefix", "suffix", "radical", "speed", "core", "bw", "lat", "bb_bw",
+		"bb_lat", "sharing_policy", "bb_sharing_policy", "topology", "loopback_bw", "loopback_lat", NULL};
+	const char *radical = need(g, "cluster", attributes, "radical"), *topology = attribute(attributes, "topology");
+	const char *Bps = radical ? need(g, "cluster", attributes, "bw") : NULL,
+		   *latency = attribute(attributes, "lat");
+	const char *bb_Bps = attribute(attributes, "bb_bw"), *bb_latency = attribute(attributes, "bb_lat");
+	const char *policy = attribute(attributes, "sharing_policy"),
+		   *bb_policy = attribute(attributes, "bb_sharing_policy");
+	*ret = (struct cluster){.id = Bps ? need(g, "cluster", attributes, "id") : NULL};
+	if (!ret->id || !known(g, "cluster", attributes, names))
+		return false;
+	ret->hosts = count_radical(radical);
+	if (topology && strcasecmp(topology, "FLAT") != 0)
+		fail_here(g, "topology '%.40s' of a cluster is not taken; FLAT is", topology);
+	else if (ret->hosts == 0)
+		fail_here(g, "radical '%.60s': expected at most %u numbers, such as 0-15 or 0-3,8", radical,
+			CLUSTER_HOSTS_MAX);
+	else if (!read_policy(policy ? policy : "SPLITDUPLEX", &ret->policy) ||
+		 !read_policy(bb_policy, &ret->backbone_policy))
+		fail_here(g, "the sharing policies of a cluster: SHARED, FATPIPE and SPLITDUPLEX are taken");
+	if (g->importer->diag->set)
+		return false;
+	ret->Bps = read_bandwidth(g, Bps);
+	ret->latency_s = read_latency(g, latency ? latency : "0");
+	ret->backbone_Bps = bb_Bps ? read_bandwidth(g, bb_Bps) : (double)INFINITY;
+	ret->backbone_latency_s = bb_Bps && bb_latency ? read_latency(g, bb_latency) : 0;
+	return !g->importer->diag->set;
+}
+
+/* A place with so many machines, whose links are their up and down; a backbone is what they share inside. */
+static void take_cluster(struct simgrid *g, const char **attributes)
+{
+	struct cluster c;
+	const char *wrong = NULL;
+	struct skep_survey *survey = &g->importer->survey;
+	if (!read_cluster(g, attributes, &c))
+		return;
+	uint32_t before = survey->places, place = skep_survey_place(survey, c.id, strlen(c.id), &wrong);
+	if (wrong)
+		fail_here(g, "cluster '%.60s': %s", c.id, wrong);
+	else if (place < before && !survey->closed)
+		fail_here(g, "a second host or cluster '%s'", c.id);
+	if (g->importer->diag->set || place == SKEP_NO_PLACE)
+		return;
+	bool own = c.policy != FATPIPE;
+	survey->place[place].cluster = true;
+	survey->place[place].machines = c.hosts;
+	survey->place[place].shared = c.backbone_Bps < INFINITY && c.backbone_policy != FATPIPE;
+	survey->place[place].up_Bps = survey->place[place].down_Bps = own ? c.Bps : (double)INFINITY;
+	double Bps = survey->place[place].shared ? c.backbone_Bps : fmin(c.Bps, c.backbone_Bps);
+	skep_import_add(g->importer, SKEP_BANDWIDTH_SAMPLE, place, place, Bps);
+	skep_import_add(g->importer, SKEP_LATENCY_SAMPLE, place, place,
+		fmin(2 * c.latency_s + c.backbone_latency_s, SKEP_IMPORT_S_MAX));
+	if (c.policy == SHARED)
+		count_note(&g->lopsided, &g->first_lopsided, survey->place[place].name);
+}
+
 /* ---- routes ------------------------------------------------------------------------------------------------------ */
 
 static uint32_t route_end(struct simgrid *g, const char **attributes, const char *name)
@@ -243,6 +340,8 @@ static uint32_t route_end(struct simgrid *g, const char **attributes, const char
 	uint32_t place = id ? skep_survey_place(&g->importer->survey, id, strlen(id), &wrong) : SKEP_NO_PLACE;
 	if (id && (wrong || (!g->importer->survey.closed && place >= places)))
 		fail_here(g, "a route of '%.60s', which is no host of this zone", id);
+	else if (place < places && g->importer->survey.place[place].cluster)
+		fail_here(g, "a route of the cluster '%.60s': routes of hosts are taken; give its links by hand", id);
 	return place;
 }
 
@@ -361,6 +460,8 @@ static void XMLCALL start(void *user, const char *element, const char **attribut
 		g->configured++;
 	else if (g->depth == 0)
 		;
+	else if (strcmp(element, "cluster") == 0)
+		take_cluster(g, attributes);
 	else if (g->zones == 0)
 		fail_here(g, "<%.40s> before a <zone>", element);
 	else if (strcmp(element, "host") == 0)
@@ -372,7 +473,7 @@ static void XMLCALL start(void *user, const char *element, const char **attribut
 	else if (strcmp(element, "link_ctn") == 0)
 		take_step(g, attributes);
 	else
-		fail_here(g, "<%.40s> is not taken; host, link, route, link_ctn and one zone are", element);
+		fail_here(g, "<%.40s> is not taken; host, cluster, link, route, link_ctn and one zone are", element);
 	g->depth++;
 }
 
@@ -395,12 +496,6 @@ static void XMLCALL refuse_entity(void *user, const XML_Char *name, int paramete
 }
 
 /* ---- links that several routes use ------------------------------------------------------------------------------- */
-
-static void count_note(uint32_t *count, const char **first, const char *id)
-{
-	if ((*count)++ == 0)
-		*first = id;
-}
 
 static void settle_channel(struct simgrid *g, const struct link *link, const struct channel *c)
 {

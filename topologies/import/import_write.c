@@ -237,7 +237,7 @@ static void put_site(struct skep_importer *importer, FILE *file, uint32_t i)
 	skep_put_quantity(file, SKEP_BANDWIDTH, Bps, is_exact(importer));
 	fputs(", latency: ", file);
 	skep_put_quantity(file, SKEP_TIME, latency_s, is_exact(importer));
-	fputs("}\n", file);
+	fputs(place->shared ? ", shared: true}\n" : "}\n", file);
 }
 
 static void put_sites_form(struct skep_importer *importer, FILE *file)

@@ -28,6 +28,8 @@ extern const char *const skep_fill_names[];        /* NULL ends; as they stand i
 struct skep_survey_place {
 	char name[32];
 	uint32_t machines;       /* 1 unless an importer knows better */
+	bool cluster;            /* of a platform file: no host */
+	bool shared;             /* its machines share what is measured inside of it */
 	bool seen;               /* named again after the survey was closed */
 	double up_Bps, down_Bps; /* INFINITY: not limited */
 };
