@@ -260,7 +260,7 @@ static void test_refused(void **state)
 	refuse(OPEN CLUSTER("radical='0-3' bb_sharing_policy='WIFI'") CLOSE, 3, 1, "the sharing policies of a cluster");
 	refuse(OPEN CLUSTER("radical='0-3'") CLUSTER("radical='4-7'") CLOSE, 3, 43, "a second host or cluster 'c'");
 	refuse(OPEN CLUSTER("radical='0-3'") "<host id='c'/>" CLOSE, 3, 43, "a second host 'c'");
-	refuse(OPEN CLUSTER("radical='0-3'") "<host id='a'/>" ROUTE("a", "c", "") CLOSE, 3, 58,
+	refuse(OPEN CLUSTER("radical='0-3'") "<host id='a'/>" ROUTE("a", "c", "") CLOSE, 3, 57,
 		"a route of the cluster 'c'");
 	refuse(OPEN "  <host id='a' speed='1' speed_file='x'/>" CLOSE, 3, 3,
 		"the attribute 'speed_file' of <host> is not taken");
