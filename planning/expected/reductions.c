@@ -7,7 +7,7 @@
 #include <math.h>
 
 #include "planning/problem/forecast.h"
-#include "scenarios/plan/ring_order.h"
+#include "scenarios/plan/links.h"
 #include "topologies/ring/ring.h"
 
 static uint32_t worker_of(const struct skep_loads *l, uint32_t machine)
@@ -23,7 +23,7 @@ static uint32_t worker_of(const struct skep_loads *l, uint32_t machine)
 	return low;
 }
 
-/* The ring of a stage, into l->next: by the numbers of its workers, or by their links, as scenarios/plan/ring_order.c has it. */
+/* The ring of a stage, into l->next: by the numbers of its workers, or by their links, as scenarios/plan/links.c has it. */
 static void find_ring(struct skep_loads *l, uint32_t stage)
 {
 	const struct skep_scenario *s = l->p->scenario;

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 #include "base/layout.h"
-#include "scenarios/plan/ring_order.h"
+#include "scenarios/plan/links.h"
 #include "topologies/ring/ring.h"
 
 enum { STAGES_MAX = 8, MEMBERS_MAX = 16 }; /* in the text; JSON has all */

@@ -12,13 +12,12 @@
 #include <stdlib.h>
 
 #include "core/random.h"
-#include "core/record.h"
 #include "scenarios/plan/dealing.h"
 #include "scenarios/plan/fragments.h"
+#include "scenarios/plan/links.h"
 #include "scenarios/plan/memory.h"
 #include "scenarios/plan/overlap.h"
 #include "scenarios/plan/prices.h"
-#include "scenarios/plan/ring_order.h"
 #include "scenarios/plan/split.h"
 #include "scenarios/read/periodic.h"
 #include "topologies/read/path.h"
@@ -426,118 +425,6 @@ static void make_stage(struct skep_scenario *s, uint32_t stage, double link_Bps)
 	};
 }
 
-/* How long the activations of a microbatch take over an idle link, for every ordered pair of places. The largest boundary
- * stands for all: what counts is the difference between links. */
-static bool make_transfers(struct skep_scenario *s)
-{
-	const struct skep_topology *t = &s->topology;
-	double bytes = SKEP_HEADER_BYTES;
-	s->place_of = calloc(s->plan.workers, sizeof *s->place_of);
-	s->transfer_ns = calloc((size_t)t->places * t->places, sizeof *s->transfer_ns);
-	if (!s->place_of || !s->transfer_ns)
-		return false;
-	for (uint32_t stage = 0; stage < s->plan.stages; stage++)
-		bytes = fmax(bytes, (double)s->stage[stage].activation_bytes);
-	for (uint32_t i = 0; i < t->places; i++)
-		for (uint32_t j = 0; j < t->places; j++) {
-			double Bps = fmin(skep_path_least_Bps(t, i, j), skep_path_cap_Bps(t, i, j));
-			double way_s = skep_path_mean_s(t, i, j) + skep_path_overhead_s(t, i, j);
-			s->transfer_ns[(size_t)i * t->places + j] = clamp_ns(1e9 * (way_s + bytes / Bps));
-		}
-	for (uint32_t i = 0; i < s->plan.workers; i++)
-		s->place_of[i] = t->machine[i].place;
-	s->plan.places = t->places;
-	s->plan.place_of = s->place_of;
-	s->plan.transfer_ns = s->transfer_ns;
-	return true;
-}
-
-static bool make_sites(struct skep_scenario *s)
-{
-	s->site_of = calloc(s->plan.workers, sizeof *s->site_of);
-	for (uint32_t i = 0; s->site_of && i < s->plan.workers; i++)
-		s->site_of[i] = s->topology.machine[i].place;
-	s->plan.site_of = s->site_of;
-	return s->site_of != NULL;
-}
-
-/* Machines at a place. */
-static uint32_t machines_at(const struct skep_scenario *s, uint32_t place)
-{
-	uint32_t count = 0;
-	for (uint32_t i = 0; i < s->plan.workers; i++)
-		count += s->topology.machine[i].place == place;
-	return count;
-}
-
-/* What can leave and reach a machine that sends as much to each of the others: by its own limits, by those of its paths to all of
- * them together, and by its part of what its site shares, through which only what is for other sites goes. */
-static double link_of(const struct skep_scenario *s, uint32_t worker)
-{
-	const struct skep_topology *t = &s->topology;
-	const struct skep_machine *m = &t->machine[worker];
-	double up = 0, down = 0;
-	for (uint32_t i = 0; i < s->plan.workers; i++) {
-		up += i == worker ? 0 : skep_path_lone_Bps(t, worker, i);
-		down += i == worker ? 0 : skep_path_lone_Bps(t, i, worker);
-	}
-	double link = fmin(fmin(up, down), fmin(m->up_Bps, m->down_Bps));
-	uint32_t here = t->site_link ? machines_at(s, m->place) : 0, away = s->plan.workers - here;
-	if (!t->site_link || away == 0)
-		return link;
-	double spread = (s->plan.workers - 1.0) / away / here;
-	return fmin(link, spread * fmin(t->site_link[m->place].up_Bps, t->site_link[m->place].down_Bps));
-}
-
-/* A link without a limit counts as one of 1 EB/s. */
-static bool make_links(struct skep_scenario *s)
-{
-	s->link_Bps = calloc(s->plan.workers, sizeof *s->link_Bps);
-	for (uint32_t i = 0; s->link_Bps && i < s->plan.workers; i++)
-		s->link_Bps[i] = (uint64_t)fmin(fmax(1, link_of(s, i)), 1e18);
-	s->plan.link_Bps = s->link_Bps;
-	return s->link_Bps != NULL;
-}
-
-/* The most bytes that a link from one machine to another carries during its latency. Paths without a limit have none to hide. */
-static bool make_ring_latency(struct skep_scenario *s)
-{
-	const struct skep_topology *t = &s->topology;
-	struct {
-		double up_Bps, down_Bps;
-		uint32_t machines;
-	} *best = calloc(t->places, sizeof *best);
-	double most = 0;
-	for (uint32_t i = 0; best && i < s->plan.workers; i++) {
-		const struct skep_machine *m = &t->machine[i];
-		best[m->place].up_Bps = fmax(best[m->place].up_Bps, m->up_Bps);
-		best[m->place].down_Bps = fmax(best[m->place].down_Bps, m->down_Bps);
-		best[m->place].machines++;
-	}
-	for (uint32_t from = 0; best && from < t->places; from++)
-		for (uint32_t to = 0; to < t->places; to++) {
-			double path = fmin(skep_path_least_Bps(t, from, to), skep_path_cap_Bps(t, from, to));
-			double rate_Bps = fmin(path, fmin(best[from].up_Bps, best[to].down_Bps));
-			bool used = best[from].machines > 0 && best[to].machines > (from == to);
-			if (used && isfinite(rate_Bps))
-				most = fmax(most, rate_Bps * skep_path_late_s(t, from, to));
-		}
-	s->plan.ring_latency_bytes = (uint64_t)fmin(ceil(most), 1e18);
-	bool made = best != NULL;
-	free(best);
-	return made;
-}
-
-/* What the members of a reduction need to know of each other, or of what is between them. */
-static bool make_collective(struct skep_scenario *s)
-{
-	if (s->plan.collective == SKEP_COLLECTIVE_RING)
-		return make_ring_latency(s) && skep_ring_order_make(s);
-	if (s->plan.collective == SKEP_COLLECTIVE_HIERARCHICAL)
-		return make_sites(s);
-	return s->plan.collective != SKEP_COLLECTIVE_BUTTERFLY || make_links(s);
-}
-
 void skep_plan_cut(struct skep_scenario *s, double link_Bps)
 {
 	uint32_t vstages = skep_plan_vstages(&s->plan);
@@ -592,8 +479,8 @@ bool skep_plan_make(struct skep_scenario *s)
 		.offload = s->offload,
 	};
 	s->plan.samples = s->samples;
-	if (!make_collective(s) || !skep_overlap_make(s) || !skep_fragments_make(s) || !skep_memory_make(s) ||
+	if (!skep_plan_make_collective(s) || !skep_overlap_make(s) || !skep_fragments_make(s) || !skep_memory_make(s) ||
 		!skep_dealing_make(s) || !skep_prices_make(s))
 		return false;
-	return s->plan.wiring != SKEP_WIRING_LATENCY || make_transfers(s);
+	return s->plan.wiring != SKEP_WIRING_LATENCY || skep_plan_make_transfers(s);
 }
