@@ -7,6 +7,7 @@
 #include "core/record.h"
 #include "core/skep.h"
 
+#define ELEMENT_BYTES 4u
 #define CAPACITY_MOST (UINT16_MAX / 2u) /* of a table of microbatches in flight, whose slots are uint16_t */
 
 void skep_chunk_range(uint64_t parameters, uint32_t chunk, uint32_t size, uint64_t *ret_first, uint64_t *ret_count)
@@ -24,7 +25,14 @@ uint64_t skep_state_chunk_bytes(const struct skep_plan *plan, uint32_t stage, ui
 	if (chunks == 1)
 		return s->state_bytes;
 	skep_chunk_range(s->parameters, chunk, (uint32_t)chunks, &first, &count);
-	return SKEP_STATE_HEADER_BYTES + (s->state_bytes - chunks * SKEP_STATE_HEADER_BYTES) / s->parameters * count;
+	uint64_t all = s->state_bytes - chunks * SKEP_STATE_HEADER_BYTES, trained = skep_plan_trained(plan, stage);
+	if (trained == s->parameters)
+		return SKEP_STATE_HEADER_BYTES + all / s->parameters * count;
+	uint64_t moments =
+		trained > 0 ? (all - s->parameters * ELEMENT_BYTES) / trained : 0; /* bytes, of one element */
+	uint64_t begin = first > s->frozen ? first : s->frozen, end = s->parameters - s->frozen_end;
+	end = first + count < end ? first + count : end;
+	return SKEP_STATE_HEADER_BYTES + count * ELEMENT_BYTES + (end > begin ? (end - begin) * moments : 0);
 }
 
 uint32_t skep_plan_buckets(const struct skep_plan *plan, uint32_t stage)
@@ -39,10 +47,10 @@ void skep_plan_bucket(
 {
 	const struct skep_stage_plan *s = &plan->stage[stage];
 	bool one = skep_plan_buckets(plan, stage) == 1;
-	uint64_t end = bucket > 0 ? s->bucket_first[bucket - 1] : s->parameters;
+	uint64_t end = bucket > 0 ? s->bucket_first[bucket - 1] : s->parameters - s->frozen_end;
 	assert(bucket < skep_plan_buckets(plan, stage) &&
 		(one || s->bucket_first[bucket] < end)); /* the last one comes first */
-	*ret_first = one ? 0 : s->bucket_first[bucket];
+	*ret_first = one ? s->frozen : s->bucket_first[bucket];
 	*ret_count = end - *ret_first;
 }
 
@@ -56,7 +64,8 @@ void skep_plan_range(const struct skep_plan *plan, uint32_t stage, uint32_t roun
 		*ret_first = s->fragment_first[nth];
 		*ret_count = end - *ret_first;
 	} else if (fragments > 1) {
-		skep_chunk_range(s->parameters, nth, fragments, ret_first, ret_count);
+		skep_chunk_range(skep_plan_trained(plan, stage), nth, fragments, ret_first, ret_count);
+		*ret_first += s->frozen;
 	} else {
 		skep_plan_bucket(plan, stage, bucket, ret_first, ret_count);
 	}

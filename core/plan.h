@@ -107,6 +107,9 @@ enum skep_ban {
 
 struct skep_stage_plan {
 	uint64_t parameters; /* elements */
+	/* Of these, so many at the beginning of the vector and at its end are not trained: they have no gradient, are in no sum,
+	 * and no step changes them. */
+	uint64_t frozen, frozen_end;
 	/* As encoded, of one microbatch that leaves this stage forwards, and of the gradient that comes back; 0 for the
 	 * last stage. */
 	uint64_t activation_bytes;
@@ -115,8 +118,8 @@ struct skep_stage_plan {
 	uint32_t state_chunks; /* that it is downloaded in, at most `parameters`; 0 is 1. Chunk c holds the elements of
 	                          skep_chunk_range(parameters, c, chunks) of the parameters and of every optimizer array */
 	uint32_t buckets;      /* with `eager`, parts of the last BACKWARD of a round and of the sum; 0 is 1 */
-	/* [buckets] the first element of each. Bucket 0 ends with the stage, each other one where the one before begins,
-	 * and the last begins at 0: as BACKWARD makes them. */
+	/* [buckets] the first element of each. Bucket 0 ends with what is trained, each other one where the one before begins,
+	 * and the last begins with what is trained: as BACKWARD makes them. */
 	const uint64_t *bucket_first;
 	/* With `strided`, [fragments] the first element of each; the first one begins at 0, each other one where the one before
 	 * ends. NULL: parts of equal length. */
@@ -256,12 +259,29 @@ struct skep_plan {
 	 * vector and at the end of the other's; both make the same step on it (tied_embeddings.c). 0: none. With two stages or
 	 * more; not without a flush, nor in fragments, nor with `async`. */
 	uint64_t tied;
+	/* Virtual stages, from the first one on, of which nothing is trained: they keep nothing for BACKWARD, which has nothing
+	 * to do there, and are sent no gradient but word of it. Not with SKEP_ROUTING_TRAINER. */
+	uint32_t frozen_vstages;
 };
 
 /* ---- what is derived from it ---------------------------------------------------------------------------------- */
 
 /* First chunk element and length of chunk `chunk` of `size` over `parameters` elements; worlds and core must agree. */
 void skep_chunk_range(uint64_t parameters, uint32_t chunk, uint32_t size, uint64_t *ret_first, uint64_t *ret_count);
+
+/* Elements of a stage's vector that are trained, and so have gradients and are summed. */
+static inline uint64_t skep_plan_trained(const struct skep_plan *plan, uint32_t stage)
+{
+	const struct skep_stage_plan *s = &plan->stage[stage];
+	assert(stage < plan->stages && s->frozen + s->frozen_end <= s->parameters);
+	return s->parameters - s->frozen - s->frozen_end;
+}
+
+/* Is nothing trained in this virtual stage, nor in any before it? */
+static inline bool skep_plan_is_frozen(const struct skep_plan *plan, uint32_t vstage)
+{
+	return vstage < plan->frozen_vstages;
+}
 
 /* Chunks that the state of a stage is downloaded in, and bytes of one of them. */
 #define SKEP_STATE_HEADER_BYTES 32u /* of each chunk */
@@ -497,7 +517,8 @@ static inline bool skep_plan_recomputes(
 {
 	bool keeps = checkpointing == SKEP_CHECKPOINTING_WAITING && skep_plan_vstages(plan) > 1 &&
 	             skep_plan_turns_at_once(plan, vstage);
-	return (checkpointing != SKEP_CHECKPOINTING_NONE && !keeps) || skep_plan_visits_twice(plan, vstage);
+	return !skep_plan_is_frozen(plan, vstage) &&
+	       ((checkpointing != SKEP_CHECKPOINTING_NONE && !keeps) || skep_plan_visits_twice(plan, vstage));
 }
 
 /* The virtual stage that holds a copy of the tied embeddings. */
@@ -508,6 +529,10 @@ static inline bool skep_plan_is_tied_vstage(const struct skep_plan *plan, uint32
 
 /* Bytes of the activations that leave the virtual stage, and of the gradient that comes back. */
 uint64_t skep_plan_vstage_bytes(const struct skep_plan *plan, uint32_t vstage);
+static inline uint64_t skep_plan_gradient_bytes(const struct skep_plan *plan, uint32_t vstage)
+{
+	return skep_plan_is_frozen(plan, vstage) ? 0 : skep_plan_vstage_bytes(plan, vstage);
+}
 
 /* Most microbatches of a swarm that the directory has one owner have outstanding: what it may keep in flight, and some to
  * start while word travels to the directory and back. With fixed pipelines all of a pipeline's share: no other worker

@@ -26,7 +26,7 @@ uint64_t skep_message_payload_max(const struct skep_plan *plan, const struct ske
 	case SKEP_MESSAGE_INPUT:
 		return skep_plan_vstage_bytes(plan, stage);
 	case SKEP_MESSAGE_BACKWARD:
-		return stage > 0 ? skep_plan_vstage_bytes(plan, stage - 1) : 0;
+		return stage > 0 ? skep_plan_gradient_bytes(plan, stage - 1) : 0;
 	case SKEP_MESSAGE_CHUNK:
 		return skep_plan_encoded_bytes(plan, plan->stage[stage].parameters) + SKEP_PART_HEADER_BYTES;
 	case SKEP_MESSAGE_STATE:
@@ -44,7 +44,7 @@ bool skep_op_puts_out(const struct skep_plan *plan, const struct skep_op *op)
 	case SKEP_OP_FORWARD:
 		return op->stage + 1u < skep_plan_vstages(plan);
 	case SKEP_OP_BACKWARD:
-		return op->stage > 0 || op->part + 1 < op->parts;
+		return (op->stage > 0 && !skep_plan_is_frozen(plan, op->stage - 1u)) || op->part + 1 < op->parts;
 	case SKEP_OP_SAVE:
 	case SKEP_OP_COPY_GRAD:
 	case SKEP_OP_ADD:

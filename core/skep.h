@@ -293,10 +293,12 @@ enum skep_op_kind {
 	SKEP_OP_FORWARD = 1, /* in: activations (none in the first stage: the samples of (round, microbatch), or where
 	                        skep_plan_validates() those of skep_plan_validation()).
 	                        out: activations for the next stage (none in the last), stash: what BACKWARD needs (none
-	                        where it does the forward pass again),
+	                        where it does the forward pass again, or nothing),
 	                        loss_nano in the last stage */
 	SKEP_OP_BACKWARD,    /* in, stash, gradient (none in the last stage). Adds to the round's accumulator.
-	                        out: gradient with respect to `in` (none in the first stage).
+	                        out: gradient with respect to `in` (none in the first stage, and where nothing before it is
+	                        trained). Where nothing is trained up to here, skep_plan_is_frozen(), there is neither stash
+	                        nor gradient, and nothing is done.
 	                        parts > 0: part `part` of so many, of the parameters first .. first + count - 1, one part
 	                        after the other and nothing between them on this lane; out: but in the last part, what
 	                        the device needs for the next, whose `gradient` it is. All parts add what one BACKWARD

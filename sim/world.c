@@ -153,7 +153,8 @@ static void imagine(struct skep_world *world, const struct skep_op *op, struct s
 	const struct skep_scenario *scenario = world->scenario;
 	bool forward = op->kind == SKEP_OP_FORWARD;
 	*ret = (struct skep_device_result){0};
-	if (forward && !skep_plan_recomputes(world->plan, scenario->checkpoint_activations, op->stage))
+	if (forward && !skep_plan_is_frozen(world->plan, op->stage) &&
+		!skep_plan_recomputes(world->plan, scenario->checkpoint_activations, op->stage))
 		ret->stash = handle_make(world);
 	if (skep_op_puts_out(world->plan, op))
 		ret->out = op->kind == SKEP_OP_STORE ? op->in : handle_make(world);

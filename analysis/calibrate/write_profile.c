@@ -193,6 +193,12 @@ void skep_calibration_put_stages(const struct skep_calibration *c, uint32_t gpu,
 		qsort(order, vstages, sizeof *order, by_layers);
 	for (uint32_t i = 0; order != NULL && i < vstages; i++) {
 		const struct skep_pass_figures *pass = skep_calibration_pass(c, gpu, order[i].vstage);
+		const struct skep_cost *cost = &s->cost[order[i].vstage];
+		if (cost->trained < cost->parameters) { /* a table is of stages that are trained as a whole */
+			fprintf(file, "# stage %" PRIu32 ": left out, since layers of it were frozen\n",
+				order[i].vstage);
+			continue;
+		}
 		put_comment(c, pass, order[i].vstage, file);
 		fprintf(file, "%" PRIu32 ",%" PRIu32 ",%" PRIu32, order[i].first, order[i].layers, s->samples);
 		for (int k = 0; k < SKEP_STAGE_COLUMNS; k++)

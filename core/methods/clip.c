@@ -178,7 +178,7 @@ static bool measure(struct worker *w, struct step *step)
 	for (uint32_t model_chunk = 0; model_chunk < w->model_chunks.count; model_chunk++) {
 		struct skep_op op = skep_reduce_op(w, SKEP_OP_NORM);
 		op.stage = (uint16_t)(model_chunk * w->model_chunks.stages + w->node.stage);
-		op.count = step->plan->stage[w->node.stage].parameters / w->model_chunks.count;
+		op.count = skep_plan_trained(step->plan, w->node.stage) / w->model_chunks.count;
 		skep_reduce_run(w, step, &op);
 	}
 	measure_products(w, step);

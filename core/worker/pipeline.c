@@ -103,7 +103,6 @@ struct skep_message skep_pipeline_tensor(struct worker *w, struct step *step, co
 {
 	assert(w->state == WORKER_SERVING);
 	assert(work->microbatch < w->numbers);
-	uint32_t boundary = kind == SKEP_MESSAGE_BACKWARD ? stage - 1 : stage;
 	struct skep_message message = skep_message_to(&w->node, kind, to);
 	message.stage = (uint16_t)stage;
 	message.round = work->round;
@@ -111,7 +110,8 @@ struct skep_message skep_pipeline_tensor(struct worker *w, struct step *step, co
 	message.attempt = work->attempt;
 	message.span = work->span;
 	message.payload = payload;
-	message.payload_bytes = skep_plan_vstage_bytes(step->plan, boundary);
+	message.payload_bytes = kind == SKEP_MESSAGE_BACKWARD ? skep_plan_gradient_bytes(step->plan, stage - 1)
+	                                                      : skep_plan_vstage_bytes(step->plan, stage);
 	return message;
 }
 

@@ -162,7 +162,8 @@ void skep_reduce_begin(struct worker *w, struct step *step)
 	r->discard = r->discard && w->counted[w->version & 1] > 0;
 	if (r->discard)
 		return; /* skep_reduce_discard() */
-	if (r->size <= 1) {
+	/* Nothing is sent by a lone member, or where nothing of the stage is trained. */
+	if (r->size <= 1 || r->scheme.elements == 0) {
 		skep_reduce_complete(w, step);
 	} else if (step->plan->collective == SKEP_COLLECTIVE_FUSED) {
 		struct skep_op op = skep_reduce_op(w, SKEP_OP_ALLREDUCE);

@@ -127,14 +127,15 @@ static bool create(const struct skep_device_place *place, const struct skep_trai
 static struct skep_device_memory memory_of(const struct skep_training *training, const struct skep_stage *stage)
 {
 	const uint64_t array = sizeof(float) * stage->parameters, half = sizeof(skep_bf16) * stage->parameters;
+	const uint64_t trained = sizeof(float) * stage->trained.count;
 	const bool moments = training->offload != SKEP_OFFLOAD_NONE;
 	const bool gradients = training->offload == SKEP_OFFLOAD_GRADIENTS;
 	return (struct skep_device_memory){
 		.weights_bytes =
 			(stage->versions + (stage->inner != NULL)) * (array + half) + (stage->base ? array : 0),
-		.gradients_bytes = 2 * array,
-		.optimizer_bytes = (stage->moments + stage->inner_moments) * array,
-		.result_bytes = array + sizeof(float) * stage->tied.count,
+		.gradients_bytes = 2 * trained,
+		.optimizer_bytes = (stage->moments + stage->inner_moments) * trained,
+		.result_bytes = trained + sizeof(float) * stage->tied.count,
 		.gradients = gradients ? SKEP_MEMORY_HOST : SKEP_MEMORY_DEVICE,
 		.optimizer = moments ? SKEP_MEMORY_HOST : SKEP_MEMORY_DEVICE,
 	};

@@ -217,7 +217,8 @@ static void head_backward(const struct skep_layer *layer, const struct skep_cuda
 		.add = table};
 	if (pass->of.gradient) {
 		skep_cuda_norm_apply(pass->queue, &norm, in, inside, pass->own->normed);
-		skep_cuda_multiply(pass->queue, &product);
+		if (!skep_model_table_is_frozen(m))
+			skep_cuda_multiply(pass->queue, &product);
 	}
 	product = (struct skep_cuda_product){.rows = norm.rows,
 		.columns = m->hidden,

@@ -80,6 +80,13 @@ static float *carve(struct arena *arena, size_t floats)
 	return piece;
 }
 
+/* Of what is trained alone. In the device's memory all parameters lie before it, so no pointer leaves the allocation; nothing is
+ * offloaded where a part is frozen. */
+static float *carve_trained(struct arena *arena, const struct skep_stage *stage)
+{
+	return skep_stage_array(stage, carve(arena, skep_stage_trained_floats(stage)));
+}
+
 static skep_bf16 *carve_halves(struct arena *arena, size_t n)
 {
 	return (skep_bf16 *)(void *)carve(arena, (n + 1) / 2);
@@ -106,9 +113,9 @@ static void carve_sums(const struct skep_training *training, struct arena *arena
 	const bool goes = training->offload == SKEP_OFFLOAD_GRADIENTS;
 	struct arena *sums = goes ? host : arena;
 	size_t largest = 0;
-	stage->accumulator[0] = carve(sums, stage->parameters);
-	stage->accumulator[1] = carve(sums, stage->parameters);
-	stage->result = carve(sums, stage->parameters);
+	stage->accumulator[0] = carve_trained(sums, stage);
+	stage->accumulator[1] = carve_trained(sums, stage);
+	stage->result = carve_trained(sums, stage);
 	if (stage->tied.count > 0)
 		stage->tied_peer = carve(sums, stage->tied.count);
 	for (uint32_t l = 0; l < stage->layers; l++) {
@@ -133,16 +140,16 @@ static void carve_stage(const struct skep_training *training, const struct skep_
 	stage->base = training->plan->async ? carve(arena, stage->parameters) : NULL;
 	struct arena *moments = training->offload != SKEP_OFFLOAD_NONE ? host : arena;
 	for (uint32_t m = 0; m < stage->moments; m++)
-		stage->moment[m] = carve(moments, stage->parameters);
+		stage->moment[m] = carve_trained(moments, stage);
 	for (uint32_t m = 0; m < stage->inner_moments; m++)
-		stage->inner_moment[m] = carve(moments, stage->parameters);
+		stage->inner_moment[m] = carve_trained(moments, stage);
 	carve_sums(training, arena, host, stage, own);
 	stage->scratch[0] = carve(arena, s.tokens * s.hidden);
 	stage->entry = carve(arena, stage->entering);
 	stage->exit = carve(arena, stage->leaving);
 	if (extent->rotation > 0)
 		stage->rotation = carve(arena, extent->rotation);
-	if (skep_training_recomputes(training, stage->index))
+	if (skep_training_has_workspace(training, stage->index))
 		stage->workspace = carve(arena, stage->stash_bytes / sizeof(float));
 	own->narrowed = carve_halves(arena, copies * stage->stride + SKEP_CUDA_ROWS_BEHIND * s.hidden);
 	own->narrow_gradient = carve_halves(arena, s.tokens * s.hidden);

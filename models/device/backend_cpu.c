@@ -96,12 +96,12 @@ static void finish(void *queue, struct skep_stage *stage)
 static struct skep_device_memory memory_of(const struct skep_training *training, const struct skep_stage *stage)
 {
 	(void)training;
-	uint64_t array = sizeof(float) * stage->parameters;
+	uint64_t array = sizeof(float) * stage->parameters, trained = sizeof(float) * stage->trained.count;
 	return (struct skep_device_memory){
 		.weights_bytes = (stage->versions + (stage->inner != NULL) + (stage->base != NULL)) * array,
-		.gradients_bytes = 2 * array,
-		.optimizer_bytes = (stage->moments + stage->inner_moments) * array,
-		.result_bytes = array + sizeof(float) * stage->tied.count,
+		.gradients_bytes = 2 * trained,
+		.optimizer_bytes = (stage->moments + stage->inner_moments) * trained,
+		.result_bytes = trained + sizeof(float) * stage->tied.count,
 		.gradients = SKEP_MEMORY_HOST,
 		.optimizer = SKEP_MEMORY_HOST,
 	};

@@ -162,7 +162,7 @@ struct skep_stage skep_device_part(const struct skep_device *device, const struc
 	uint32_t stages = device->training->plan->stages;
 	struct skep_stage part = skep_stage_vstage(&device->stage, stages, op->stage / stages);
 	part.queue = device_queue(device, op);
-	if (!skep_training_recomputes(device->training, part.index))
+	if (!skep_training_has_workspace(device->training, part.index))
 		part.workspace = NULL;
 	return part;
 }
@@ -260,7 +260,7 @@ static uint64_t between_bytes(const struct skep_device *device, const struct ske
 /* All layers, or those of a part. */
 static bool layers_of(const struct skep_stage *stage, const struct skep_op *op, struct skep_layers *ret)
 {
-	*ret = (struct skep_layers){0, stage->layers};
+	*ret = (struct skep_layers){skep_stage_first_trained(stage), stage->layers};
 	return op->parts == 0 || skep_stage_layers(stage, op->first, op->count, ret);
 }
 
@@ -293,20 +293,31 @@ static bool recompute(struct skep_device *device, const struct skep_stage *stage
 		device_queue(device, op), stage, device->training, op, x, stage->workspace, reterr);
 }
 
+/* The last step of a round, where that follows a part of BACKWARD. */
+static bool step_behind(struct skep_device *device, const struct skep_op *op)
+{
+	return op->inner == 0 ||
+	       device->backend->periodic(device_queue(device, op), &device->stage, device->training, op, NULL);
+}
+
 static bool run_backward(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret)
 {
 	struct skep_stage part = skep_device_part(device, op), *stage = &part;
 	bool first = stage->index == 0;
+	bool ends =
+		first || skep_plan_is_frozen(device->training->plan, stage->index - 1); /* nothing is trained before */
 	struct skep_layers layers;
 	const void *in, *gradient, *stash;
 	void *out = NULL;
+	if (skep_plan_is_frozen(device->training->plan, stage->index))
+		return is_none(op->stash) && is_none(op->gradient) && step_behind(device, op);
 	if (!layers_of(stage, op, &layers) ||
 		!find_if(device, !stage->workspace, op->stash, stage->stash_bytes, &stash) ||
 		!find_if(device, !first, op->in, in_bytes(device, stage), &in) ||
 		!find_gradient(device, stage, op, &layers, &gradient))
 		return false;
-	bool enters = layers.first == 0;
-	if (!first || !enters) {
+	bool enters = layers.first == skep_stage_first_trained(stage);
+	if (!ends || !enters) {
 		uint64_t bytes = enters ? in_bytes(device, stage) : between_bytes(device, stage, layers.first);
 		enum skep_memory_side side = enters ? SKEP_MEMORY_HOST : SKEP_MEMORY_DEVICE;
 		ret->out = skep_pool_take_on(device->pool, side, bytes, &out);
@@ -331,8 +342,7 @@ static bool run_backward(struct skep_device *device, const struct skep_op *op, s
 			(struct skep_finite_check){.fault = SKEP_FAULT_GRADIENT, .made = x_gradient, .n = floats};
 	if (out && enters)
 		encode(device, op, stage->entering, x_gradient, out);
-	return op->inner == 0 ||
-	       device->backend->periodic(device_queue(device, op), &device->stage, device->training, op, NULL);
+	return step_behind(device, op);
 }
 
 static bool run_recompute(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret)
@@ -479,11 +489,6 @@ void skep_device_set_keeper(struct skep_device *device, const struct skep_keeper
 struct skep_device_memory skep_device_memory(const struct skep_device *device)
 {
 	return device->backend->memory(device->training, &device->stage);
-}
-
-uint64_t skep_device_digest(const struct skep_device *device)
-{
-	return device->backend->digest(device->queue[SKEP_LANE_COMPUTE], &device->stage);
 }
 
 /* A device does not know the others. */

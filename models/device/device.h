@@ -91,6 +91,8 @@ const struct skep_optimizer *skep_training_stepper(const struct skep_training *t
 
 /* Is it so in this stage? With trainer routing in any case where the two passes are two visits. */
 bool skep_training_recomputes(const struct skep_training *training, uint32_t stage);
+/* Is what a pass makes in this virtual stage kept by the device alone, and no stash? So it is too where nothing is trained. */
+bool skep_training_has_workspace(const struct skep_training *training, uint32_t stage);
 
 /* A payload is a buffer that is encoded as a whole: samples * width elements, or a chunk. The first stage's samples, states and
  * stashes are no payloads. ADD decodes, sums in fp32 and encodes again; what ADD_STORE stores is what it puts out, decoded: the
@@ -98,9 +100,10 @@ bool skep_training_recomputes(const struct skep_training *training, uint32_t sta
  * microbatches in it, SKEP_PART_HEADER_BYTES in the byte order of the machine. A STEP with size 1 takes the accumulator as
  * it is. */
 
-/* Bytes of the state of a stage of so many parameters in so many chunks: parameters, optimizer moments and a header for each
- * chunk. */
-uint64_t skep_device_state_bytes(const struct skep_optimizer *optimizer, uint64_t parameters, uint32_t chunks);
+/* Bytes of the state of a stage of so many parameters in so many chunks: parameters, optimizer moments of those that are
+ * trained and a header for each chunk. */
+uint64_t skep_device_state_bytes(
+	const struct skep_optimizer *optimizer, uint64_t parameters, uint64_t trained, uint32_t chunks);
 
 struct skep_device;
 

@@ -111,7 +111,8 @@ const skep_real *skep_cpu_backward(struct skep_stage *stage, const struct skep_t
 		const struct skep_layer *layer = &stage->layer[l];
 		const skep_real *x = l > 0 ? stash + layer[-1].value : in ? in : stash;
 		struct skep_pass pass = pass_of(stage, training, op, layer);
-		skep_real *ret = layer->number == 0 ? NULL : l == layers->first && ret_out ? ret_out : other;
+		bool ends = layer->number <= layer->model->frozen; /* nothing is trained before */
+		skep_real *ret = ends ? NULL : l == layers->first && ret_out ? ret_out : other;
 		if (!op->uncounted) {
 			pass.gradient = accumulator + layer->parameter;
 			pass.shared_gradient = pass.shared ? accumulator + stage->shared : NULL;

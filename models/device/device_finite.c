@@ -36,11 +36,11 @@ bool skep_device_is_tainted(const struct skep_device *device, const struct skep_
 	return *ret_layer > 0;
 }
 
-/* The whole stage's; NULL: no memory. */
+/* The whole stage's, of what is trained; NULL: no memory. */
 static const float *sum_of(struct skep_device *device, const struct skep_op *op)
 {
 	struct skep_stage *stage = &device->stage;
-	return op->members == 1 ? skep_device_own(device, op, 0, stage->parameters) : stage->result;
+	return op->members == 1 ? skep_device_own_all(device, op) : stage->result;
 }
 
 static bool ties(const struct skep_device *device, const struct skep_op *op)
@@ -114,9 +114,9 @@ bool skep_device_run_norm(struct skep_device *device, const struct skep_op *op, 
 	const float *sum = sum_of(device, op);
 	if (!sum)
 		return false;
-	double squares = ties(device, op)
-	                         ? tied_squares(&part, op, vstage, sum)
-	                         : part.arrays->squares(part.queue, vstage->parameters, sum + vstage->parameter);
+	const struct skep_range all = skep_stage_trained_of(&part, vstage->parameter, vstage->parameters);
+	double squares = ties(device, op) ? tied_squares(&part, op, vstage, sum)
+	                                  : part.arrays->squares(part.queue, all.count, sum + all.first);
 	ret->square = skep_squares_encode(squares);
 	if (isfinite(squares))
 		return true;

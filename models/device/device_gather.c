@@ -35,6 +35,19 @@ const float *skep_device_own(struct skep_device *device, const struct skep_op *o
 	return attack;
 }
 
+const float *skep_device_own_all(struct skep_device *device, const struct skep_op *op)
+{
+	const struct skep_range trained = device->stage.trained;
+	if (device->byzantine.attack == SKEP_ATTACK_NONE)
+		return skep_stage_own(&device->stage, op->round);
+	float *attack = skep_scratch_grow(device, &device->attack, trained.first + trained.count);
+	if (attack)
+		device->backend->tell(device_queue(device, op), &device->byzantine, op->round, trained.first,
+			trained.count, skep_stage_own(&device->stage, op->round) + trained.first,
+			attack + trained.first);
+	return attack;
+}
+
 void skep_device_set_byzantine(struct skep_device *device, const struct skep_byzantine *byzantine)
 {
 	device->byzantine = *byzantine;

@@ -74,6 +74,8 @@ bool skep_device_chunk(struct skep_device *device, const struct skep_op *op, str
 /* What this device says it has in elements first .. first + n - 1 of the accumulator of the operation's round; NULL: no memory
  * to lie in. */
 const float *skep_device_own(struct skep_device *device, const struct skep_op *op, uint64_t first, size_t n);
+/* The same of all that is trained, element i at [i]. */
+const float *skep_device_own_all(struct skep_device *device, const struct skep_op *op);
 
 /* device_finite.c. After an operation: sets the fault in *ret if what the operation made is not finite. */
 void skep_device_check_finite(

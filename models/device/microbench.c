@@ -97,9 +97,9 @@ static bool steps(struct bench *bench, double overhead_s, double *ret_Bps, struc
 	struct skep_cost cost;
 	double step_s;
 	skep_model_cost(&bench->model, SKEP_STAGE_BENCH_STAGES, STAGE, &cost);
-	const double bytes =
-		2.0 * sizeof(float) * (double)cost.parameters +
-		2.0 * (double)skep_device_state_bytes(&bench->timed.training.optimizer, cost.parameters, 1);
+	const double bytes = 2.0 * sizeof(float) * (double)cost.parameters +
+	                     2.0 * (double)skep_device_state_bytes(
+					   &bench->timed.training.optimizer, cost.parameters, cost.trained, 1);
 	if (!skep_stage_bench_step(&bench->timed, &step_s, reterr))
 		return false;
 	*ret_Bps = bytes / fmax(step_s - overhead_s, step_s / 4);

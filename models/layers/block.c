@@ -319,9 +319,9 @@ static void backward_feed(
 		&norm, k->mid, k->norm_2, normed, gradient_of(b, NORM_2), gradient_of(b, NORM_2 + 1), gradient);
 }
 
-/* `gradient`: at `mid`, becomes that at the block's input x. */
+/* `gradient`: at `mid`, becomes that at the block's input x, if that is `wanted`. */
 static void backward_attention(const struct skep_layer *layer, const struct block *b, const skep_real *x,
-	const struct kept *k, skep_real *gradient)
+	const struct kept *k, bool wanted, skep_real *gradient)
 {
 	skep_real *normed = b->pass->work, *at_qkv = normed + b->tokens * b->hidden;
 	skep_real *at_out = at_qkv + b->tokens * b->qkv;
@@ -335,7 +335,8 @@ static void backward_attention(const struct skep_layer *layer, const struct bloc
 		skep_norm_apply(&norm, x, k->norm_1, normed);
 	project_weights(b, QKV, b->hidden, b->qkv, normed, at_qkv);
 	project_back(b, QKV, b->hidden, b->qkv, at_qkv, normed);
-	skep_norm_backward(&norm, x, k->norm_1, normed, gradient_of(b, NORM_1), gradient_of(b, NORM_1 + 1), gradient);
+	skep_norm_backward(&norm, x, k->norm_1, normed, gradient_of(b, NORM_1), gradient_of(b, NORM_1 + 1),
+		wanted ? gradient : NULL);
 }
 
 static void backward(const struct skep_layer *layer, const struct skep_pass *pass, const void *in,
@@ -347,9 +348,10 @@ static void backward(const struct skep_layer *layer, const struct skep_pass *pas
 		struct kept k = kept_of(&b, block, (skep_real *)inside);
 		const skep_real *x = block > 0 ? kept_of(&b, block - 1, (skep_real *)inside).next : in;
 		backward_feed(layer, &b, &k, gradient);
-		backward_attention(layer, &b, x, &k, gradient);
+		backward_attention(layer, &b, x, &k, block > 0 || ret, gradient);
 	}
-	memcpy(ret, gradient, b.tokens * b.hidden * sizeof *ret);
+	if (ret)
+		memcpy(ret, gradient, b.tokens * b.hidden * sizeof *ret);
 }
 
 const struct skep_layer_type skep_layer_blocks = {.name = "blocks",

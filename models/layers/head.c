@@ -163,13 +163,16 @@ static void backward(const struct skep_layer *layer, const struct skep_pass *pas
 	(void)gradient;
 	if (pass->gradient) {
 		skep_norm_apply(&norm, in, inside, normed);
-		skep_spread_product(pass->thread_pool, CblasTrans, CblasNoTrans, vocabulary, h, norm.rows, at_score,
-			normed, 1, pass->shared ? pass->shared_gradient : pass->gradient + table_offset(layer));
+		if (!skep_model_table_is_frozen(layer->model))
+			skep_spread_product(pass->thread_pool, CblasTrans, CblasNoTrans, vocabulary, h, norm.rows,
+				at_score, normed, 1,
+				pass->shared ? pass->shared_gradient : pass->gradient + table_offset(layer));
 		bias = norm.bias ? pass->gradient + h : NULL;
 	}
 	skep_spread_product(
 		pass->thread_pool, CblasNoTrans, CblasNoTrans, norm.rows, h, vocabulary, at_score, table, 0, normed);
-	memset(ret, 0, norm.rows * h * sizeof *ret);
+	if (ret)
+		memset(ret, 0, norm.rows * h * sizeof *ret);
 	skep_norm_backward(&norm, in, inside, normed, pass->gradient, bias, ret);
 }
 

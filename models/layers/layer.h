@@ -67,8 +67,8 @@ struct skep_layer_type {
 	 * loss and keeps what its backward pass begins with. */
 	double (*forward)(const struct skep_layer *layer, const struct skep_pass *pass, const void *in,
 		skep_real *ret_out, skep_real *ret_inside);
-	/* gradient[samples][out], which it may overwrite, NULL for a layer that ends a model. ret[samples][in], NULL for
-	 * one that begins a model. */
+	/* gradient[samples][out], which it may overwrite, NULL for a layer that ends a model. ret[samples][in], NULL: nothing
+	 * before it is trained. */
 	void (*backward)(const struct skep_layer *layer, const struct skep_pass *pass, const void *in,
 		const skep_real *inside, skep_real *gradient, skep_real *ret);
 };

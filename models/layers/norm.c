@@ -148,5 +148,6 @@ void skep_norm_backward(const struct skep_norm *norm, const skep_real *x, const 
 	if (weight_gradient)
 		skep_thread_pool_for(
 			norm->thread_pool, norm->width, skep_spread_columns(norm->rows, norm->width), add, &job);
-	skep_thread_pool_for(norm->thread_pool, norm->rows, skep_spread_rows(norm->width), go_back, &job);
+	if (sum)
+		skep_thread_pool_for(norm->thread_pool, norm->rows, skep_spread_rows(norm->width), go_back, &job);
 }

@@ -26,7 +26,7 @@ struct skep_norm {
 void skep_norm_measure(const struct skep_norm *norm, const skep_real *x, skep_real *ret_kept);
 /* y[rows][width] from x and what was kept. */
 void skep_norm_apply(const struct skep_norm *norm, const skep_real *x, const skep_real *kept, skep_real *ret_y);
-/* sum[rows][width] += the gradient at x, given that at y. Adds to those of weight and bias, NULL: not wanted. `y_gradient` is
+/* sum[rows][width] += the gradient at x, given that at y. Adds to those of weight and bias. NULL: not wanted. `y_gradient` is
  * used up. */
 void skep_norm_backward(const struct skep_norm *norm, const skep_real *x, const skep_real *kept, skep_real *y_gradient,
 	skep_real *weight_gradient, skep_real *bias_gradient, skep_real *sum);

@@ -104,7 +104,7 @@ void skep_model_products(
 	} else if (model->kind == SKEP_MODEL_MLP) {
 		double in = model->width[layer], out = model->width[layer + 1];
 		add(ret, 1, out, in, samples);
-		ret->backward = layer ? 2 : 1;
+		ret->backward = layer > model->frozen ? 2 : 1;
 		ret->parameters = in * out + out;
 		ret->numbers = samples * (in + out);
 	} else if (model->architecture != SKEP_ARCHITECTURE_NONE) {
@@ -113,5 +113,12 @@ void skep_model_products(
 		block_products(model, samples, ret);
 	} else {
 		head_products(model, samples, ret);
+	}
+	ret->trained = ret->parameters;
+	if (layer < model->frozen) {
+		ret->backward = ret->trained = 0;
+	} else if (layer + 1 == model->layers && skep_model_table_is_frozen(model)) { /* its input's gradient alone */
+		ret->backward = 1;
+		ret->trained -= (double)skep_model_copied(model);
 	}
 }

@@ -197,7 +197,7 @@ void skep_model_finish(struct skep_model *model)
 /* ---- one layer ---------------------------------------------------------------------------------------------- */
 
 struct layer { /* per sample, of one of the GPUs that share it; numbers are floats */
-	uint64_t parameters, forward_flop, backward_flop;
+	uint64_t parameters, trained, forward_flop, backward_flop;
 	uint64_t numbers;    /* that a forward pass reads and writes, parameters left out */
 	uint64_t kept_bytes; /* from forward to backward */
 	/* The same if only the inputs of blocks are kept, and one block at a time is done again ... */
@@ -219,14 +219,14 @@ static struct layer dense_layer(const struct skep_model *model, uint32_t l, cons
 	uint64_t own = splits ? out / split->gpus : out;
 	struct layer layer = {.parameters = in * own + own,
 		.forward_flop = 2 * in * own,
-		.backward_flop = 2 * in * own * (l ? 2 : 1),
+		.backward_flop = 2 * in * own * (l > model->frozen ? 2 : 1),
 		.numbers = in + out,
 		.widest = in > out ? in : out};
 	if (splits) {
 		layer.forward_gathers = 1;
 		layer.forward_gathered = out;
-		layer.backward_gathers = l ? 2 : 0;
-		layer.backward_gathered = l ? 2 * in : 0;
+		layer.backward_gathers = l > model->frozen ? 2 : 0;
+		layer.backward_gathered = l > model->frozen ? 2 * in : 0;
 	}
 	return layer;
 }
@@ -329,7 +329,7 @@ static struct layer given_layer(const struct skep_model *model, uint32_t l)
 		.step_ns = given->step_ns};
 }
 
-static struct layer layer_of(const struct skep_model *model, uint32_t l, const struct skep_split *split)
+static struct layer whole_layer(const struct skep_model *model, uint32_t l, const struct skep_split *split)
 {
 	if (model->kind == SKEP_MODEL_GIVEN)
 		return given_layer(model, l);
@@ -342,15 +342,34 @@ static struct layer layer_of(const struct skep_model *model, uint32_t l, const s
 	return layer;
 }
 
+/* Of a head whose table is frozen, where it is a copy: on each GPU. */
+static uint64_t frozen_table(const struct skep_model *model, uint64_t gpus)
+{
+	uint64_t table = (uint64_t)model->vocabulary * model->hidden;
+	return model->copied ? table / gpus + (table % gpus != 0) : 0;
+}
+
+/* A frozen layer is not gone back through: what is trained lies behind it. Of a head whose table is frozen the gradient of its
+ * input is made, which its norm needs, and no other product. */
+static struct layer layer_of(const struct skep_model *model, uint32_t l, const struct skep_split *split)
+{
+	struct layer layer = whole_layer(model, l, split);
+	layer.trained = layer.parameters;
+	if (l < model->frozen) {
+		layer.trained = layer.backward_flop = layer.backward_ns = layer.step_ns = 0;
+		layer.backward_gathers = 0;
+		layer.backward_gathered = 0;
+	} else if (l + 1 == model->layers && skep_model_table_is_frozen(model)) {
+		layer.trained -= frozen_table(model, split->gpus);
+		layer.backward_flop = layer.forward_flop;
+	}
+	return layer;
+}
+
 void skep_model_part(struct skep_model *model, uint32_t stages)
 {
 	model->copied = model->tied && stages > 1;
 	model->tied = model->tied && !model->copied;
-}
-
-uint64_t skep_model_copied(const struct skep_model *model)
-{
-	return model->copied ? (uint64_t)model->vocabulary * model->hidden : 0;
 }
 
 const char *skep_model_refuses(const struct skep_model *model, const struct skep_split *split)
@@ -376,7 +395,7 @@ const char *skep_model_refuses(const struct skep_model *model, const struct skep
 /* Of a sample. A cut asks for them again and again; of a transformer's layers three differ: the first, a block, the last. */
 struct flops {
 	const struct skep_model *model;
-	uint64_t first, block, last; /* of a transformer */
+	uint64_t first, frozen, block, last; /* of a transformer; a block that is frozen, and one that is not */
 };
 
 static uint64_t work_out(const struct skep_model *model, uint32_t layer)
@@ -393,7 +412,8 @@ static struct flops flops_of(const struct skep_model *model)
 		return flops;
 	flops.first = work_out(model, 0);
 	flops.last = work_out(model, model->layers - 1);
-	flops.block = model->layers > 2 ? work_out(model, 1) : 0;
+	flops.frozen = model->layers > 2 ? work_out(model, 1) : 0;
+	flops.block = model->layers > 2 ? work_out(model, model->layers - 2) : 0;
 	return flops;
 }
 
@@ -401,7 +421,10 @@ static uint64_t layer_flop(const struct flops *flops, uint32_t layer)
 {
 	if (flops->model->kind != SKEP_MODEL_TRANSFORMER)
 		return work_out(flops->model, layer);
-	return layer == 0 ? flops->first : layer + 1 == flops->model->layers ? flops->last : flops->block;
+	return layer == 0                          ? flops->first
+	       : layer + 1 == flops->model->layers ? flops->last
+	       : layer < flops->model->frozen      ? flops->frozen
+	                                           : flops->block;
 }
 
 /* First layer of the longest stage that ends before layer `end`, costs at most `limit` and leaves `before` layers. The
@@ -464,6 +487,18 @@ void skep_model_cut(
 	*ret_count = end - *ret_first;
 }
 
+uint32_t skep_model_frozen_stages(const struct skep_model *model, uint32_t stages)
+{
+	uint32_t first, count, frozen = 0;
+	if (model->frozen == 0)
+		return 0;
+	for (uint32_t stage = 0; stage < stages; stage++) {
+		skep_model_cut(model, stages, stage, &first, &count);
+		frozen += first + count <= model->frozen;
+	}
+	return frozen;
+}
+
 /* ---- the cost ----------------------------------------------------------------------------------------------- */
 
 /* The stash is what models/stage/stage.c lays out: the inputs in the first stage, what each layer keeps,
@@ -479,9 +514,14 @@ static uint64_t stash_numbers(const struct skep_model *model, uint32_t first, ui
 	return numbers;
 }
 
-static void add_layer(const struct layer *layer, uint64_t number, struct skep_cost *ret)
+/* Where nothing is trained nothing is gone back through. */
+static void add_layer(const struct layer *layer, uint64_t number, bool goes_back, struct skep_cost *ret)
 {
 	ret->parameters += layer->parameters;
+	ret->trained += layer->trained;
+	ret->frozen += goes_back ? 0 : layer->parameters;
+	ret->backward_bytes += goes_back ? (double)(number * (layer->parameters + 2 * layer->trained)) : 0;
+	ret->backward_sample_bytes += goes_back ? 2 * (double)(number * layer->numbers) : 0;
 	ret->forward_flop += (double)layer->forward_flop;
 	ret->backward_flop += (double)layer->backward_flop;
 	ret->sample_bytes += (double)(number * layer->numbers);
@@ -509,15 +549,19 @@ void skep_model_share(const struct skep_model *model, uint32_t stages, uint32_t 
 	*ret = (struct skep_cost){0};
 	for (uint32_t l = first; l < first + count; l++) {
 		struct layer layer = layer_of(model, l, split);
-		add_layer(&layer, number, ret);
+		add_layer(&layer, number, l >= model->frozen, ret);
 		block = layer.block_bytes > block ? layer.block_bytes : block;
 	}
 	if (model->kind == SKEP_MODEL_MLP || model->architecture != SKEP_ARCHITECTURE_NONE)
 		ret->stash_bytes = ret->recompute_bytes = number * stash_numbers(model, first, count) / split->gpus;
 	ret->recompute_bytes += block;
 	ret->forward_bytes = (double)(number * ret->parameters);
-	ret->backward_bytes = 3 * ret->forward_bytes;
-	ret->backward_sample_bytes = 2 * ret->sample_bytes;
+	if (first + count <= model->frozen) { /* what a pass makes is needed in that pass alone */
+		ret->workspace_bytes = model->kind == SKEP_MODEL_MLP || model->architecture != SKEP_ARCHITECTURE_NONE
+		                               ? ret->stash_bytes
+		                               : block;
+		ret->stash_bytes = 0;
+	}
 	if (stage + 1 < stages)
 		ret->activation_bytes = sizeof(float) * (uint64_t)model->width[first + count];
 }

@@ -53,6 +53,7 @@ struct skep_model {
 	bool tied;                           /* the head takes the embedding's table; of a model in one stage */
 	bool halves; /* its parameters, activations and gradients have 2 bytes each, as in mixed precision; else 4 */
 	bool copied; /* the same of one in several: the head has a copy, which begins as the table and is stepped as that is */
+	uint32_t frozen; /* layers, from the first one on, that are not trained; fewer than `layers` */
 	double norm_epsilon, rotary_base;
 	enum skep_init init;
 	float init_deviation;     /* of SKEP_INIT_NORMAL */
@@ -84,7 +85,18 @@ void skep_model_set_sequence(struct skep_model *model, uint32_t sequence);
 /* Before anything is asked of a model in several stages: a tied head has its copy. */
 void skep_model_part(struct skep_model *model, uint32_t stages);
 /* Elements of the table of which both ends hold a copy, core/plan.h's `tied`; 0: none. */
-uint64_t skep_model_copied(const struct skep_model *model);
+static inline uint64_t skep_model_copied(const struct skep_model *model)
+{
+	return model->copied ? (uint64_t)model->vocabulary * model->hidden : 0;
+}
+
+/* Is the table that a tied head shares, or has a copy of, frozen? */
+static inline bool skep_model_table_is_frozen(const struct skep_model *model)
+{
+	return model->frozen > 0 && (model->tied || model->copied);
+}
+/* Stages of so many, from the first one on, of which no layer is trained. */
+uint32_t skep_model_frozen_stages(const struct skep_model *model, uint32_t stages);
 
 /* Stage `stage` of `stages` serves layers [first, first + count): as model->cut says of so many; else cut so that the largest
  * number of FLOPs of a stage is least, ties to the earlier cut; needs stages <= layers. */
@@ -93,9 +105,11 @@ void skep_model_cut(
 
 /* What one stage costs, per sample where it says so. Numbers have skep_model_number_bytes(). Dense layer: 2*in*out FLOPs
  * forward; backward: 2*in*out for the
- * weights and, unless it is the model's first layer, 2*in*out for the input. */
+ * weights and, unless it is the model's first layer or all before it are frozen, 2*in*out for the input. A frozen layer has no
+ * backward pass. */
 struct skep_cost {
-	uint64_t parameters;                  /* elements */
+	uint64_t parameters, trained;         /* elements */
+	uint64_t frozen;                      /* of those that are not trained, so many lie before all that are */
 	double forward_flop, backward_flop;   /* per sample */
 	double forward_bytes, backward_bytes; /* memory traffic: parameters read once per operation, and backwards
 	                                         the accumulator read and written ... */
@@ -133,8 +147,9 @@ struct skep_layer_products {
 	struct {
 		double batch, m, k, n;
 	} product[SKEP_LAYER_PRODUCTS_MAX];
-	double backward;       /* times as many FLOPs as forward */
+	double backward;       /* times as many FLOPs as forward; 0: it is frozen */
 	double parameters;     /* elements, of all repeats together */
+	double trained;        /* of these */
 	double numbers;        /* that one repeat reads and writes in memory ... */
 	double other_numbers;  /* ... of which so many outside of its products */
 	double matrix_numbers; /* of one repeat, on top: of attention matrices, where these go through memory */

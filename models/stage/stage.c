@@ -12,7 +12,7 @@
 #include "base/sum.h"
 #include "models/layers/attention.h"
 
-enum { ALIGN_FLOATS = 16 }; /* 64 bytes, a cache line */
+enum { ALIGN_FLOATS = SKEP_STAGE_LINE };
 
 struct state_header {
 	char magic[4];
@@ -35,15 +35,21 @@ uint32_t skep_optimizer_moments(const struct skep_optimizer *optimizer)
 	return optimizer->kind == SKEP_OPTIMIZER_SGD || optimizer->kind == SKEP_OPTIMIZER_NESTEROV ? 1 : 2;
 }
 
+bool skep_training_has_workspace(const struct skep_training *training, uint32_t stage)
+{
+	return skep_plan_is_frozen(training->plan, stage) || skep_training_recomputes(training, stage);
+}
+
 const struct skep_optimizer *skep_training_stepper(const struct skep_training *training)
 {
 	return skep_plan_periodic(training->plan) ? &training->outer : &training->optimizer;
 }
 
-uint64_t skep_device_state_bytes(const struct skep_optimizer *optimizer, uint64_t parameters, uint32_t chunks)
+uint64_t skep_device_state_bytes(
+	const struct skep_optimizer *optimizer, uint64_t parameters, uint64_t trained, uint32_t chunks)
 {
 	return (uint64_t)chunks * SKEP_STATE_HEADER_BYTES +
-	       sizeof(float) * parameters * (1 + skep_optimizer_moments(optimizer));
+	       sizeof(float) * (parameters + trained * skep_optimizer_moments(optimizer));
 }
 
 /* ---- layout ------------------------------------------------------------------------------------------------- */
@@ -134,12 +140,14 @@ static bool allocate(const struct skep_training *training, struct skep_stage *st
 {
 	const size_t strips = skep_thread_pool_size(stage->queue) * extent->strips;
 	const bool encodes = training->activation_codec != SKEP_CODEC_NONE,
-		   checkpoints = skep_training_recomputes(training, stage->index);
+		   checkpoints = skep_training_has_workspace(training, stage->index);
+	const size_t trained = skep_stage_trained_floats(stage);
 	const bool periodic = skep_plan_periodic(training->plan);
 	const bool async = training->plan->async;
-	size_t arrays = stage->versions + stage->moments + 2 + 1 + (periodic ? 1 + stage->inner_moments + async : 0);
-	size_t floats = arrays * aligned(stage->parameters) + 2 * aligned(extent->widest) + aligned(extent->work) +
-	                aligned(extent->rotation) + strips;
+	size_t arrays = stage->versions + (periodic ? 1 + async : 0),
+	       part = stage->moments + stage->inner_moments + 2 + 1;
+	size_t floats = arrays * aligned(stage->parameters) + part * aligned(trained) + 2 * aligned(extent->widest) +
+	                aligned(extent->work) + aligned(extent->rotation) + strips;
 	floats += aligned(stage->tied.count);
 	floats += encodes ? aligned(stage->entering) + aligned(stage->leaving) : 0;
 	floats += checkpoints ? stage->stash_bytes / sizeof(skep_real) : 0;
@@ -149,16 +157,16 @@ static bool allocate(const struct skep_training *training, struct skep_stage *st
 	memset(rest, 0, floats * sizeof *rest);
 	stage->parameter = carve(&rest, stage->versions * stage->stride);
 	for (uint32_t m = 0; m < stage->moments; m++)
-		stage->moment[m] = carve(&rest, stage->parameters);
+		stage->moment[m] = skep_stage_array(stage, carve(&rest, trained));
 	if (periodic)
 		stage->inner = carve(&rest, stage->parameters);
 	if (async)
 		stage->base = carve(&rest, stage->parameters);
 	for (uint32_t m = 0; m < stage->inner_moments; m++)
-		stage->inner_moment[m] = carve(&rest, stage->parameters);
-	stage->accumulator[0] = carve(&rest, stage->parameters);
-	stage->accumulator[1] = carve(&rest, stage->parameters);
-	stage->result = carve(&rest, stage->parameters);
+		stage->inner_moment[m] = skep_stage_array(stage, carve(&rest, trained));
+	stage->accumulator[0] = skep_stage_array(stage, carve(&rest, trained));
+	stage->accumulator[1] = skep_stage_array(stage, carve(&rest, trained));
+	stage->result = skep_stage_array(stage, carve(&rest, trained));
 	if (stage->tied.count > 0)
 		stage->tied_peer = carve(&rest, stage->tied.count);
 	stage->scratch[0] = carve(&rest, extent->widest);
@@ -176,6 +184,16 @@ static bool allocate(const struct skep_training *training, struct skep_stage *st
 	if (checkpoints)
 		stage->workspace = carve(&rest, stage->stash_bytes / sizeof(skep_real));
 	return true;
+}
+
+/* What is not trained: the layers that begin the model, and at its end a copy of their table. */
+static void find_trained(const struct skep_model *model, struct skep_stage *stage)
+{
+	const struct skep_layer *last = &stage->layer[stage->layers - 1];
+	bool copy = last->number + 1 == model->layers && skep_model_table_is_frozen(model);
+	for (uint32_t l = 0; l < stage->layers; l++)
+		stage->trained.first += stage->layer[l].number < model->frozen ? stage->layer[l].parameters : 0;
+	stage->trained.count = stage->parameters - stage->trained.first - (copy ? skep_model_copied(model) : 0);
 }
 
 bool skep_stage_place(
@@ -196,6 +214,7 @@ bool skep_stage_place(
 		return false;
 	for (uint32_t nth = 0; nth < ret->vstages; nth++)
 		place_layers(training, first_layer(training, ret, nth, &layers), ret, &ret->vstage[nth], ret_extent);
+	find_trained(training->model, ret);
 	if (training->model->architecture == SKEP_ARCHITECTURE_LLAMA)
 		ret_extent->rotation =
 			(size_t)training->model->sequence * (training->model->hidden / training->model->heads);
@@ -264,13 +283,14 @@ void skep_stage_finish(struct skep_stage *stage)
 
 bool skep_stage_layers(const struct skep_stage *stage, uint64_t first, uint64_t count, struct skep_layers *ret)
 {
-	*ret = (struct skep_layers){0, 0};
+	*ret = (struct skep_layers){skep_stage_first_trained(stage), 0};
 	while (ret->first < stage->layers && stage->layer[ret->first].parameter < first)
 		ret->first++;
 	ret->end = ret->first;
 	while (ret->end < stage->layers && stage->layer[ret->end].parameter < first + count)
 		ret->end++;
-	uint64_t end = ret->end < stage->layers ? stage->layer[ret->end].parameter : stage->parameters;
+	const struct skep_range all = stage->trained;
+	uint64_t end = ret->end < stage->layers ? stage->layer[ret->end].parameter : all.first + all.count;
 	return ret->first < ret->end && stage->layer[ret->first].parameter == first && end == first + count;
 }
 
@@ -280,7 +300,8 @@ uint64_t skep_stage_state_bytes(const struct skep_stage *stage, uint32_t chunk, 
 {
 	uint64_t first, count;
 	skep_chunk_range(stage->parameters, chunk, chunks, &first, &count);
-	return SKEP_STATE_HEADER_BYTES + sizeof(skep_real) * count * (1 + stage->moments);
+	return SKEP_STATE_HEADER_BYTES +
+	       sizeof(skep_real) * (count + stage->moments * skep_stage_trained_of(stage, first, count).count);
 }
 
 static struct state_header header_of(const struct skep_stage *stage, uint32_t chunk, uint32_t chunks)
@@ -307,12 +328,14 @@ void skep_stage_save(const struct skep_stage *stage, uint32_t chunk, uint32_t ch
 	uint64_t first, count;
 	struct state_header header = header_of(stage, chunk, chunks);
 	skep_chunk_range(stage->parameters, chunk, chunks, &first, &count);
-	size_t each = count * sizeof(skep_real);
+	const struct skep_range part = skep_stage_trained_of(stage, first, count);
+	const size_t each = part.count * sizeof(skep_real), all = count * sizeof(skep_real);
 	char *to = (char *)ret_state + sizeof header;
 	memcpy(ret_state, &header, sizeof header);
-	stage->arrays->copy(stage->queue, to, skep_stage_parameters(stage, stage->version) + first, each);
-	for (uint32_t m = 0; m < stage->moments; m++)
-		stage->arrays->copy(stage->queue, to + (m + 1) * each, stage->moment[m] + first, each);
+	stage->arrays->copy(stage->queue, to, skep_stage_parameters(stage, stage->version) + first, all);
+	to += all;
+	for (uint32_t m = 0; m < stage->moments && each > 0; m++)
+		stage->arrays->copy(stage->queue, to + m * each, stage->moment[m] + part.first, each);
 }
 
 bool skep_stage_load(
@@ -327,12 +350,14 @@ bool skep_stage_load(
 	if (memcmp(&header, &expected, sizeof header) != 0)
 		return false;
 	skep_chunk_range(stage->parameters, chunk, chunks, &first, &count);
-	size_t each = count * sizeof(skep_real);
+	const struct skep_range part = skep_stage_trained_of(stage, first, count);
+	const size_t each = part.count * sizeof(skep_real), all = count * sizeof(skep_real);
 	const char *from = (const char *)state + sizeof header;
 	for (uint32_t place = 0; place < stage->versions; place++)
-		stage->arrays->copy(stage->queue, skep_stage_parameters(stage, place) + first, from, each);
-	for (uint32_t m = 0; m < stage->moments; m++)
-		stage->arrays->copy(stage->queue, stage->moment[m] + first, from + (m + 1) * each, each);
+		stage->arrays->copy(stage->queue, skep_stage_parameters(stage, place) + first, from, all);
+	from += all;
+	for (uint32_t m = 0; m < stage->moments && each > 0; m++)
+		stage->arrays->copy(stage->queue, stage->moment[m] + part.first, from + m * each, each);
 	stage->steps = header.steps;
 	stage->version = version;
 	if (stage->base)
@@ -354,17 +379,34 @@ static const char more_magic[4] = "more";
 
 enum { MORE_MAX = SKEP_MOMENTS_MAX + 2 };
 
-/* Arrays of parameters behind that header. A run's first parameters are also those of one step earlier. */
-static uint32_t more_arrays(const struct skep_stage *stage, uint32_t version, skep_real *ret[MORE_MAX])
+struct more { /* arrays behind that header, one after the other */
+	uint32_t arrays;
+	struct {
+		skep_real *array;
+		struct skep_range range;
+	} of[MORE_MAX];
+	uint64_t bytes;
+};
+
+static void add_array(struct more *more, skep_real *array, struct skep_range range)
 {
-	uint32_t count = 0;
+	more->of[more->arrays].array = array;
+	more->of[more->arrays++].range = range;
+	more->bytes += range.count * sizeof *array;
+}
+
+/* A run's first parameters are also those of one step earlier. */
+static struct more more_of(const struct skep_stage *stage, uint32_t version)
+{
+	const struct skep_range all = {0, stage->parameters};
+	struct more more = {0};
 	if (stage->older_kept)
-		ret[count++] = skep_stage_parameters(stage, version > 0 ? version - 1 : version);
+		add_array(&more, skep_stage_parameters(stage, version > 0 ? version - 1 : version), all);
 	for (uint32_t m = 0; m < stage->inner_moments; m++)
-		ret[count++] = stage->inner_moment[m];
+		add_array(&more, stage->inner_moment[m], stage->trained);
 	if (stage->inner_kept)
-		ret[count++] = stage->inner;
-	return count;
+		add_array(&more, stage->inner, all);
+	return more;
 }
 
 static bool has_more(const struct skep_stage *stage)
@@ -374,36 +416,35 @@ static bool has_more(const struct skep_stage *stage)
 
 uint64_t skep_stage_kept_bytes(const struct skep_stage *stage)
 {
-	skep_real *array[MORE_MAX];
 	uint64_t bytes = skep_stage_state_bytes(stage, 0, 1);
-	if (!has_more(stage))
-		return bytes;
-	return bytes + sizeof(struct more_header) + more_arrays(stage, 0, array) * stage->parameters * sizeof **array;
+	return has_more(stage) ? bytes + sizeof(struct more_header) + more_of(stage, 0).bytes : bytes;
 }
 
 void skep_stage_keep(const struct skep_stage *stage, void *ret_state)
 {
-	skep_real *array[MORE_MAX];
+	const struct more more = more_of(stage, stage->version);
 	struct more_header header = {.began = stage->inner_began, .steps = stage->inner_steps};
 	char *to = (char *)ret_state + skep_stage_state_bytes(stage, 0, 1);
-	const size_t each = stage->parameters * sizeof **array;
 	skep_stage_save(stage, 0, 1, ret_state);
 	if (!has_more(stage))
 		return;
 	memcpy(header.magic, more_magic, sizeof header.magic);
 	memcpy(to, &header, sizeof header);
 	to += sizeof header;
-	for (uint32_t i = 0, arrays = more_arrays(stage, stage->version, array); i < arrays; i++, to += each)
-		stage->arrays->copy(stage->queue, to, array[i], each);
+	for (uint32_t i = 0; i < more.arrays; i++) {
+		const size_t bytes = more.of[i].range.count * sizeof(skep_real);
+		if (bytes > 0)
+			stage->arrays->copy(stage->queue, to, more.of[i].array + more.of[i].range.first, bytes);
+		to += bytes;
+	}
 }
 
 bool skep_stage_take_up(struct skep_stage *stage, uint32_t version, const void *state, uint64_t bytes)
 {
-	skep_real *array[MORE_MAX];
+	const struct more more = more_of(stage, version);
 	struct more_header header;
 	const uint64_t plain = skep_stage_state_bytes(stage, 0, 1);
 	const char *from = (const char *)state + plain;
-	const size_t each = stage->parameters * sizeof **array;
 	if (bytes != skep_stage_kept_bytes(stage))
 		return false;
 	if (!has_more(stage))
@@ -415,8 +456,12 @@ bool skep_stage_take_up(struct skep_stage *stage, uint32_t version, const void *
 	from += sizeof header;
 	stage->inner_began = header.began;
 	stage->inner_steps = header.steps;
-	for (uint32_t i = 0, arrays = more_arrays(stage, version, array); i < arrays; i++, from += each)
-		stage->arrays->copy(stage->queue, array[i], from, each);
+	for (uint32_t i = 0; i < more.arrays; i++) {
+		const size_t each = more.of[i].range.count * sizeof(skep_real);
+		if (each > 0)
+			stage->arrays->copy(stage->queue, more.of[i].array + more.of[i].range.first, from, each);
+		from += each;
+	}
 	return true;
 }
 

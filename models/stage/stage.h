@@ -24,6 +24,10 @@ struct skep_vstage {            /* consecutive layers of the model; offsets are 
 	size_t entering, leaving; /* elements of a microbatch at its edges */
 };
 
+struct skep_range { /* elements of a stage's vector */
+	size_t first, count;
+};
+
 enum { SKEP_MOMENTS_MAX = 2 };
 
 struct skep_tensor_step { /* of the optimizer, of one tensor; optimizer.c says what is done */
@@ -73,7 +77,10 @@ struct skep_stage {
 	uint32_t vstages;
 	uint32_t strides;         /* layers lie in the order of so many strided fragments; 1: one after the other */
 	uint32_t layers, moments; /* moments per parameter: skep_optimizer_moments() */
-	size_t parameters;        /* elements of each array below but scratch */
+	size_t parameters;        /* elements of each array below but scratch, and ... */
+	/* ... but moments, accumulators and result, which have the elements that are trained alone; element i is at [i] there
+	 * too, and what is before the first one is not theirs. */
+	struct skep_range trained;
 	size_t shared;        /* of a tied head: where the embedding's table begins; SIZE_MAX: no head is tied here */
 	uint64_t steps;       /* optimizer steps taken */
 	bool stepped;         /* in this step a virtual stage that has stepped had gradients */
@@ -108,11 +115,42 @@ struct skep_stage {
 	skep_real *rotation;     /* of rotary positions; NULL where there are none */
 	skep_real *work;         /* what a layer needs during a pass; NULL: scratch does */
 	skep_real *strips;       /* the same, [threads][strips of a thread] */
-	skep_real *workspace;    /* a stash, with checkpoint_activations; else NULL */
+	skep_real *workspace;    /* a stash, with checkpoint_activations or where nothing is trained; else NULL */
 	const struct skep_arrays *arrays;
 	void *queue; /* where `arrays` do their work */
 	void *own;   /* what the back end keeps beside all this */
 };
+
+/* What is trained of elements first .. first + count - 1. */
+static inline struct skep_range skep_stage_trained_of(const struct skep_stage *stage, size_t first, size_t count)
+{
+	size_t begin = first > stage->trained.first ? first : stage->trained.first, end = first + count;
+	size_t most = stage->trained.first + stage->trained.count;
+	end = end < most ? end : most;
+	return (struct skep_range){begin, end > begin ? end - begin : 0};
+}
+
+/* Its first layer that is trained; `layers` if none is. */
+static inline uint32_t skep_stage_first_trained(const struct skep_stage *stage)
+{
+	uint32_t l = 0;
+	while (l < stage->layers && stage->layer[l].number < stage->layer[l].model->frozen)
+		l++;
+	return l;
+}
+
+/* The floats that an array of the trained elements alone takes, in which each is as far from the begin of a cache line as in an
+ * array of all; and where element 0 of such an array would be that lies at `piece`. The parameters lie before it in the same
+ * allocation, so that is within it. */
+enum { SKEP_STAGE_LINE = 16 }; /* floats of a cache line */
+static inline size_t skep_stage_trained_floats(const struct skep_stage *stage)
+{
+	return stage->trained.first % SKEP_STAGE_LINE + stage->trained.count;
+}
+static inline skep_real *skep_stage_array(const struct skep_stage *stage, skep_real *piece)
+{
+	return piece ? piece - (stage->trained.first - stage->trained.first % SKEP_STAGE_LINE) : NULL;
+}
 
 /* The stage as if it were only its virtual stage `nth`: `index` is the number of the virtual stage in the model, and
  * layer, layers, stash_bytes, entering and leaving are those of the virtual stage. It has no memory of its own. */
@@ -151,7 +189,7 @@ bool skep_stage_place(
 void skep_stage_draw(const struct skep_training *training, const struct skep_stage *stage);
 void skep_stage_finish(struct skep_stage *stage);
 
-/* The layers whose parameters are first .. first + count - 1; false: these do not begin and end with layers. */
+/* The layers whose trained parameters are first .. first + count - 1; false: these do not begin and end with layers. */
 bool skep_stage_layers(const struct skep_stage *stage, uint64_t first, uint64_t count, struct skep_layers *ret);
 
 /* One chunk of the state, skep_stage_state_bytes() bytes. Save writes the newest parameters; load takes them for those of

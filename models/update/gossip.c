@@ -24,10 +24,11 @@
 
 static void pseudo(struct skep_stage *stage, const struct skep_op *op)
 {
-	skep_real *own = skep_stage_own(stage, op->round);
-	stage->arrays->clear(stage->queue, own, stage->parameters * sizeof *own);
+	const struct skep_range t = stage->trained;
+	skep_real *own = skep_stage_own(stage, op->round) + t.first;
+	stage->arrays->clear(stage->queue, own, t.count * sizeof *own);
 	stage->arrays->weigh(
-		stage->queue, stage->parameters, stage->inner, own, (skep_real)op->microbatches, own); /* minus 0 */
+		stage->queue, t.count, stage->inner + t.first, own, (skep_real)op->microbatches, own); /* minus 0 */
 }
 
 void skep_stage_gossip(
@@ -40,9 +41,11 @@ void skep_stage_gossip(
 		return;
 	}
 	if (op->microbatches > 0) {
-		const skep_real *w = skep_stage_parameters(stage, stage->version);
-		stage->arrays->blend(stage->queue, stage->parameters, sum, op->microbatches, sum, 0, gradient);
-		stage->arrays->weigh(stage->queue, stage->parameters, w, gradient, 1, gradient);
+		const struct skep_range t = stage->trained;
+		const skep_real *w = skep_stage_parameters(stage, stage->version) + t.first;
+		skep_real *g = gradient + t.first;
+		stage->arrays->blend(stage->queue, t.count, sum + t.first, op->microbatches, sum + t.first, 0, g);
+		stage->arrays->weigh(stage->queue, t.count, w, g, 1, g);
 		descent.microbatches = 1;
 	}
 	skep_stage_outer(stage, training, &descent, gradient);

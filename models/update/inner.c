@@ -18,7 +18,7 @@ static double scale_of(const struct skep_stage *stage, const struct skep_optimiz
 {
 	if (optimizer->clip_norm <= 0)
 		return 1;
-	double squares = stage->arrays->squares(stage->queue, stage->parameters, sum);
+	double squares = stage->arrays->squares(stage->queue, stage->trained.count, sum + stage->trained.first);
 	return skep_squares_scale(
 		(double)optimizer->clip_norm, skep_squares_encode(squares / ((double)microbatches * microbatches)));
 }
@@ -43,6 +43,11 @@ static float rate_of(const struct skep_stage *stage, const struct skep_training 
 	return rate * (float)(own + 1) / (float)(step < warmup ? step + 1 : warmup);
 }
 
+static void clear(const struct skep_stage *stage, skep_real *sum)
+{
+	stage->arrays->clear(stage->queue, sum + stage->trained.first, stage->trained.count * sizeof *sum);
+}
+
 static void step(struct skep_stage *stage, const struct skep_training *training, const struct skep_op *op)
 {
 	const struct skep_optimizer *optimizer = &training->optimizer;
@@ -60,23 +65,23 @@ static void step(struct skep_stage *stage, const struct skep_training *training,
 				.w = stage->inner,
 				.moment = {stage->inner_moment[0], stage->inner_moment[1]}});
 	stage->inner_steps += op->microbatches > 0;
-	stage->arrays->clear(stage->queue, sum, stage->parameters * sizeof *sum);
+	clear(stage, sum);
 }
 
-/* Of the whole vector, unless the operation names a part of it. */
-static size_t count_of(const struct skep_stage *stage, const struct skep_op *op)
+/* All that is trained, unless the operation names a part of it. */
+static struct skep_range range_of(const struct skep_stage *stage, const struct skep_op *op)
 {
-	return op->count > 0 ? op->count : stage->parameters;
+	return op->count > 0 ? (struct skep_range){op->first, op->count} : stage->trained;
 }
 
 static void pseudo(struct skep_stage *stage, const struct skep_op *op)
 {
 	const skep_real *w = skep_stage_parameters(stage, stage->version), *v = stage->inner;
-	const size_t first = op->first;
+	const struct skep_range r = range_of(stage, op);
 	skep_real *sum = stage->accumulator[op->round & 1];
-	stage->arrays->clear(stage->queue, sum, stage->parameters * sizeof *sum);
+	clear(stage, sum);
 	stage->arrays->weigh(
-		stage->queue, count_of(stage, op), w + first, v + first, (skep_real)op->microbatches, sum + first);
+		stage->queue, r.count, w + r.first, v + r.first, (skep_real)op->microbatches, sum + r.first);
 }
 
 void skep_stage_follow(struct skep_stage *stage, skep_real mixing, size_t first, size_t count)
@@ -100,7 +105,7 @@ const skep_real *skep_stage_read(
 void skep_stage_outer(
 	struct skep_stage *stage, const struct skep_training *training, const struct skep_op *op, const skep_real *sum)
 {
-	skep_real *own = stage->accumulator[op->round & 1];
+	const struct skep_range r = range_of(stage, op);
 	if (op->microbatches > 0)
 		skep_stage_descend(stage, (struct skep_layers){0, stage->layers},
 			&(struct skep_descent){.optimizer = &training->outer,
@@ -114,9 +119,9 @@ void skep_stage_outer(
 				.tied = stage->tied_peer,
 				.w = skep_stage_parameters(stage, op->round + 1),
 				.moment = {stage->moment[0], stage->moment[1]}});
-	stage->arrays->clear(stage->queue, own, stage->parameters * sizeof *own);
+	clear(stage, stage->accumulator[op->round & 1]);
 	stage->version = op->round + 1;
-	skep_stage_follow(stage, training->plan->delayed ? training->mixing : 0, op->first, count_of(stage, op));
+	skep_stage_follow(stage, training->plan->delayed ? training->mixing : 0, r.first, r.count);
 }
 
 /* Behind a part of BACKWARD, on its elements: the step on what the accumulator holds, and how far they have come then. */

@@ -144,6 +144,9 @@ static void step_layer(const struct skep_stage *stage, const struct skep_layer *
 		struct skep_tensor_step one = step;
 		const size_t at = layer->parameter + tensor[t].offset;
 		one.n = (size_t)tensor[t].rows * tensor[t].columns;
+		if (skep_stage_trained_of(stage, at, one.n).count <
+			one.n) /* tensors are trained whole, or not at all */
+			continue;
 		one.decay = tensor[t].decays ? step.decay : 0;
 		one.scales = tensor[t].decays;
 		one.sum += at;
@@ -211,8 +214,8 @@ void skep_stage_step(struct skep_stage *stage, const struct skep_optimizer *opti
 				.tied = turn->tied,
 				.w = w,
 				.moment = {stage->moment[0], stage->moment[1]}});
-	stage->arrays->clear(
-		stage->queue, stage->accumulator[round & 1] + vstage->parameter, vstage->parameters * sizeof *w);
+	const struct skep_range trained = skep_stage_trained_of(stage, vstage->parameter, vstage->parameters);
+	stage->arrays->clear(stage->queue, stage->accumulator[round & 1] + trained.first, trained.count * sizeof *w);
 	stage->stepped = stage->stepped || microbatches > 0;
 	if (nth + 1 < stage->vstages)
 		return;
@@ -224,5 +227,5 @@ void skep_stage_step(struct skep_stage *stage, const struct skep_optimizer *opti
 void skep_stage_discard(struct skep_stage *stage, uint32_t round)
 {
 	skep_real *sum = skep_stage_sum(stage, round);
-	stage->arrays->clear(stage->queue, sum, stage->parameters * sizeof *sum);
+	stage->arrays->clear(stage->queue, sum + stage->trained.first, stage->trained.count * sizeof *sum);
 }

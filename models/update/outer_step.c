@@ -27,9 +27,10 @@ void skep_stage_settle(struct skep_stage *stage)
 
 static void pseudo(struct skep_stage *stage, const struct skep_op *op)
 {
-	stage->arrays->weigh(stage->queue, stage->parameters, stage->base, stage->inner, (skep_real)op->microbatches,
-		stage->accumulator[1]);
-	stage->arrays->copy(stage->queue, stage->base, stage->inner, stage->parameters * sizeof *stage->base);
+	const struct skep_range t = stage->trained;
+	stage->arrays->weigh(stage->queue, t.count, stage->base + t.first, stage->inner + t.first,
+		(skep_real)op->microbatches, stage->accumulator[1] + t.first);
+	stage->arrays->copy(stage->queue, stage->base + t.first, stage->inner + t.first, t.count * sizeof *stage->base);
 }
 
 /* Where the scenario does not say, as many turns as it takes until each of the workers that the stage has at the start has
@@ -50,6 +51,7 @@ static void step(
 {
 	skep_real *w = skep_stage_parameters(stage, op->round + 1);
 	const struct skep_optimizer outer = outer_of(stage, training);
+	const struct skep_range t = stage->trained;
 	if (op->microbatches > 0)
 		skep_stage_descend(stage, (struct skep_layers){0, stage->layers},
 			&(struct skep_descent){.optimizer = &outer,
@@ -62,8 +64,8 @@ static void step(
 				.moment = {stage->moment[0], stage->moment[1]}});
 	stage->version = op->round + 1;
 	if (op->update == SKEP_OUTER_UPDATE_OWN) {
-		stage->arrays->shift(stage->queue, stage->parameters, stage->base, w, stage->inner);
-		stage->arrays->copy(stage->queue, stage->base, w, stage->parameters * sizeof *w);
+		stage->arrays->shift(stage->queue, t.count, stage->base + t.first, w + t.first, stage->inner + t.first);
+		stage->arrays->copy(stage->queue, stage->base + t.first, w + t.first, t.count * sizeof *w);
 	} else if (op->update == SKEP_OUTER_UPDATE_FRESH) {
 		skep_stage_settle(stage);
 	}

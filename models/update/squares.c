@@ -105,8 +105,11 @@ uint16_t skep_squares_forward_layer(const struct skep_stage *part, uint32_t samp
 
 uint16_t skep_squares_backward_layer(const struct skep_stage *part, const skep_real *array)
 {
-	for (uint32_t l = part->layers; l-- > 0;)
-		if (!part->arrays->finite(part->queue, part->layer[l].parameters, array + part->layer[l].parameter))
-			return (uint16_t)(part->layer[l].number + 1);
+	for (uint32_t l = part->layers; l-- > 0;) {
+		const struct skep_layer *layer = &part->layer[l];
+		const struct skep_range trained = skep_stage_trained_of(part, layer->parameter, layer->parameters);
+		if (!part->arrays->finite(part->queue, trained.count, array + trained.first))
+			return (uint16_t)(layer->number + 1);
+	}
 	return 0;
 }

@@ -26,7 +26,8 @@ double skep_squares_scale(double most, uint64_t square);
 
 /* The first layer of the part whose outputs in the stash are not finite, or the last one; from 1, as the model counts them. */
 uint16_t skep_squares_forward_layer(const struct skep_stage *part, uint32_t samples, const skep_real *stash);
-/* The last layer of the part whose numbers in an array of the stage's parameters are not finite; 0: none. */
+/* The last layer of the part whose numbers in an array of the stage's parameters are not finite, as far as they are trained;
+ * 0: none. */
 uint16_t skep_squares_backward_layer(const struct skep_stage *part, const skep_real *array);
 
 #endif

@@ -262,13 +262,15 @@ static void carry_wraps(struct skep_loads *l)
 {
 	const struct skep_scenario *s = l->p->scenario;
 	uint32_t stages = l->p->stages, chunks = skep_plan_model_chunks(&s->plan);
-	double bytes = 0;
-	for (uint32_t c = 0; c + 1 < chunks; c++)
+	double bytes = 0, gradient = 0;
+	for (uint32_t c = 0; c + 1 < chunks; c++) {
 		bytes += (double)(s->vstage_bytes[(c + 1) * stages - 1] + SKEP_HEADER_BYTES);
+		gradient += (double)(skep_plan_gradient_bytes(&s->plan, (c + 1) * stages - 1) + SKEP_HEADER_BYTES);
+	}
 	for (uint32_t p = 0; bytes > 0 && stages > 1 && p < l->count[0]; p++) {
 		uint32_t first = l->member[(size_t)p * stages], last = l->member[(size_t)p * stages + stages - 1];
 		skep_loads_carry(l, last, first, bytes, l->share[first]);
-		skep_loads_carry(l, first, last, bytes, l->share[first]);
+		skep_loads_carry(l, first, last, gradient, l->share[first]);
 	}
 }
 

@@ -38,8 +38,10 @@ static double message_s(const struct skep_loads *l, uint32_t from, uint32_t to, 
 static double hop_s(const struct skep_loads *l, uint32_t pipeline, uint32_t vstage)
 {
 	uint32_t here = at(l, pipeline, vstage), next = at(l, pipeline, vstage + 1);
-	double bytes = (double)(l->p->scenario->vstage_bytes[vstage] + SKEP_HEADER_BYTES);
-	return here == next ? 0 : message_s(l, here, next, bytes) + message_s(l, next, here, bytes);
+	const struct skep_scenario *s = l->p->scenario;
+	double bytes = (double)(s->vstage_bytes[vstage] + SKEP_HEADER_BYTES);
+	double gradient = (double)(skep_plan_gradient_bytes(&s->plan, vstage) + SKEP_HEADER_BYTES);
+	return here == next ? 0 : message_s(l, here, next, bytes) + message_s(l, next, here, gradient);
 }
 
 /* Both passes of a slice. */

@@ -35,9 +35,10 @@ static void clear_stage(struct skep_planning *p, uint32_t stage)
 
 static void add_bytes(struct skep_planning *p, uint32_t vstage)
 {
-	double bytes = (double)(p->scenario->vstage_bytes[vstage] + SKEP_HEADER_BYTES);
-	p->forward_bytes[vstage % p->stages] += bytes;
-	p->backward_bytes[vstage % p->stages] += bytes;
+	const struct skep_scenario *s = p->scenario;
+	p->forward_bytes[vstage % p->stages] += (double)(s->vstage_bytes[vstage] + SKEP_HEADER_BYTES);
+	p->backward_bytes[vstage % p->stages] +=
+		(double)(skep_plan_gradient_bytes(&s->plan, vstage) + SKEP_HEADER_BYTES);
 }
 
 static void add_times(struct skep_planning *p, uint32_t vstage)
@@ -58,8 +59,8 @@ static void add_times(struct skep_planning *p, uint32_t vstage)
 static void fill_reduced(struct skep_planning *p, uint32_t stage)
 {
 	const struct skep_scenario *s = p->scenario;
-	p->reduced_bytes[stage] =
-		(double)skep_plan_encoded_bytes(&s->plan, s->stage[stage].parameters) / skep_plan_fragments(&s->plan);
+	p->reduced_bytes[stage] = (double)skep_plan_encoded_bytes(&s->plan, skep_plan_trained(&s->plan, stage)) /
+	                          skep_plan_fragments(&s->plan);
 }
 
 /* Interleaved, a stage has several slices, and a microbatch comes by as often. */

@@ -443,6 +443,7 @@ static void print_text(const struct skep_scenario *s, FILE *out)
 		print_recovery(s, out);
 	print_price(s, out);
 	skep_egress_describe(&s->topology, out);
+	skep_freeze_print(s, out);
 	print_schedule(s, out);
 	print_updates(plan, out);
 	skep_periodic_print(s, out);
@@ -504,6 +505,7 @@ static void print_json(const struct skep_scenario *s, const struct skep_describe
 	cJSON_AddNumberToObject(root, "samples_per_microbatch", s->samples);
 	cJSON_AddBoolToObject(root, "delayed", s->plan.delayed && !s->plan.async_waits);
 	cJSON_AddNumberToObject(root, "tied_parameters", (double)s->plan.tied);
+	skep_freeze_add_json(s, root);
 	cJSON_AddStringToObject(root, "collective", skep_collective_name((uint8_t)s->plan.collective));
 	cJSON_AddStringToObject(root, "on_loss", skep_on_loss_name((uint8_t)s->plan.on_loss));
 	skep_describe_choices_json(s, root);
@@ -516,6 +518,7 @@ static void print_json(const struct skep_scenario *s, const struct skep_describe
 		cJSON_AddNumberToObject(stage, "layers", v.layers);
 		cJSON_AddNumberToObject(stage, "workers", v.workers);
 		cJSON_AddNumberToObject(stage, "parameters", (double)v.parameters);
+		cJSON_AddNumberToObject(stage, "trained_parameters", (double)skep_plan_trained(&s->plan, i));
 		cJSON_AddNumberToObject(stage, "memory_bytes", v.memory_bytes);
 		cJSON_AddNumberToObject(stage, "gpu_memory_bytes", v.memory_least_bytes);
 		cJSON_AddNumberToObject(stage, "forward_least_s", (double)v.forward_ns_least * 1e-9);

@@ -15,7 +15,8 @@ struct skep_round_visit skep_round_visit_bytes(const struct skep_scenario *s, ui
 	uint64_t output = skep_plan_vstage_bytes(&s->plan, vstage) + SKEP_HEADER_BYTES, round = s->plan.microbatches;
 	if (skep_plan_visits_twice(&s->plan, vstage))
 		return (struct skep_round_visit){round * (2 * input + output), round * (input + output)};
-	return (struct skep_round_visit){round * input, round * input};
+	uint64_t gradient = skep_plan_gradient_bytes(&s->plan, vstage - 1) + SKEP_HEADER_BYTES;
+	return (struct skep_round_visit){round * input, round * gradient};
 }
 
 /* What one member sends, headers included. */
@@ -66,6 +67,8 @@ static uint64_t fragment_bytes(const struct skep_scenario *s, uint32_t stage, ui
 {
 	struct skep_peer roster[SKEP_ROSTER_MAX];
 	uint64_t fact[SKEP_ROSTER_MAX + 1], bytes = 0;
+	if (elements == 0)
+		return 0;
 	if (s->plan.collective == SKEP_COLLECTIVE_RING)
 		return ring_bytes(s, elements, workers);
 	if (!skep_collective_has_roster(s->plan.collective)) /* and no member needs more than its rank */

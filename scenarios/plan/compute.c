@@ -43,9 +43,24 @@ bool skep_compute_outside(const struct skep_compute_stage *s)
 	       0;
 }
 
-/* A layer of a measured model, `repeats` times. Updates of layers that share parameters are one update. */
+/* What a layer of a scenario has of the FLOPs that its backward pass has where all is trained, as what is measured or by a law
+ * of whole layers has. */
+static double part_trained(const struct skep_model *model, uint32_t l)
+{
+	struct skep_layer_products as_is, whole;
+	struct skep_model thawed = *model;
+	thawed.frozen = 0;
+	if (model->frozen == 0)
+		return 1;
+	skep_model_products(model, l, 1, &as_is);
+	skep_model_products(&thawed, l, 1, &whole);
+	return as_is.backward / whole.backward;
+}
+
+/* A layer of a measured model, `repeats` times, and `part` of its backward pass. Updates of layers that share parameters are one
+ * update. */
 static bool add_measured(const struct skep_predictor *p, const struct skep_compute_task *task,
-	enum skep_layer_kind kind, uint32_t repeats, struct skep_compute_stage *ret)
+	enum skep_layer_kind kind, uint32_t repeats, double part, struct skep_compute_stage *ret)
 {
 	enum skep_time_origin origin[SKEP_COLUMNS];
 	double seconds[SKEP_COLUMNS];
@@ -53,9 +68,10 @@ static bool add_measured(const struct skep_predictor *p, const struct skep_compu
 		if (!skep_predictor_layer(p, task->model->name, kind, 1, task->samples, (enum skep_gpu_column)c,
 			    &seconds[c], &origin[c]))
 			return false;
+	const bool tied = kind == SKEP_LAYER_HEAD && task->model->tied; /* its table is the embedding's */
 	add(&ret->forward, origin[0], repeats * seconds[0]);
-	add(&ret->backward, origin[1], repeats * seconds[1]);
-	if (kind == SKEP_LAYER_HEAD && task->model->tied) /* its table is the embedding's */
+	add(&ret->backward, origin[1], part * repeats * seconds[1]);
+	if (tied || part == 0 || (kind == SKEP_LAYER_HEAD && skep_model_table_is_frozen(task->model)))
 		return true;
 	if (skep_predictor_layer(
 		    p, task->model->name, kind, 1, task->samples, SKEP_COLUMN_UPDATE, &seconds[2], &origin[2]))
@@ -65,15 +81,15 @@ static bool add_measured(const struct skep_predictor *p, const struct skep_compu
 	return true;
 }
 
-static void add_by_law(
-	const struct skep_predictor *p, const struct skep_layer_products *layer, struct skep_compute_stage *ret)
+static void add_by_law(const struct skep_predictor *p, const struct skep_layer_products *layer, double part,
+	struct skep_compute_stage *ret)
 {
 	enum skep_time_origin origin;
 	double bytes = sizeof(float) * (layer->parameters + layer->numbers + layer->matrix_numbers);
 	double forward_s = skep_predictor_model_s(p, SKEP_COLUMN_FORWARD, layer->flop, bytes, &origin);
 	add(&ret->forward, origin, layer->repeats * forward_s);
 	double backward_s = skep_predictor_model_s(p, SKEP_COLUMN_BACKWARD, layer->flop, bytes, &origin);
-	add(&ret->backward, origin, layer->repeats * backward_s);
+	add(&ret->backward, origin, part * layer->repeats * backward_s);
 }
 
 static void add_products(
@@ -92,7 +108,7 @@ static void add_products(
 	add_times(&ret->forward, &products, 1);
 	add_times(&ret->forward, &other, 1);
 	add_times(&ret->backward, &products, layer->backward);
-	add_times(&ret->backward, &other, 2);
+	add_times(&ret->backward, &other, layer->backward > 0 ? 2 : 0);
 }
 
 static enum skep_layer_kind kind_of(const struct skep_model *model, uint32_t layer)
@@ -110,15 +126,16 @@ static void add_layer(const struct skep_predictor *p, const struct skep_compute_
 	struct skep_layer_products layer;
 	bool transformer = task->model->kind == SKEP_MODEL_TRANSFORMER;
 	enum skep_layer_kind kind = kind_of(task->model, l);
+	const double part = part_trained(task->model, l);
 	skep_model_products(task->model, l, task->samples, &layer);
-	if (transformer && add_measured(p, task, kind, layer.repeats, ret)) {
+	if (transformer && add_measured(p, task, kind, layer.repeats, part, ret)) {
 		if (l == 0 && kind != SKEP_LAYER_EMBEDDING)
-			add_measured(p, task, SKEP_LAYER_EMBEDDING, 1, ret);
+			add_measured(p, task, SKEP_LAYER_EMBEDDING, 1, part, ret);
 		return;
 	}
 	ret->backward_measured = ret->step_known = false;
 	if (skep_predictor_by_layer(p, task->model->name)) {
-		add_by_law(p, &layer, ret);
+		add_by_law(p, &layer, part, ret);
 	} else {
 		add_products(p, &layer, ret);
 		*ret_overhead_s = p->gpu->overhead_s;
@@ -339,6 +356,13 @@ static struct skep_compute_time *origin_of(struct skep_compute_stage *timing, en
 	                                       : NULL;
 }
 
+/* Stages were measured with all of their layers trained. */
+static bool as_measured(const struct skep_scenario *s, uint32_t vstage, enum skep_stage_column column)
+{
+	return s->cost[vstage].trained == s->cost[vstage].parameters || column == SKEP_STAGE_FORWARD ||
+	       column == SKEP_STAGE_RECOMPUTE;
+}
+
 void skep_compute_take_measured(struct skep_scenario *s, uint32_t gpu, uint32_t vstage)
 {
 	const struct skep_stage_table *table = s->predictor ? s->predictor[gpu].stages : NULL;
@@ -350,6 +374,8 @@ void skep_compute_take_measured(struct skep_scenario *s, uint32_t gpu, uint32_t 
 	for (int c = 0; c < SKEP_STAGE_COLUMNS; c++) {
 		double seconds;
 		bool exact;
+		if (!as_measured(s, vstage, (enum skep_stage_column)c))
+			continue;
 		if (!skep_stage_table_look(table, &query, (enum skep_stage_column)c, &seconds, &exact))
 			continue;
 		struct skep_compute_time time = {0};

@@ -77,6 +77,7 @@ static uint64_t larger(uint64_t a, uint64_t b)
 static void add_vstage(struct skep_cost *sum, const struct skep_cost *vstage)
 {
 	sum->parameters += vstage->parameters;
+	sum->trained += vstage->trained;
 	sum->stash_bytes = larger(sum->stash_bytes, vstage->stash_bytes);
 	sum->workspace_bytes = larger(sum->workspace_bytes, vstage->workspace_bytes);
 	sum->scratch_bytes = larger(sum->scratch_bytes, vstage->scratch_bytes);
@@ -90,6 +91,7 @@ static struct terms terms_of(
 	struct terms t = {.s = s, .of = of, .plan = s->plan, .gpus = split.gpus, .whole = !split.sequence};
 	t.plan.stages = of->stages;
 	uint32_t vstages = skep_plan_vstages(&t.plan);
+	t.plan.frozen_vstages = skep_model_frozen_stages(&s->model, vstages);
 	for (uint32_t vstage = stage; vstage < vstages; vstage += of->stages) {
 		struct skep_cost share;
 		skep_model_share(&s->model, vstages, vstage, &split, &share);
@@ -195,24 +197,26 @@ struct skep_memory skep_memory_of(
 	const struct skep_scenario *s, const struct skep_memory_terms *of, uint32_t stage, uint32_t gpu)
 {
 	struct terms t = terms_of(s, of, stage, gpu);
-	double n = skep_split_owners(s), array = (double)(FLOAT_BYTES * t.share.parameters);
-	double number = (double)skep_model_number_bytes(&s->model), small = number * (double)t.share.parameters;
+	double n = skep_split_owners(s), array = (double)(FLOAT_BYTES * t.share.parameters),
+	       trained = (double)(FLOAT_BYTES * t.share.trained);
+	double number = (double)skep_model_number_bytes(&s->model), small = number * (double)t.share.parameters,
+	       sums = number * (double)t.share.trained;
 	double layer = number * (double)t.share.largest_parameters;
 	bool periodic =
 		skep_plan_periodic(&t.plan); /* inner parameters beside those of the stage, and two optimizers */
 	double moments = skep_optimizer_moments(skep_periodic_stepper(s));
 	double inner = periodic ? skep_optimizer_moments(&s->optimizer) : 0;
 	struct skep_memory m = {.held = skep_memory_held(s, of, stage)};
-	double reduced = periodic ? array : small, master = s->model.halves ? array / n : 0;
+	double reduced = periodic ? trained : sums, master = s->model.halves ? trained / n : 0;
 	m.weights = (of->offload == SKEP_OFFLOAD_NONE ? skep_plan_versions(&t.plan, stage) : 1) * small;
 	m.weights += (periodic + t.plan.async) * array;
-	m.gradients = (small + reduced) / (s->zero >= 2 ? n : 1);
-	m.optimizer = (moments + inner) * array / n + master;
+	m.gradients = (sums + reduced) / (s->zero >= 2 ? n : 1);
+	m.optimizer = (moments + inner) * trained / n + master;
 	m.activations = activations(&t, stage, m.held);
-	double result = (s->zero > 0 ? reduced / n : reduced) + chunks(&t, stage, (double)t.share.parameters);
+	double result = (s->zero > 0 ? reduced / n : reduced) + chunks(&t, stage, (double)t.share.trained);
 	result += tied_peer(&t, stage);
 	result += gathered_parts(&t.plan, serving(s, of, stage)) * reduced;
-	m.buffers = download(&t, (1 + moments) * array * t.gpus) + passes(&t);
+	m.buffers = download(&t, (array + moments * trained) * t.gpus) + passes(&t);
 	if (s->zero == 3) {
 		m.weights /= n;
 		m.buffers += 2 * layer; /* gathered: one is computed with, the next is on its way */

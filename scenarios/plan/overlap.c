@@ -65,17 +65,19 @@ struct cut { /* a stage's layers, and how far its buckets have been made */
 	uint64_t *bucket_first;
 };
 
-/* Fills cut->bucket_first, and with ret_layer the lowest layer of each bucket; returns how many. */
+/* Fills cut->bucket_first, and with ret_layer the lowest layer of each bucket; returns how many: none where nothing is
+ * trained. */
 static uint32_t cut_stage(const struct skep_scenario *s, const struct cut *cut, uint32_t *ret_layer)
 {
 	uint32_t buckets = 0, end = cut->first_layer + cut->layers;
+	uint32_t lowest = cut->first_layer > s->model.frozen ? cut->first_layer : s->model.frozen;
 	uint64_t parameters = 0, below = 0;
-	for (uint32_t l = end; l-- > cut->first_layer;) {
+	for (uint32_t l = end; l-- > lowest;) {
 		struct skep_layer_products p;
 		skep_model_products(&s->model, l, 1, &p);
-		parameters += (uint64_t)p.parameters;
-		below += (uint64_t)p.parameters;
-		if ((double)(skep_model_number_bytes(&s->model) * parameters) < s->bucket_bytes && l > cut->first_layer)
+		parameters += (uint64_t)p.trained;
+		below += (uint64_t)p.trained;
+		if ((double)(skep_model_number_bytes(&s->model) * parameters) < s->bucket_bytes && l > lowest)
 			continue;
 		cut->bucket_first[buckets] = below; /* from the end; turned round by the caller */
 		ret_layer[buckets++] = l;
@@ -110,13 +112,14 @@ static void make_stage(struct skep_scenario *s, uint32_t stage, struct cut *cut,
 	struct skep_stage_plan *plan = &s->stage[stage];
 	skep_model_cut(&s->model, s->plan.stages, stage, &cut->first_layer, &cut->layers);
 	uint32_t buckets = cut_stage(s, cut, layer);
-	if (cut->bucket_first[buckets - 1] != plan->parameters) {
+	const uint64_t trained = skep_plan_trained(&s->plan, stage), end = plan->parameters - plan->frozen_end;
+	if (buckets == 0 || cut->bucket_first[buckets - 1] != trained) {
 		buckets = 1;
 		layer[0] = cut->first_layer;
-		cut->bucket_first[0] = plan->parameters;
+		cut->bucket_first[0] = trained;
 	}
 	for (uint32_t b = 0; b < buckets; b++)
-		cut->bucket_first[b] = plan->parameters - cut->bucket_first[b];
+		cut->bucket_first[b] = end - cut->bucket_first[b];
 	plan->buckets = buckets;
 	plan->bucket_first = cut->bucket_first;
 	for (uint32_t gpu = 0; gpu < s->topology.gpus; gpu++)

@@ -117,9 +117,12 @@ static uint64_t given_or(const struct skep_scenario *s, uint64_t given_ns, uint6
 double skep_plan_state_bytes(const struct skep_scenario *s, uint32_t vstage)
 {
 	const struct skep_stage_plan *stage = &s->stage[vstage % s->plan.stages];
+	const struct skep_cost *cost = &s->cost[vstage];
+	if (stage->frozen + stage->frozen_end > 0)
+		return FLOAT_BYTES * (double)cost->trained * (1 + skep_optimizer_moments(skep_periodic_stepper(s)));
 	if (skep_plan_model_chunks(&s->plan) == 1)
 		return (double)stage->state_bytes;
-	return (double)stage->state_bytes * ((double)s->cost[vstage].parameters / (double)stage->parameters);
+	return (double)stage->state_bytes * ((double)cost->parameters / (double)stage->parameters);
 }
 
 /* STEP makes the gradient of a tied table of two sums. */
@@ -184,7 +187,7 @@ static struct skep_op_time time_vstage(const struct skep_scenario *s, uint32_t t
 	skep_split_share(s, type, vstage, &share);
 	double n = s->samples, state = (double)s->stage[vstage % s->plan.stages].state_bytes;
 	double own_state = skep_plan_state_bytes(s, vstage) / skep_split_of(s, type).gpus,
-	       parameters = (double)(FLOAT_BYTES * c->parameters);
+	       trained = (double)(FLOAT_BYTES * c->trained);
 	bool encoded = skep_scenario_encodes(s); /* encoding and decoding, beside the passes themselves */
 	double in = encoded && vstage > 0 ? (double)skep_plan_vstage_bytes(&s->plan, vstage - 1) : 0;
 	double out = encoded ? (double)skep_plan_vstage_bytes(&s->plan, vstage) : 0;
@@ -197,17 +200,17 @@ static struct skep_op_time time_vstage(const struct skep_scenario *s, uint32_t t
 		/* with checkpoint_activations backward is both of these in one (skep_cost_checkpoint) */
 		.recompute_ns = given_or(s, c->forward_ns,
 			op_ns(s, gpu, n * c->forward_flop, c->forward_bytes + n * c->sample_bytes + in)),
-		.recomputed_ns = given_or(s, c->backward_ns - c->forward_ns,
-			op_ns(s, gpu, n * (c->backward_flop - c->forward_flop),
-				c->backward_bytes - c->forward_bytes +
-					n * (c->backward_sample_bytes - c->sample_bytes) + 2 * in + out)),
+		.recomputed_ns = given_or(s, c->backward_ns > c->forward_ns ? c->backward_ns - c->forward_ns : 0,
+			op_ns(s, gpu, n * fmax(0, c->backward_flop - c->forward_flop),
+				fmax(0, c->backward_bytes - c->forward_bytes) +
+					n * fmax(0, c->backward_sample_bytes - c->sample_bytes) + 2 * in + out)),
 		.step_ns = given_or(s, c->step_ns,
 			op_ns(s, gpu, 0,
-				2 * reduced_bytes(s, c->parameters) + 2 * own_state + rounded_bytes(s, c->parameters) +
-					follow_bytes(s, parameters) +
+				2 * reduced_bytes(s, c->trained) + 2 * own_state + rounded_bytes(s, c->trained) +
+					follow_bytes(s, trained) +
 					blend_bytes(s, vstage) / skep_split_of(s, type).gpus)),
-		.inner_ns = op_ns(s, gpu, 0, inner_bytes(s, c->parameters)),
-		.pseudo_ns = op_ns(s, gpu, 0, pseudo_bytes(s, parameters)),
+		.inner_ns = op_ns(s, gpu, 0, inner_bytes(s, c->trained)),
+		.pseudo_ns = op_ns(s, gpu, 0, pseudo_bytes(s, trained)),
 		.state_ns = skep_split_migrate_ns(s, type, SKEP_PART_STATE, 2 * state),
 	};
 }
@@ -263,29 +266,35 @@ static uint64_t chunk_bytes(const struct skep_scenario *s, const struct skep_op 
 	return op->chunks > 1 ? skep_state_chunk_bytes(&s->plan, op->stage, op->chunk) : all;
 }
 
+/* What an operation has of all that is trained of its stage. */
+static double part_of_trained(const struct skep_scenario *s, const struct skep_op *op)
+{
+	uint64_t trained = skep_plan_trained(&s->plan, op->stage);
+	return trained > 0 ? (double)op->count / (double)trained : 0;
+}
+
 /* Of what takes so long for the whole vector: what the operation does, which may be a fragment. */
 static uint64_t part_of(const struct skep_scenario *s, const struct skep_op *op, uint64_t ns)
 {
 	if (skep_plan_fragments(&s->plan) == 1)
 		return ns;
-	return clamp_ns((double)ns * ((double)op->count / (double)s->stage[op->stage].parameters));
+	return clamp_ns((double)ns * part_of_trained(s, op));
 }
 
 /* What is kept of a stage is more than its state (skep_stage_keep()). */
 static uint64_t kept_ns(const struct skep_scenario *s, uint32_t stage)
 {
 	const struct skep_stage_plan *of = &s->stage[stage];
-	uint32_t more = skep_plan_periodic(&s->plan) ? skep_optimizer_moments(&s->optimizer) : 0;
-	more += (skep_plan_fragments(&s->plan) > 1) + skep_plan_steps_beside(&s->plan);
-	return clamp_ns(
-		1e9 * ((double)of->state_bytes + more * sizeof(float) * (double)of->parameters) / s->checkpoint_Bps);
+	uint32_t moments = skep_plan_periodic(&s->plan) ? skep_optimizer_moments(&s->optimizer) : 0;
+	uint32_t more = (skep_plan_fragments(&s->plan) > 1) + skep_plan_steps_beside(&s->plan);
+	double numbers = moments * (double)skep_plan_trained(&s->plan, stage) + more * (double)of->parameters;
+	return clamp_ns(1e9 * ((double)of->state_bytes + FLOAT_BYTES * numbers) / s->checkpoint_Bps);
 }
 
 /* The inner step and the pseudo-gradient of the elements of a part. */
 static uint64_t inner_part_ns(const struct skep_scenario *s, const struct skep_op *op, const struct skep_op_time *time)
 {
-	double share = (double)op->count / (double)s->stage[op->stage].parameters;
-	return clamp_ns(share * (double)(time->inner_ns + time->pseudo_ns));
+	return clamp_ns(part_of_trained(s, op) * (double)(time->inner_ns + time->pseudo_ns));
 }
 
 uint64_t skep_scenario_op_ns(const struct skep_scenario *s, uint32_t worker, const struct skep_op *op)
@@ -313,7 +322,7 @@ uint64_t skep_scenario_op_ns(const struct skep_scenario *s, uint32_t worker, con
 		return part_of(s, op, skep_compute_noisy_ns(s->compute.noise, s->seed, worker, op, time->pseudo_ns));
 	case SKEP_OP_DISCARD:
 		return skep_split_migrate_ns(
-			s, gpu, SKEP_PART_GRADIENT, reduced_bytes(s, s->stage[op->stage].parameters));
+			s, gpu, SKEP_PART_GRADIENT, reduced_bytes(s, skep_plan_trained(&s->plan, op->stage)));
 	case SKEP_OP_ENTER:
 		return time->state_ns;
 	case SKEP_OP_CHECKPOINT:
@@ -364,7 +373,7 @@ static double thinnest_Bps(const struct skep_scenario *s)
 /* So that no chunk has more than the scenario says. */
 static uint32_t state_chunks(const struct skep_scenario *s, uint64_t parameters)
 {
-	double element = (double)(skep_device_state_bytes(skep_periodic_stepper(s), 1, 1) - SKEP_STATE_HEADER_BYTES);
+	double element = (double)(skep_device_state_bytes(skep_periodic_stepper(s), 1, 1, 1) - SKEP_STATE_HEADER_BYTES);
 	double most = floor(fmax(1, (s->state_chunk_bytes - SKEP_STATE_HEADER_BYTES) / element));
 	double chunks = fmin(fmin(ceil((double)parameters / most), (double)parameters), STATE_CHUNKS_MAX);
 	return chunks < 1 ? 1 : (uint32_t)chunks;
@@ -402,22 +411,28 @@ static void make_times(struct skep_scenario *s, uint32_t vstage)
 		skep_split_time(s, gpu, vstage, time);
 		follow_recompute(time, &plain);
 		skep_compute_take_measured(s, gpu, vstage);
+		if (skep_plan_is_frozen(&s->plan, vstage))
+			time->backward_ns = time->recomputed_ns = 1;
 	}
 }
 
 /* All of its slices. What leaves it is of the largest of them; `link_Bps` is what a newcomer can count on. */
 static void make_stage(struct skep_scenario *s, uint32_t stage, double link_Bps)
 {
-	uint64_t parameters = 0, activation_bytes = 0;
+	uint64_t parameters = 0, trained = 0, frozen = 0, activation_bytes = 0;
 	for (uint32_t vstage = stage; vstage < skep_plan_vstages(&s->plan); vstage += s->plan.stages) {
 		parameters += s->cost[vstage].parameters;
+		trained += s->cost[vstage].trained;
+		frozen += s->cost[vstage].frozen;
 		activation_bytes =
 			s->vstage_bytes[vstage] > activation_bytes ? s->vstage_bytes[vstage] : activation_bytes;
 	}
 	uint32_t chunks = state_chunks(s, parameters);
-	uint64_t state_bytes = skep_device_state_bytes(skep_periodic_stepper(s), parameters, chunks);
+	uint64_t state_bytes = skep_device_state_bytes(skep_periodic_stepper(s), parameters, trained, chunks);
 	s->stage[stage] = (struct skep_stage_plan){
 		.parameters = parameters,
+		.frozen = frozen,
+		.frozen_end = parameters - frozen - trained,
 		.activation_bytes = activation_bytes,
 		.state_bytes = state_bytes,
 		.migrate_ns = clamp_ns(1e9 * (double)state_bytes / link_Bps),
@@ -428,6 +443,7 @@ static void make_stage(struct skep_scenario *s, uint32_t stage, double link_Bps)
 void skep_plan_cut(struct skep_scenario *s, double link_Bps)
 {
 	uint32_t vstages = skep_plan_vstages(&s->plan);
+	s->plan.frozen_vstages = skep_model_frozen_stages(&s->model, vstages);
 	for (uint32_t vstage = 0; vstage < vstages; vstage++)
 		make_vstage(s, vstage);
 	for (uint32_t stage = 0; stage < s->plan.stages; stage++)
@@ -438,6 +454,7 @@ void skep_plan_cut(struct skep_scenario *s, double link_Bps)
 
 void skep_plan_cut_vstage(struct skep_scenario *s, uint32_t vstage)
 {
+	s->plan.frozen_vstages = skep_model_frozen_stages(&s->model, skep_plan_vstages(&s->plan));
 	if (vstage > 0)
 		make_vstage(s, vstage - 1);
 	make_vstage(s, vstage);

@@ -33,7 +33,7 @@ void skep_plan_cut(struct skep_scenario *scenario, double link_Bps);
 /* The same for one virtual stage alone, and for its stage if it is the only one of it; all others keep their values. */
 void skep_plan_cut_vstage(struct skep_scenario *scenario, uint32_t vstage);
 
-/* A virtual stage's part of its stage's state. */
+/* A virtual stage's part of its stage's state, as far as a step changes it. */
 double skep_plan_state_bytes(const struct skep_scenario *scenario, uint32_t vstage);
 
 /* Workers that serve the stage at the start; SKEP_NO_STAGE: spares. */

@@ -21,6 +21,15 @@ void skep_cut_read(struct skep_reader *r, const struct skep_yaml_node *list, str
 /* When the schedule is read, which says how many slices each stage has; `map`: model. */
 void skep_cut_check(struct skep_reader *r, const struct skep_yaml_node *map, const struct skep_scenario *s);
 
+/* ---- freeze.c --------------------------------------------------------------------------------------------------- */
+
+/* model.freeze: the layers that are not trained. `map`: model. When the model is read, and before it is cut; and before the plan
+ * is made. */
+void skep_freeze_set(struct skep_reader *r, const struct skep_yaml_node *map, uint32_t frozen, struct skep_scenario *s);
+void skep_freeze_check(struct skep_reader *r, const struct skep_yaml_node *map, const struct skep_scenario *s);
+void skep_freeze_print(const struct skep_scenario *s, FILE *out);
+void skep_freeze_add_json(const struct skep_scenario *s, cJSON *root);
+
 /* ---- links.c ---------------------------------------------------------------------------------------------------- */
 
 /* cluster.links: what links of the topology have in place of what its file says, by the names of their sites. When the

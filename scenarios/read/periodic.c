@@ -297,11 +297,12 @@ void skep_periodic_check(struct skep_reader *r, const struct skep_yaml_node *syn
 			"take a larger schedule.global_batch or a smaller schedule.microbatch, or `shared`",
 			batch, batch == 1 ? "" : "es", owners);
 	for (uint32_t stage = 0; stage < s->plan.stages; stage++)
-		least = s->stage[stage].parameters < least ? s->stage[stage].parameters : least;
+		if (skep_plan_trained(&s->plan, stage) > 0 && skep_plan_trained(&s->plan, stage) < least)
+			least = skep_plan_trained(&s->plan, stage);
 	if (!r->diag->set && skep_plan_fragments(&s->plan) > least)
 		skep_reader_fail(r, sync, "fragments",
-			"sync.fragments: %u fragments of a stage that has %llu parameters; take fewer",
-			s->plan.fragments, (unsigned long long)least);
+			"sync.fragments: %u fragments of a stage that has %llu parameters%s; take fewer",
+			s->plan.fragments, (unsigned long long)least, s->model.frozen > 0 ? " to train" : "");
 	for (uint32_t stage = 0; stage < s->plan.stages && s->plan.strided && !r->diag->set; stage++) {
 		uint32_t first, layers;
 		skep_model_cut(&s->model, s->plan.stages, stage, &first, &layers);

@@ -93,11 +93,13 @@ static void read_model(struct draft *d)
 	d->s->plan.stages = (uint32_t)skep_read_integer(&d->r, map, "stages", 1, UINT16_MAX - 1, INT64_MIN);
 	uint32_t sequence = (uint32_t)skep_read_integer(&d->r, map, "sequence", 1, UINT16_MAX, 0);
 	const struct skep_yaml_node *cut = skep_read_list(&d->r, map, "cut", false);
+	uint32_t frozen = (uint32_t)skep_read_integer(&d->r, map, "freeze", 0, UINT16_MAX, 0);
 	skep_reader_close_map(&d->r, map);
 	if (d->r.diag->set || !skep_model_read(path, &d->s->model, d->r.diag))
 		return;
 	skep_model_part(&d->s->model, d->s->plan.stages);
 	d->s->plan.tied = skep_model_copied(&d->s->model);
+	skep_freeze_set(&d->r, map, frozen, d->s);
 	skep_cut_read(&d->r, cut, &d->s->model);
 	if (sequence > 0)
 		skep_train_set_sequence(&d->r, map, sequence, d->s);
@@ -447,6 +449,8 @@ static void read_root(struct draft *d)
 	skep_compute_choose_types(d->s, &d->r, group(d, "cluster"));
 	skep_compute_prepare(d->s, &d->r, group(d, "cluster"));
 	skep_planned_read(&d->r, d->root, d->s);
+	if (!d->r.diag->set)
+		skep_freeze_check(&d->r, group(d, "model"), d->s);
 	skep_reader_close_map(&d->r, d->root);
 	if (d->r.diag->set)
 		return;

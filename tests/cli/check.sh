@@ -28,6 +28,7 @@ labels = {
     "joins": "joins" in seen,
     "rebalance": "joins" in seen and seen["rebalance_s"] > 0,
     "price": seen["price_usd_per_h"] is not None,
+    "freezes": seen["frozen_layers"] > 0,
     "schedule": True,
     "pipelines": seen["pipelines"] is not None,
     "losses": seen["on_loss"] == "rerun",
@@ -62,6 +63,7 @@ phrases = {
     "left out: ": seen["trace_left_out"] > 0,
     "while the next round is trained": seen["validate"]["beside"],
     "extrapolated: ": bool(seen["law"]) and seen["law"]["extrapolated"],
+    "no backward pass in the first ": seen["frozen_stages"] > 0,
     "asked back": seen["patience_s"] > 0,
     "pass through the first-stage worker": seen["routing"] == "trainer",
     "chunks that follow each other": seen["collective"] in ("tree", "butterfly", "chain"),
@@ -132,6 +134,10 @@ if phrases["goes round the ring in segments"]:
     assert [int(k) for k in segments.split(",")] == [stage["ring_segments"] for stage in seen["stages"]], segments
 if labels["tied"]:
     number(r"table, (\d+) parameters", seen["tied_parameters"])
+if labels["freezes"]:
+    number(r"freezes .*: of (\d+) parameters", seen["parameters"])
+    number(r"freezes .* parameters (\d+) are trained", seen["trained_parameters"])
+    assert seen["trained_parameters"] == sum(stage["trained_parameters"] for stage in seen["stages"])
 if labels["aggregate"]:
     number(r"aggregate .* the (\d+) (?:least|with)", seen["left_out"])
 if labels["byzantine"]:
@@ -221,6 +227,7 @@ same 'a barrier' "$root/scenarios/baselines/gpipe.yaml" --set schedule.barrier=t
 same 'longer links' "$two" --set 'cluster.extra_latency=3 ms'
 same 'thinner lines' "$two" --set cluster.bandwidth_scale=0.25
 same 'tied over stages' "$root/scenarios/shakespeare.yaml" --set "model.file=$root/tests/bad/model-tied.yaml"
+same 'frozen, in part of a stage' "$root/scenarios/shakespeare.yaml" --set model.freeze=2 --set model.stages=2
 same 'threads' "$two" --set cluster.threads=3
 same 'noise' "$root/scenarios/opt-350m.yaml" --set cluster.compute.noise=0.05
 same 'checkpoints' "$two" --set checkpoint.every=5 --set checkpoint.to=kept

@@ -25,7 +25,7 @@ print(f"{expected / simulated:.3f} {expected:.4g} s expected, {simulated:.4g} s 
 none=(--set train.arithmetic=none)
 quiet=("${none[@]}" --set cluster.trace=null)
 for name in baselines/1f1b baselines/gpipe baselines/interleaved baselines/tensor-parallel bench-executor delayed diloco diloco-sweep \
-	diloco-sweep-1m one-worker shakespeare t4-a100-both two-datacentres; do
+	diloco-sweep-1m fine-tuning one-worker shakespeare t4-a100-both two-datacentres; do
 	within_15 "$name" "$name" "${none[@]}"
 done
 for name in opt-350m papers/diloco-bandwidth papers/dt-fm papers/gpipe papers/swarm-latency papers/swarm-square-cube square-cube \

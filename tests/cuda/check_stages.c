@@ -54,6 +54,7 @@ static void check_gradients(struct job *cuda, struct job *cpu, uint32_t round, d
 struct setting {
 	const char *model;
 	uint32_t stages, shared, words; /* words: more than the model has */
+	uint32_t frozen;                /* layers */
 	bool tied, recomputes;
 	enum skep_codec codec;
 	enum skep_optimizer_kind optimizer;
@@ -67,6 +68,8 @@ static void set(struct job *job, const struct setting *s)
 	job->model.shared = s->shared ? s->shared : 1;
 	job->model.tied = s->tied;
 	job->model.vocabulary += s->words;
+	job->model.frozen = s->frozen;
+	job->plan.frozen_vstages = skep_model_frozen_stages(&job->model, s->stages);
 	job->training.checkpoint_activations = s->recomputes;
 	job->training.activation_codec = s->codec;
 	job->training.optimizer.kind = s->optimizer;
@@ -77,12 +80,14 @@ static void set(struct job *job, const struct setting *s)
 static void check_setting(const struct setting *s)
 {
 	struct job cuda, cpu;
+	size_t n;
 	jobs_init(&cuda, s->model, s->stages, SKEP_DEVICE_CUDA);
 	jobs_init(&cpu, s->model, s->stages, SKEP_DEVICE_CPU);
 	set(&cuda, s);
 	set(&cpu, s);
 	if (emulate_backwards)
 		emulate_backwards(s->offload != SKEP_OFFLOAD_NONE);
+	float *before = job_parameters(&cuda, &n);
 	for (uint32_t round = 0; round < s->rounds; round++) {
 		for (uint32_t microbatch = 0; microbatch < 2; microbatch++) {
 			int64_t ours = job_microbatch(&cuda, round, microbatch);
@@ -99,6 +104,7 @@ static void check_setting(const struct setting *s)
 	/* What the last step made, read by the next pass. */
 	int64_t ours = job_microbatch(&cuda, s->rounds, 0), theirs = job_microbatch(&cpu, s->rounds, 0);
 	assert_true(llabs(ours - theirs) < theirs / 200);
+	jobs_check_frozen(&cuda, before);
 	jobs_finish(&cuda);
 	jobs_finish(&cpu);
 }
@@ -142,6 +148,14 @@ static void test_as_the_cpu(void **state)
 			.optimizer = SKEP_OPTIMIZER_ADAMW,
 			.rounds = 2,
 			.part = 0.04},
+		{.model = "tiny-gpt2",
+			.stages = 2,
+			.frozen = 3,
+			.optimizer = SKEP_OPTIMIZER_ADAMW,
+			.rounds = 2,
+			.part = 0.02},
+		{.model = "tiny-gpt2", .stages = 1, .frozen = 2, .tied = true, .rounds = 2, .part = 0.02},
+		{.model = "tiny-llama", .stages = 3, .frozen = 4, .recomputes = true, .rounds = 2, .part = 0.02},
 	};
 	(void)state;
 	for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++)

@@ -8,6 +8,8 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -35,4 +37,20 @@ void jobs_finish(struct job *job)
 	job_finish(job);
 	skep_tokens_close((struct skep_tokens *)job->training.tokens);
 	skep_model_finish(&job->model);
+}
+
+void jobs_check_frozen(struct job *job, float *before)
+{
+	size_t n;
+	float *after = job_parameters(job, &n);
+	const float *was = before, *is = after;
+	for (uint32_t s = 0; s < job->plan.stages; s++) {
+		struct skep_cost cost;
+		skep_model_cost(&job->model, job->plan.stages, s, &cost);
+		assert_memory_equal(was, is, cost.frozen * sizeof *is);
+		assert_true(cost.trained == 0 ||
+			    memcmp(was + cost.frozen, is + cost.frozen, cost.trained * sizeof *is) != 0);
+		was += cost.parameters, is += cost.parameters;
+	}
+	free(before), free(after);
 }

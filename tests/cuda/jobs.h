@@ -12,4 +12,7 @@ enum { SEQUENCE = 21 }; /* odd, and fewer than a tile: check_kernels.c has more 
 void jobs_init(struct job *job, const char *name, uint32_t stages, enum skep_device_kind kind);
 void jobs_finish(struct job *job); /* no buffer may be left */
 
+/* Frozen parameters are what they were, and others are not. `before`: job_parameters(), which is freed. */
+void jobs_check_frozen(struct job *job, float *before);
+
 #endif

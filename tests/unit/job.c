@@ -104,7 +104,9 @@ void job_backward(struct job *job, const struct job_passage *passage)
 		skep_device_buffer_release(job->device[s], op.in);
 		skep_device_buffer_release(job->device[s], op.stash);
 		skep_device_buffer_release(job->device[s], gradient);
-		gradient = s ? job_carry(job->device[s], result.out, job->device[s - 1]) : (struct skep_buf){0};
+		bool sends = s > 0 && !skep_plan_is_frozen(&job->plan, s - 1);
+		assert_int_equal(result.out.slot != 0, sends);
+		gradient = sends ? job_carry(job->device[s], result.out, job->device[s - 1]) : (struct skep_buf){0};
 	}
 }
 
@@ -195,8 +197,8 @@ float *job_parameters(struct job *job, size_t *ret_n)
 		skep_model_cost(&job->model, job->plan.stages, s, &cost);
 		float *one =
 			job_dump(job->device[s], (struct skep_op){.kind = SKEP_OP_SAVE, .stage = (uint16_t)s}, &bytes);
-		assert_int_equal(
-			bytes, skep_device_state_bytes(skep_training_stepper(&job->training), cost.parameters, 1));
+		assert_int_equal(bytes, skep_device_state_bytes(skep_training_stepper(&job->training), cost.parameters,
+						cost.trained, 1));
 		all = append(all, ret_n, one + SKEP_STATE_HEADER_BYTES / sizeof(float), cost.parameters);
 		free(one);
 	}
@@ -232,7 +234,8 @@ struct skep_op job_chunk(const struct job *job, struct skep_op op)
 {
 	struct skep_cost cost;
 	skep_model_cost(&job->model, job->plan.stages, op.stage, &cost);
-	skep_chunk_range(cost.parameters, op.chunk, op.size, &op.first, &op.count);
+	skep_chunk_range(cost.trained, op.chunk, op.size, &op.first, &op.count);
+	op.first += cost.frozen;
 	return op;
 }
 

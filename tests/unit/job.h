@@ -57,11 +57,11 @@ float *job_dump(struct skep_device *device, struct skep_op op, uint64_t *ret_byt
 /* A copy of this state into a buffer and from there into the device. */
 struct skep_device_result job_load(struct skep_device *device, uint32_t stage, const void *state, uint64_t bytes);
 
-/* Of all stages one after the other: parameters, and the accumulators of a round. The caller frees them. */
+/* Of all stages one after the other: parameters, and the accumulators of a round, of what is trained. The caller frees them. */
 float *job_parameters(struct job *job, size_t *ret_n);
 float *job_gradients(struct job *job, uint32_t round, size_t *ret_n);
 
-/* A reduction's operation with the elements of its chunk `chunk` of `size`. */
+/* A reduction's operation with the elements of its chunk `chunk` of `size`, of what is trained. */
 struct skep_op job_chunk(const struct job *job, struct skep_op op);
 
 #endif

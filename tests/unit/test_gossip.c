@@ -47,6 +47,7 @@ static void test_a_pair_by_hand(void **state)
 		struct skep_stage stage[2] = {{0}};
 		for (uint32_t i = 0; i < 2; i++) {
 			stage[i] = (struct skep_stage){.parameters = 1,
+				.trained = {0, 1},
 				.versions = 1,
 				.stride = 1,
 				.moments = 1,

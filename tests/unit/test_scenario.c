@@ -203,7 +203,8 @@ static void full_file_fills_the_plan(void **state)
 	assert_int_equal(parameters, 2 * 64 + 64 + 3 * (64 * 64 + 64) + 64 * 2 + 2);
 	assert_int_equal(s.stage[0].activation_bytes, 4 * 64 * 4);
 	assert_int_equal(s.stage[1].activation_bytes, 0);
-	assert_int_equal(s.stage[0].state_bytes, skep_device_state_bytes(&s.optimizer, s.stage[0].parameters, 1));
+	assert_int_equal(s.stage[0].state_bytes,
+		skep_device_state_bytes(&s.optimizer, s.stage[0].parameters, s.stage[0].parameters, 1));
 	skep_scenario_finish(&s);
 }
 
