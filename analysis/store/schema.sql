@@ -48,7 +48,7 @@ CREATE TABLE runs (
 	reduction_s REAL, -- mean of the rounds: from there to the end of the reduction; NULL: none
 	bytes_pipeline INTEGER,
 	bytes_sync INTEGER,
-	issued INTEGER, -- gradients: one per microbatch and stage, or slice
+	issued INTEGER, -- gradients: one per microbatch and stage, or virtual stage
 	counted INTEGER,
 	lost INTEGER,
 	preemptions INTEGER,
@@ -163,7 +163,7 @@ CREATE TABLE incarnations (
 CREATE TABLE stage_rounds (
 	run INTEGER NOT NULL REFERENCES runs,
 	round INTEGER NOT NULL,
-	stage INTEGER NOT NULL, -- or slice, where a stage has several: slice q is one of stage q % stages
+	stage INTEGER NOT NULL, -- or virtual stage, where a stage has several: virtual stage q is one of stage q % stages
 	counted INTEGER NOT NULL, -- microbatches
 	lost INTEGER NOT NULL,
 	members INTEGER NOT NULL, -- workers that took part in the reduction; with sync.method async merges that had some of it
@@ -217,7 +217,7 @@ CREATE TABLE notes (
 	epoch INTEGER NOT NULL,
 	kind TEXT NOT NULL,
 	round INTEGER NOT NULL,
-	stage INTEGER, -- of 'member', 'outer_updated', 'lost' and 'counted': the slice, where a stage has several
+	stage INTEGER, -- of 'member', 'outer_updated', 'lost' and 'counted': the virtual stage, where a stage has several
 	microbatch INTEGER,
 	peer INTEGER, -- of whom it is said
 	peer_epoch INTEGER,

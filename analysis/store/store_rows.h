@@ -101,7 +101,7 @@ struct skep_store {
 
 	int64_t run; /* 0: none has begun */
 	uint32_t workers, stages,
-		vstages; /* slices: where microbatches are counted; stages, unless pipelines are interleaved */
+		vstages; /* virtual stages: where microbatches are counted; stages, unless pipelines are interleaved */
 	bool has_loss, has_tokens;
 	const struct skep_plan *plan;
 	struct skep_validation_row validation; /* the one under way */

@@ -565,7 +565,7 @@ void skep_device_start(struct skep_device *device, const struct skep_op *op, str
 		fail(device, op, ret);
 }
 
-/* Is it the last one of its stage's slices? */
+/* Is it the last one of its stage's virtual stages? */
 static bool ends_step(const struct skep_device *device, const struct skep_op *op)
 {
 	const struct skep_plan *plan = device->training->plan;

@@ -92,8 +92,8 @@ bool skep_device_run_step(struct skep_device *device, const struct skep_op *op, 
 	return true;
 }
 
-/* Of a slice with a copy of a tied table, which begins it or ends it; what is told of the table is in the result, also where that
- * is not the sum of the rest. Else of the products of the two stages' sums. */
+/* Of a virtual stage with a copy of a tied table, which begins it or ends it; what is told of the table is in the result, also
+ * where that is not the sum of the rest. Else of the products of the two stages' sums. */
 static double tied_squares(
 	const struct skep_stage *part, const struct skep_op *op, const struct skep_vstage *vstage, const float *sum)
 {

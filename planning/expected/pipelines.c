@@ -22,7 +22,7 @@ static double gpipe_pace_s(struct skep_loads *l)
 	return pace_s;
 }
 
-/* The worker of a slice in a pipeline. */
+/* The worker of a virtual stage in a pipeline. */
 static uint32_t at(const struct skep_loads *l, uint32_t pipeline, uint32_t vstage)
 {
 	return l->member[(size_t)pipeline * l->p->stages + vstage % l->p->stages];
@@ -34,7 +34,7 @@ static double message_s(const struct skep_loads *l, uint32_t from, uint32_t to, 
 	return l->p->delay_s[pair] + bytes / l->p->rate_Bps[SKEP_UNCONTENDED][pair];
 }
 
-/* Of both messages between a slice and the next one. */
+/* Of both messages between a virtual stage and the next one. */
 static double hop_s(const struct skep_loads *l, uint32_t pipeline, uint32_t vstage)
 {
 	uint32_t here = at(l, pipeline, vstage), next = at(l, pipeline, vstage + 1);
@@ -44,7 +44,7 @@ static double hop_s(const struct skep_loads *l, uint32_t pipeline, uint32_t vsta
 	return here == next ? 0 : message_s(l, here, next, bytes) + message_s(l, next, here, gradient);
 }
 
-/* Both passes of a slice. */
+/* Both passes of a virtual stage. */
 static double vstage_s(const struct skep_loads *l, uint32_t pipeline, uint32_t vstage)
 {
 	const struct skep_scenario *s = l->p->scenario;
@@ -54,7 +54,7 @@ static double vstage_s(const struct skep_loads *l, uint32_t pipeline, uint32_t v
 	return 1e-9 * (double)(time->forward_ns + time->backward_ns);
 }
 
-/* From a slice's forward pass to the end of its backward pass, on empty links, computing and on the way. */
+/* From a virtual stage's forward pass to the end of its backward pass, on empty links, computing and on the way. */
 static double until_back_s(const struct skep_loads *l, uint32_t pipeline, uint32_t vstage)
 {
 	uint32_t vstages = skep_plan_vstages(&l->p->scenario->plan);

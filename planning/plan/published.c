@@ -229,7 +229,7 @@ enum status skep_published_take(struct skep_planner *w)
 			w->published, SKEP_PIPEDREAM_LAYERS, w->scenario.model.layers);
 	if (skep_plan_model_chunks(&w->scenario.plan) > 1)
 		return skep_planner_refuse(w,
-			"plan.method: %s has one slice of layers in each stage, and schedule.model_chunks has %u; take `search`",
+			"plan.method: %s has one virtual stage in each stage, and schedule.model_chunks has %u; take `search`",
 			w->published, skep_plan_model_chunks(&w->scenario.plan));
 	if (!skep_planning_pose(&w->scenario, &w->planning, &w->error))
 		return STATUS_BAD_INPUT;

@@ -18,7 +18,7 @@
 
 /* ---- allocations -------------------------------------------------------------------------------------------------- */
 
-/* Of each slice; null: where the scenario cuts. */
+/* Of each virtual stage; null: where the scenario cuts. */
 static void add_layers(const struct skep_planner *w, cJSON *row, const char *key, const uint32_t *layers)
 {
 	cJSON *list = layers ? cJSON_AddArrayToObject(row, key) : cJSON_AddNullToObject(row, key);
@@ -59,7 +59,7 @@ static uint32_t gpus_of(const struct skep_planner *w, uint32_t worker)
 	return skep_split_of(&w->scenario, w->scenario.topology.machine[w->planning.machine[worker]].gpu).gpus;
 }
 
-/* In all of its slices. */
+/* In all of its virtual stages. */
 static uint32_t layers_of(const struct skep_planner *w, uint32_t stage)
 {
 	uint32_t vstages = skep_plan_vstages(&w->scenario.plan), first, count, sum = 0;

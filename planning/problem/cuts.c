@@ -248,7 +248,7 @@ static bool recut(struct skep_cutting *c, uint32_t *layers, const uint32_t *stag
 	return is;
 }
 
-/* A layer across a boundary: of slice `from` to the one behind (1) or before. False: it has but one. */
+/* A layer across a boundary: of virtual stage `from` to the one behind (1) or before. False: it has but one. */
 static bool move_layer(const struct skep_cutting *c, const uint32_t *layers, uint32_t from, bool behind, uint32_t *ret)
 {
 	if (layers[from] < 2 || (behind ? from + 1 >= c->vstages : from == 0))
@@ -363,7 +363,7 @@ static uint32_t count_cuts(const struct skep_cutting *c)
 	return cuts > CUTS_FEW ? CUTS_FEW + 1 : (uint32_t)(cuts + 0.5);
 }
 
-/* All cuts, slices from `vstage` on having `left` layers. */
+/* All cuts, virtual stages from `vstage` on having `left` layers. */
 static void look_at_all(struct skep_cutting *c, struct both *b, uint32_t vstage, uint32_t left)
 {
 	if (vstage + 1 == c->vstages) {

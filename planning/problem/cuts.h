@@ -5,7 +5,7 @@
  *
  * Machines differ in speed and memory, layers in what they cost: the even cut is the best one for machines that are alike
  * alone. The two questions are asked in turn. Given who serves which stage, planning/search/layers_cut.h finds the cut
- * (interleaved, where stages have several slices, layers move across one boundary after the other); given the cut, the
+ * (interleaved, where stages have several virtual stages, layers move across one boundary after the other); given the cut, the
  * searches of planning/search find the allocation; until neither gets better. That ends where both would have to change
  * at once, so in small pools cuts that differ from the one found in one layer are looked at as well, and in very small
  * ones, of which there are few, all cuts, each with a search of its own. It begins at what the caller has, or at what
@@ -14,7 +14,7 @@
  *
  * What is kept true: every cut is judged by the cost that all searches use (planning/search/throughput.h), from the
  * tables that a scenario with this model.cut would have (scenarios/plan/recut.h, tables.h), and memory by memory_limits.h; so
- * what is found reads, fits and is expected to take what is said here. Every slice has a layer. Nothing depends on a
+ * what is found reads, fits and is expected to take what is said here. Every virtual stage has a layer. Nothing depends on a
  * clock. Ties go to what was there before.
  *
  * In this order: possible; make; any of begin, improve, expect, as often as wanted; finish.
@@ -32,7 +32,7 @@ struct skep_cutting {
 	struct skep_scenario recut;
 	struct skep_planning planning; /* of that one; links and machines are those of `from` */
 	uint32_t vstages;
-	uint32_t *trial, *size; /* [slices] a cut that is looked at, [stages] */
+	uint32_t *trial, *size; /* [vstages] a cut that is looked at, [stages] */
 	enum skep_contention view;
 	bool lean, paid, all; /* workers may be left out; what counts is what a step costs; all cuts were looked at */
 	void *cost_memory[2]; /* by time, and by money */
@@ -49,7 +49,7 @@ void skep_cutting_finish(struct skep_cutting *cutting);
 /* What counts from now on. `paid` is ignored where prices are unknown. */
 void skep_cutting_aim(struct skep_cutting *cutting, enum skep_contention view, bool lean, bool paid);
 
-/* By kinds of machines: a cut and an allocation, ret_layers [slices], ret_stage_of [workers]. False: none that could be
+/* By kinds of machines: a cut and an allocation, ret_layers [vstages], ret_stage_of [workers]. False: none that could be
  * was found that way; the rest of a search does not need it. */
 bool skep_cutting_begin(struct skep_cutting *cutting, uint32_t *ret_layers, uint32_t *ret_stage_of);
 

@@ -63,7 +63,7 @@ static void fill_reduced(struct skep_planning *p, uint32_t stage)
 	                          skep_plan_fragments(&s->plan);
 }
 
-/* Interleaved, a stage has several slices, and a microbatch comes by as often. */
+/* Interleaved, a stage has several virtual stages, and a microbatch comes by as often. */
 void skep_tables_times(struct skep_planning *p)
 {
 	for (uint32_t stage = 0; stage < p->stages; stage++) {

@@ -12,8 +12,8 @@
 
 bool skep_tables_make(struct skep_planning *planning); /* false: no memory; finish it all the same */
 void skep_tables_fill(struct skep_planning *planning);
-/* Of that times and bytes alone, as if there were memory for everything; and the same of one stage that is one slice, with
- * what comes into it. */
+/* Of that times and bytes alone, as if there were memory for everything; and the same of one stage that is one virtual stage,
+ * with what comes into it. */
 void skep_tables_times(struct skep_planning *planning);
 void skep_tables_stage(struct skep_planning *planning, uint32_t stage);
 void skep_tables_finish(struct skep_planning *planning);

@@ -34,7 +34,7 @@ struct skep_candidate {
 	const char *name;                /* "start", "settings", "cuts", or a method */
 	enum skep_contention view;       /* that it was searched with */
 	uint32_t *stage_of;              /* [workers] */
-	uint32_t *layers;                /* [slices] where it cuts the model; NULL: where the scenario does */
+	uint32_t *layers;                /* [vstages] where it cuts the model; NULL: where the scenario does */
 	double cost_s[SKEP_CONTENTIONS]; /* a step's time as searches ask for it, ... */
 	double expected_s;               /* ... and with all that is shared (expected.h) */
 	uint64_t evaluations;            /* of its search */
@@ -79,10 +79,10 @@ struct skep_planner {
 	uint64_t begin_ns, until_ns; /* until_ns 0: no limit of time */
 	enum skep_aim aim;
 	const uint32_t *given;                   /* [workers] an allocation that is a candidate as well; NULL: none */
-	const uint32_t *given_layers;            /* [slices] with this cut; NULL: with the scenario's own */
+	const uint32_t *given_layers;            /* [vstages] with this cut; NULL: with the scenario's own */
 	bool cuts;                               /* may it cut the model elsewhere? */
 	bool hasty;                              /* one of many that are looked at */
-	uint32_t *even;                          /* [slices] the cut before another one was looked for */
+	uint32_t *even;                          /* [vstages] the cut before another one was looked for */
 	double even_samples_per_s;               /* the most that was simulated with it; 0: nothing was */
 	struct skep_free_settings *settings;     /* how settings were chosen; NULL: none were free */
 	struct skep_confirm *stated, *confirmed; /* what is expected of the choice, and confirmed; NULL: not known */
@@ -115,7 +115,7 @@ void skep_planner_expect(const struct skep_planner *planner, struct skep_candida
 bool skep_planner_same_stages(
 	const struct skep_planner *planner, const struct skep_candidate *a, const struct skep_candidate *b);
 
-/* From now on the scenario is cut like this ([slices]). False: no memory, or it cannot be. */
+/* From now on the scenario is cut like this ([vstages]). False: no memory, or it cannot be. */
 bool skep_planner_recut(struct skep_planner *planner, const uint32_t *layers);
 
 /* Reads it with this allocation (NULL: its own) as -o writes it, with another seed (NULL: its own), cut into these

@@ -29,7 +29,7 @@
 #include "scenarios/read/pool.h"
 
 struct stage_view {                                      /* one row of the table */
-	uint32_t first_layer, layers, workers;           /* of several slices: of the first one, and of all */
+	uint32_t first_layer, layers, workers;           /* of several virtual stages: of the first one, and of all */
 	uint64_t parameters, pipeline_bytes, sync_bytes; /* bytes per round, headers included ... */
 	uint64_t in_bytes, out_bytes;                    /* ... that its workers receive and send in the pipeline */
 	uint64_t forward_ns_least, forward_ns_most, backward_ns_least, backward_ns_most;
@@ -161,8 +161,9 @@ static void print_pipelines(const struct skep_scenario *s, FILE *out)
 	static const char *const order[SKEP_PIPELINES] = {
 		[SKEP_PIPELINE_GPIPE] = "gpipe: all forwards, then all backwards, then a step",
 		[SKEP_PIPELINE_1F1B] = "1f1b: backwards as soon as possible, then a step",
-		[SKEP_PIPELINE_INTERLEAVED] = "interleaved: 1f1b in slices of the model, which every microbatch passes "
-					      "lap by lap, then a step"};
+		[SKEP_PIPELINE_INTERLEAVED] =
+			"interleaved: 1f1b in virtual stages of the model, which every microbatch passes "
+			"one model chunk after the other, then a step"};
 	uint32_t flush = skep_plan_flush_share(plan);
 	char flushes[64] = "";
 	if (skep_plan_no_flush(plan)) {
@@ -182,14 +183,14 @@ static void print_pipelines(const struct skep_scenario *s, FILE *out)
 	double ramp = (plan->stages - 1.0) / model_chunks;
 	fprintf(out, " microbatch%s%s by stage; of a round of equal %s %.3g %% are fill and drain\n",
 		plan->stages == 1 && skep_plan_held(plan, 0) == 1 ? "" : "es",
-		model_chunks > 1 ? " in one slice each" : "", model_chunks > 1 ? "slices" : "stages",
+		model_chunks > 1 ? " in one virtual stage each" : "", model_chunks > 1 ? "virtual stages" : "stages",
 		100.0 * ramp / (flush + ramp));
 }
 
-/* Of every slice; times are those of the stage's first worker. */
+/* Of every virtual stage; times are those of the stage's first worker. */
 static void print_vstages(const struct skep_scenario *s, FILE *out)
 {
-	static const char *const head[] = {"slice", "stage", "layers", "parameters", "forward", "backward", "to next"};
+	static const char *const head[] = {"vstage", "stage", "layers", "parameters", "forward", "backward", "to next"};
 	const struct skep_plan *plan = &s->plan;
 	uint32_t vstages = skep_plan_vstages(plan), first, layers;
 	char text[SKEP_TEXT_BYTES];
@@ -218,11 +219,11 @@ static void print_vstages(const struct skep_scenario *s, FILE *out)
 static void print_json_vstages(const struct skep_scenario *s, cJSON *root)
 {
 	uint32_t vstages = skep_plan_vstages(&s->plan), first, layers;
-	cJSON *rows = cJSON_AddArrayToObject(root, "slices");
+	cJSON *rows = cJSON_AddArrayToObject(root, "vstages");
 	for (uint32_t vstage = 0; vstage < vstages; vstage++) {
 		cJSON *row = cJSON_CreateObject();
 		skep_model_cut(&s->model, vstages, vstage, &first, &layers);
-		cJSON_AddNumberToObject(row, "slice", vstage);
+		cJSON_AddNumberToObject(row, "vstage", vstage);
 		cJSON_AddNumberToObject(row, "stage", vstage % s->plan.stages);
 		cJSON_AddNumberToObject(row, "first_layer", first);
 		cJSON_AddNumberToObject(row, "layers", layers);

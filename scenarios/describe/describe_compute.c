@@ -92,7 +92,7 @@ static void lay_vstage(const struct skep_scenario *s, uint32_t gpu, uint32_t vst
 static void print_stages(const struct skep_scenario *s, FILE *out)
 {
 	const uint32_t stages = s->plan.stages, vstages = skep_plan_vstages(&s->plan);
-	const char *const head[] = {vstages > stages ? "slice" : "stage", "GPU", "forward", "backward", "step",
+	const char *const head[] = {vstages > stages ? "vstage" : "stage", "GPU", "forward", "backward", "step",
 		"forward from", "backward from", "step from"};
 	struct skep_layout layout;
 	bool left_out = false;
@@ -287,7 +287,7 @@ static void add_vstage(const struct skep_scenario *s, uint32_t gpu, uint32_t vst
 	size_t at = (size_t)gpu * skep_plan_vstages(&s->plan) + vstage;
 	const struct skep_op_time *time = &s->op_time[at];
 	cJSON *object = cJSON_CreateObject();
-	cJSON_AddNumberToObject(object, skep_plan_vstages(&s->plan) > s->plan.stages ? "slice" : "stage", vstage);
+	cJSON_AddNumberToObject(object, skep_plan_vstages(&s->plan) > s->plan.stages ? "vstage" : "stage", vstage);
 	cJSON_AddStringToObject(object, "gpu", s->topology.gpu[gpu].name);
 	cJSON_AddNumberToObject(object, "forward_s", seconds(time->forward_ns));
 	cJSON_AddNumberToObject(object, "backward_s", seconds(time->backward_ns));

@@ -7,7 +7,7 @@
 
 #include "scenarios/read/scenario.h"
 
-struct skep_round_visit { /* what a slice (or stage) behind the first is sent, and sends back, for all microbatches */
+struct skep_round_visit { /* what a virtual stage (or stage) behind the first is sent, and sends back, for all microbatches */
 	uint64_t in_bytes, out_bytes;
 };
 

@@ -54,7 +54,8 @@ bool skep_compute_outside(const struct skep_compute_stage *stage);
 
 /* Of a scenario: reads `cluster.compute`; once train.arithmetic is known chooses the type of each GPU and whether the run is in
  * mixed precision; makes a predictor for each GPU of the topology, unless it is the roofline that is
- * asked for; then the times of a stage (or slice) on a GPU, once model, plan and cut are known; and refuses what is outside. */
+ * asked for; then the times of a stage (or virtual stage) on a GPU, once model, plan and cut are known; and refuses what is
+ * outside. */
 struct skep_scenario;
 void skep_compute_read(struct skep_reader *r, const struct skep_yaml_node *cluster, struct skep_compute *ret);
 void skep_compute_choose_types(struct skep_scenario *s, struct skep_reader *r, const struct skep_yaml_node *cluster);

@@ -23,8 +23,9 @@ struct terms { /* of one stage on one kind of machine */
 	const struct skep_memory_terms *of;
 	struct skep_plan plan; /* with the stages that are asked for */
 	struct skep_cost share;
-	double in, out; /* bytes of a microbatch on one GPU, encoded; of several slices the largest */
-	double model_chunk[MODEL_CHUNKS_MAX]; /* bytes that one microbatch takes in each slice between its passes */
+	double in, out; /* bytes of a microbatch on one GPU, encoded; of several virtual stages the largest */
+	double model_chunk
+		[MODEL_CHUNKS_MAX]; /* bytes that one microbatch takes in each virtual stage between its passes */
 	double gpus;
 	bool whole; /* every GPU has all of what comes in and goes out */
 };
@@ -73,7 +74,7 @@ static uint64_t larger(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
-/* Of what a stage holds once there is the sum of its slices, of what it needs for each microbatch the largest. */
+/* Of what a stage holds once there is the sum of its virtual stages, of what it needs for each microbatch the largest. */
 static void add_vstage(struct skep_cost *sum, const struct skep_cost *vstage)
 {
 	sum->parameters += vstage->parameters;
@@ -117,7 +118,7 @@ static uint32_t stashes(const struct terms *t, uint32_t stage, uint32_t microbat
 }
 
 /* Interleaved: the most at any time while the list of passes is done (core/schedule/interleaved.c), and once more
- * the largest slice for each but
+ * the largest virtual stage for each but
  * one of them, since so much more may be held while a pipeline makes up for what was lost. */
 static double chunk_by_chunk(const struct terms *t, uint32_t most)
 {

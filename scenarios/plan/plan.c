@@ -416,7 +416,7 @@ static void make_times(struct skep_scenario *s, uint32_t vstage)
 	}
 }
 
-/* All of its slices. What leaves it is of the largest of them; `link_Bps` is what a newcomer can count on. */
+/* All of its virtual stages. What leaves it is of the largest of them; `link_Bps` is what a newcomer can count on. */
 static void make_stage(struct skep_scenario *s, uint32_t stage, double link_Bps)
 {
 	uint64_t parameters = 0, trained = 0, frozen = 0, activation_bytes = 0;

@@ -66,7 +66,7 @@ void skep_recut_set(struct skep_scenario *s, const uint32_t *layers)
 	skep_plan_cut(s, INFINITY);
 }
 
-/* `count` layers for slices [from, to), all in the last but for one each. */
+/* `count` layers for virtual stages [from, to), all in the last but for one each. */
 static void share_out(uint32_t *cut, uint32_t from, uint32_t to, uint32_t count)
 {
 	assert(count >= to - from && (to > from || count == 0));

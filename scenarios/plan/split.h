@@ -27,7 +27,7 @@ struct skep_split skep_split_of(const struct skep_scenario *s, uint32_t gpu);
 /* Workers that share the optimizer state, with ZeRO; else 1. */
 uint32_t skep_split_owners(const struct skep_scenario *s);
 
-/* What each GPU of such a machine does of the slice (or stage, where that is one), with recomputation counted in. */
+/* What each GPU of such a machine does of the virtual stage (or stage, where that is one), with recomputation counted in. */
 void skep_split_share(const struct skep_scenario *s, uint32_t gpu, uint32_t vstage, struct skep_cost *ret);
 
 /* Adds to `time`, which has the arithmetic of each GPU, what moves between GPUs, hosts and machines. */

@@ -35,5 +35,5 @@ void skep_cut_check(struct skep_reader *r, const struct skep_yaml_node *map, con
 	uint32_t cuts = s->model.cuts, vstages = r->diag->set ? cuts : skep_plan_vstages(&s->plan);
 	if (s->model.cut && cuts != vstages)
 		skep_reader_fail(r, map, "cut", "model.cut: layers of %" PRIu32 " %s are given, there are %" PRIu32,
-			cuts, vstages > s->plan.stages ? "slices" : "stages", vstages);
+			cuts, vstages > s->plan.stages ? "virtual stages" : "stages", vstages);
 }

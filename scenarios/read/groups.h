@@ -18,7 +18,7 @@
 
 /* When the model is read; `list` NULL: the file does not say. */
 void skep_cut_read(struct skep_reader *r, const struct skep_yaml_node *list, struct skep_model *model);
-/* When the schedule is read, which says how many slices each stage has; `map`: model. */
+/* When the schedule is read, which says how many virtual stages each stage has; `map`: model. */
 void skep_cut_check(struct skep_reader *r, const struct skep_yaml_node *map, const struct skep_scenario *s);
 
 /* ---- freeze.c --------------------------------------------------------------------------------------------------- */

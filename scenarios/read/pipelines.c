@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * pipelines.c - fixed pipelines: pipeline p is the p-th worker of every stage, so all stages have equally many workers, and there
- * are no spares; each pipeline is granted the same number of microbatches. Interleaved ones have `model_chunks` slices of
+ * are no spares; each pipeline is granted the same number of microbatches. Interleaved ones have `model_chunks` virtual stages of
  * the model on each worker, and take the microbatches in groups of as many as there are stages. Several flushes in a step
  * have the same number of microbatches each.
  *
@@ -15,7 +15,7 @@
 enum {
 	SHARE_MAX = 4096,
 	CHUNKS_MAX = 64
-}; /* microbatches that a worker may have to hold, as schedule.in_flight; slices */
+}; /* microbatches that a worker may have to hold, as schedule.in_flight; virtual stages */
 
 /* Keys of a group that say something about a swarm. */
 static void refuse(struct skep_reader *r, const struct skep_yaml_node *map, const char *group, const char *key,
@@ -65,8 +65,8 @@ void skep_pipelines_read_keys(struct skep_reader *r, const struct skep_yaml_node
 			"go on to; raise model.stages, or take `1f1b`");
 	else if (!r->diag->set && (uint64_t)s->plan.model_chunks * stages > s->model.layers)
 		skep_reader_fail(r, map, "model_chunks",
-			"schedule.model_chunks: %u chunks in each of %u stages are %llu slices, %.60s has %u layers; take fewer "
-			"stages, %s",
+			"schedule.model_chunks: %u chunks in each of %u stages are %llu virtual stages, %.60s has %u "
+			"layers; take fewer stages, %s",
 			s->plan.model_chunks, stages, (unsigned long long)s->plan.model_chunks * stages, s->model.name,
 			s->model.layers,
 			s->plan.model_chunks > 2 && s->model.layers / stages >= 2 ? "or fewer chunks"

@@ -56,8 +56,9 @@ void skep_robust_read_sync(struct skep_reader *r, const struct skep_yaml_node *s
 			METHODS[robust->method], skep_collective_name((uint8_t)s->plan.collective));
 	else if (skep_plan_model_chunks(&s->plan) > 1)
 		skep_reader_fail(r, sync, "aggregate",
-			"sync.aggregate: with `pipeline: interleaved` a worker may have counted a microbatch in one slice and "
-			"not in another, so its gradients are not of one number of them; take `mean`, or another pipeline");
+			"sync.aggregate: with `pipeline: interleaved` a worker may have counted a microbatch in one virtual "
+			"stage and not in another, so its gradients are not of one number of them; take `mean`, or another "
+			"pipeline");
 	s->plan.gather = true;
 }
 

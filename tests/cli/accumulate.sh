@@ -41,7 +41,7 @@ scenario() { # scenario PIPELINE MICROBATCHES ACCUMULATE: so many of each pipeli
 
 # A (M / A + (K - 1) / v) (f + b) for the passes. The ring of the two workers of a stage moves half of 8,000,000 bytes twice at 1 Gbit/s, 64 ms;
 # the step is 10 ms. All figures within 1 ms, the expected ones too. What is held, from the simulated passes: with GPipe M / A on each
-# worker, with 1F1B K - s of stage s but no more than that, and interleaved 2 (K - s - 1) + (v - 1) K + 1 slices but no more than v M / A.
+# worker, with 1F1B K - s of stage s but no more than that, and interleaved 2 (K - s - 1) + (v - 1) K + 1 virtual stages but no more than v M / A.
 as_by_hand() { # as_by_hand PIPELINE MICROBATCHES ACCUMULATE; leaves sim.json, check.json, runs.db
 	python3 - "$@" <<-'END'
 	import json, sqlite3, sys

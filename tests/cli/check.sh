@@ -113,7 +113,7 @@ if labels["pipelines"]:
     names = {"gpipe": "gpipe: ", "1f1b": "1f1b: ", "interleaved": "interleaved: ", "pipedream": "pipedream: "}
     assert names[seen["pipelines"]["schedule"]] in text
     assert ("a barrier between all pipelines" in text) == seen["pipelines"]["barrier"]
-    assert bool(re.search(r"^slice +stage ", text, re.M)) == (seen["pipelines"]["chunks"] > 1) == ("slices" in seen)
+    assert bool(re.search(r"^vstage +stage ", text, re.M)) == (seen["pipelines"]["chunks"] > 1) == ("vstages" in seen)
     if seen["pipelines"]["schedule"] == "pipedream":
         number(r"up to (\d+) rounds", seen["pipelines"]["open_rounds"])
         versions = re.search(r"by stage, and ([\d, ]+)\n", text)[1]

@@ -212,13 +212,13 @@ accepts 'a stage for each layer' plan "${fast[@]}" --set model.file=models/tiny-
 check 'has but one cut' python3 -c 'import json, sys
 seen = json.load(open(sys.argv[1]))
 assert seen["cut"] == [1] * 5 and not seen["cut_searched"], seen' "$out"
-accepts 'slices of interleaved pipelines' plan "${fast[@]}" --set schedule.pipeline=interleaved --set schedule.model_chunks=2 \
-	--set model.stages=2 --json -o slices.yaml
+accepts 'virtual stages of interleaved pipelines' plan "${fast[@]}" --set schedule.pipeline=interleaved --set schedule.model_chunks=2 \
+	--set model.stages=2 --json -o vstages.yaml
 check 'are cut as well' python3 -c 'import json, sys
 seen = json.load(open(sys.argv[1]))
 assert seen["cut_searched"] and len(seen["cut"]) == 4 and sum(seen["cut"]) == 9, seen
 assert sum(stage["layers"] for stage in seen["stages"]) == 9, seen' "$out"
-accepts 'and sim takes them' sim slices.yaml -q --set train.until.steps=2
+accepts 'and sim takes them' sim vstages.yaml -q --set train.until.steps=2
 
 # Half of the model is too much for the T4, a fifth of it is not.
 cat >uneven.yaml <<END

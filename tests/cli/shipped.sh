@@ -45,7 +45,7 @@ within_15 'a stage of five behind a line' "${two[@]}" --set 'cluster.allocation=
 # A pipeline that stays in its place and one that does not.
 within_15 'circles of unequal length' diloco-sweep-1m "${none[@]}" --set schedule.in_flight=2 \
 	--set 'cluster.allocation={method: explicit, stage_of: [1, 0, 3, 2, 2, 2, 0, 1]}'
-within_15 'slices over a thin line' baselines/interleaved "${none[@]}" \
+within_15 'virtual stages over a thin line' baselines/interleaved "${none[@]}" \
 	--set 'cluster.allocation={method: explicit, stage_of: [3, 1, 0, 3, 2, 2, 0, 1]}'
 within_15 'pipelines across a line' baselines/1f1b "${none[@]}" \
 	--set 'cluster.allocation={method: explicit, stage_of: [1, 2, 0, 2, 3, 1, 3, 0]}'

@@ -86,7 +86,7 @@ enum sabotage {
 	SABOTAGE_ORDER_SWAPPED,     /* workers of GPipe believe in a swarm, all others in GPipe */
 	SABOTAGE_TURN_DEAF,         /* one DRAIN reaches its worker as a heartbeat */
 	SABOTAGE_TURN_INVENTED,     /* one GRANT becomes a DRAIN for the last worker of its pipeline */
-	SABOTAGE_VSTAGE_WRONG,      /* one FORWARD names another slice of its stage */
+	SABOTAGE_VSTAGE_WRONG,      /* one FORWARD names another virtual stage of its stage */
 	SABOTAGE_RECOMPUTE_SPARED,  /* one BACKWARD believes in a RECOMPUTE that was not done for it */
 	SABOTAGE_VERSION_LOST,      /* one STEP also overwrites the oldest of the other versions that are kept */
 	SABOTAGE_FOLD_EATEN,        /* one ADD_TO_RESULT adds nothing */

@@ -2,8 +2,8 @@
  *
  * device.h - symbolic tensors and devices for the cluster tests.
  *
- * Nothing is trained here. A gradient is a hash of (round, version of the parameters, slice, microbatch, element) and sums
- * wrap in uint64, so a sum is right exactly when the set of microbatches in it is right and each was computed on the right
+ * Nothing is trained here. A gradient is a hash of (round, version of the parameters, virtual stage, microbatch, element) and
+ * sums wrap in uint64, so a sum is right exactly when the set of microbatches in it is right and each was computed on the right
  * parameters, in whatever order they were added. A device keeps device_versions() of them: two with delayed updates, more
  * without a flush, version v where the remainder of v by that number says. Every tensor
  * also says what it is, and each operation refuses an input that is not what the operation needs.
@@ -42,7 +42,7 @@ uint64_t symbol_gradient(uint32_t round, uint32_t version, uint32_t stage, uint3
 uint64_t symbol_parameter(const struct skep_plan *plan, uint32_t candidate, uint32_t stage, uint32_t element);
 int64_t symbol_loss(uint32_t candidate, uint32_t round, uint32_t microbatch); /* 1e-9 units, in [0, 2) */
 
-/* Of a slice's sum, and as core/square.h has it (finite.c). */
+/* Of a virtual stage's sum, and as core/square.h has it (finite.c). */
 double symbol_squares(const struct skep_plan *plan, uint32_t vstage, const uint64_t *sum);
 uint64_t symbol_square(double squares);
 /* Of what two stages have summed of a table of so many elements: the products above 0 (part 1), and the others. */
@@ -149,7 +149,7 @@ struct effect { /* what an operation did, for the ledger */
 #define ALL_KNOWN ((1u << CLUSTER_ELEMENTS) - 1)
 /* Bits of the elements that chunk `chunk` of `size` holds. */
 uint32_t device_chunk_mask(const struct skep_plan *plan, uint32_t stage, uint32_t chunk, uint32_t size);
-/* Those of a slice, among its stage's. */
+/* Those of a virtual stage, among its stage's. */
 uint32_t device_vstage_mask(const struct skep_plan *plan, uint32_t vstage);
 
 /* Those that the operation's round sums and steps. */
@@ -161,7 +161,7 @@ uint32_t device_versions(const struct skep_plan *plan, uint32_t stage);
 /* Where it keeps this one. */
 uint32_t device_place(const struct skep_plan *plan, uint32_t stage, uint32_t version);
 
-/* tied.c: what an element of the table is stepped on; `own` is what any other of this slice would be. */
+/* tied.c: what an element of the table is stepped on; `own` is what any other of this virtual stage would be. */
 uint64_t tied_gradient(const struct device *device, const struct skep_plan *plan, const struct skep_op *op,
 	uint32_t element, uint64_t own, struct effect *ret);
 

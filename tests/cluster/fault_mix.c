@@ -265,7 +265,7 @@ static void fix_pipelines(struct weather *w, uint64_t *random)
 	draw_buckets(w);
 }
 
-/* A third of those of two stages and more: two or three slices in each, a share that is a multiple of the stages. */
+/* A third of those of two stages and more: two or three virtual stages in each, a share that is a multiple of the stages. */
 static void interleave(struct weather *w)
 {
 	struct skep_plan *plan = &w->plan;

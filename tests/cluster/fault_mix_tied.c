@@ -8,7 +8,7 @@
 #define TIED_SALT UINT64_C(0x7461626c65)
 #define TIED 4u /* of 5, what none of the pinned seeds draws */
 
-/* In a fifth of those that can: a part of the first slice, or all of it, is a part of the last one too. */
+/* In a fifth of those that can: a part of the first virtual stage, or all of it, is a part of the last one too. */
 void weather_tie(struct weather *w)
 {
 	struct skep_plan *plan = &w->plan;

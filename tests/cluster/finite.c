@@ -3,7 +3,7 @@
  * finite.c - the referee on numbers as such: is the norm that a STEP is told that of all gradients together, was what is not
  * finite told and kept from others, and is the last state of each stage kept when the run is over.
  *
- * The squares of a slice's sum are a hash of it here (symbol_squares()), so they are right exactly when the sum is.
+ * The squares of a virtual stage's sum are a hash of it here (symbol_squares()), so they are right exactly when the sum is.
  */
 #include "tests/cluster/ledger_internal.h"
 
@@ -39,7 +39,7 @@ uint64_t symbol_square(double squares)
 	return exponent << 48 | (uint64_t)squares;
 }
 
-/* All that was summed, by all slices of the round. Is something of it not committed yet? */
+/* All that was summed, by all virtual stages of the round. Is something of it not committed yet? */
 static bool norm_of(struct ledger *ledger, uint32_t round, double *ret)
 {
 	*ret = 0;

@@ -165,7 +165,7 @@ uint32_t books_counted(const struct ledger *ledger, const struct cell *cell)
 	return counted;
 }
 
-/* The parameters of the slice. */
+/* The parameters of the virtual stage. */
 static bool same_sum(const struct ledger *ledger, const struct skep_op *op, const uint64_t *a, const uint64_t *b)
 {
 	const struct skep_plan *plan = ledger->plan;

@@ -29,7 +29,7 @@ struct holder {
 	uint32_t attempt; /* gossip: that REDUCE has named last, the same in both of a pair */
 };
 
-struct cell { /* one slice in one round; what all slices of a stage have in common is in the first one's */
+struct cell { /* one virtual stage in one round; what all virtual stages of a stage have in common is in the first one's */
 	uint64_t *forwarded, *backwarded, *lost, *sent_on;
 	uint64_t *merged; /* async: by any worker; of outer updates before this one, all that are final: */
 	uint32_t merged_before;

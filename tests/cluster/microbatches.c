@@ -28,7 +28,7 @@ static bool visited_twice(const struct ledger *ledger, uint32_t stage)
 	return ledger->plan->routing == SKEP_ROUTING_TRAINER && stage > 0 && stage + 1u < ledger->plan->stages;
 }
 
-/* Of the worker's stage, in the slice that the operation is about. */
+/* Of the worker's stage, in the virtual stage that the operation is about. */
 static bool seated_for(const struct ledger *ledger, struct skep_peer peer, const struct skep_op *op)
 {
 	return books_seated(ledger, peer, op->stage % ledger->plan->stages, op->round);

@@ -221,7 +221,8 @@ void pipes_sent(struct ledger *ledger, struct skep_peer who, const struct skep_m
 	if ((!forward && !backward) || m->to.index >= plan->workers)
 		return;
 	uint32_t stage = plan->first_stage_of[who.index] + (forward ? 1 : -1u);
-	if (plan->pipeline == SKEP_PIPELINE_INTERLEAVED) /* from the last one to the first, for another lap, and back */
+	if (plan->pipeline ==
+		SKEP_PIPELINE_INTERLEAVED) /* from the last one to the first, for the next model chunk, and back */
 		stage = (m->stage + (forward ? 1 : plan->stages - 1)) % plan->stages;
 	if (pipe_of(plan, who.index) != pipe_of(plan, m->to.index) || plan->first_stage_of[m->to.index] != stage)
 		verdict_break(ledger->verdict, "I14", m->round, m->stage, m->microbatch,
@@ -234,7 +235,8 @@ static uint32_t chunks_of(const struct skep_plan *plan)
 	return plan->model_chunks > 1 ? plan->model_chunks : 1;
 }
 
-/* The nth pass of a worker: which of its pipeline's microbatches, in which slice. Groups of K, each slice in turn. */
+/* The nth pass of a worker: which of its pipeline's microbatches, in which virtual stage. Groups of K, each virtual stage in
+ * turn. */
 static bool in_order(const struct ledger *ledger, const struct skep_op *op, uint32_t first, uint32_t nth)
 {
 	const struct skep_plan *plan = ledger->plan;
@@ -265,7 +267,7 @@ static void check_model_chunks(struct ledger *ledger, struct skep_peer who, cons
 	                   : gone == all || passer->forwards - passer->backwards == warm_up + 1;
 	if (!due || !in_order(ledger, op, pipe->first, forward ? passer->forwards : passer->backwards))
 		verdict_break(ledger->verdict, "I14", op->round, op->stage, op->microbatch,
-			"worker %u goes %s with microbatch %u in slice %u, out of order: %u forwards, %u backwards "
+			"worker %u goes %s with microbatch %u in virtual stage %u, out of order: %u forwards, %u backwards "
 			"before it",
 			who.index, forward ? "forwards" : "backwards", op->microbatch, op->stage, passer->forwards,
 			passer->backwards);

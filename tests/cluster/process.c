@@ -154,8 +154,8 @@ static void unpin(struct cluster *c, struct skep_buf buf)
 
 /* 1F1B, and the same without a flush, and where a round has several flushes GPipe's first stage: so many stashes and no more,
  * whatever became of the microbatches that they are of.
- * Interleaved: of slices, and in a round in which something happens to the pipeline one more for each slice but one. Without a
- * flush FORWARD reads the newest parameters. */
+ * Interleaved: of virtual stages, and in a round in which something happens to the pipeline one more for each virtual stage but
+ * one. Without a flush FORWARD reads the newest parameters. */
 static void check_held(struct cluster *c, uint32_t index, const struct skep_op *op)
 {
 	const struct skep_plan *plan = c->setup.plan;

@@ -62,7 +62,7 @@ void tied_step(struct ledger *ledger, struct skep_peer who, const struct skep_op
 	const struct cell *cell = &ledger->round[op->round].cell[other];
 	if (!cell->committed || op->tied != books_counted(ledger, cell)) {
 		verdict_break(ledger->verdict, "I21", op->round, op->stage, ANY,
-			"worker %u steps on what %u microbatches of slice %u say of the table, %u were counted there%s",
+			"worker %u steps on what %u microbatches of virtual stage %u say of the table, %u were counted there%s",
 			who.index, op->tied, other, books_counted(ledger, cell), cell->committed ? "" : ", so far");
 		return;
 	}
@@ -70,7 +70,8 @@ void tied_step(struct ledger *ledger, struct skep_peer who, const struct skep_op
 	uint64_t begins = skep_plan_tied_first(plan, other % plan->stages);
 	if (op->tied > 0 && memcmp(sum + begins, effect->tied_peer, plan->tied * sizeof(sum[0])) != 0)
 		verdict_break(ledger->verdict, "I21", op->round, op->stage, ANY,
-			"worker %u applies another sum of the table than slice %u has counted", who.index, other);
+			"worker %u applies another sum of the table than virtual stage %u has counted", who.index,
+			other);
 }
 
 void tied_compare(

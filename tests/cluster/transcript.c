@@ -76,7 +76,7 @@ static void put_reduction(struct text *text, const struct skep_plan *plan, const
 		put(text, "%u microbatches%s", m->u.commit.microbatches,
 			m->u.commit.checkpoint ? ", then keep the state" : "");
 		if (plan->model_chunks > 1)
-			put(text, ", slice %u", m->stage);
+			put(text, ", virtual stage %u", m->stage);
 	} else if (m->u.reduce.size == 0)
 		put(text, m->u.reduce.discard ? "no sum: throw away what you have counted"
 					      : "no sum: what have you counted");
@@ -149,7 +149,7 @@ static void put_round(struct text *text, const struct skep_message *m)
 {
 	put(text, " round %u", m->round);
 	if (m->kind == SKEP_MESSAGE_NORM)
-		put(text, ".%u, of slice %u", m->attempt, m->stage);
+		put(text, ".%u, of virtual stage %u", m->attempt, m->stage);
 	else if (m->kind == SKEP_MESSAGE_FETCH || m->kind == SKEP_MESSAGE_STATE)
 		put(text, ", chunk %u", m->u.state.chunk);
 	else if (m->kind == SKEP_MESSAGE_FAULT)
@@ -169,7 +169,7 @@ static void put_message(struct text *text, const struct skep_plan *plan, const s
 	case SKEP_MESSAGE_VALIDATED:
 		put(text, " round %u, microbatch %u", m->round, m->microbatch);
 		if (plan->model_chunks > 1)
-			put(text, ", slice %u", m->stage);
+			put(text, ", virtual stage %u", m->stage);
 		return;
 	case SKEP_MESSAGE_CANCELLED:
 		put(text, " round %u, microbatch %u %s", m->round, m->microbatch,
@@ -230,7 +230,7 @@ static void put_message(struct text *text, const struct skep_plan *plan, const s
 /* What counts microbatches. */
 static const char *part(const struct skep_plan *plan)
 {
-	return plan->model_chunks > 1 ? "slice" : "stage";
+	return plan->model_chunks > 1 ? "virtual stage" : "stage";
 }
 
 static void put_lost(struct text *text, const struct skep_plan *plan, const struct skep_note *note)
@@ -284,7 +284,7 @@ static void put_membership(struct text *text, const struct skep_plan *plan, cons
 		put(text, "version %u of stage %u could not be kept by %s", note->round, note->stage, NAME(note->peer));
 		return;
 	case SKEP_NOTE_DIVERGED:
-		put(text, "%s has seen what is not finite in round %u, slice %u", NAME(note->peer), note->round,
+		put(text, "%s has seen what is not finite in round %u, virtual stage %u", NAME(note->peer), note->round,
 			note->stage);
 		return;
 	default:
@@ -349,7 +349,7 @@ static void put_note(struct text *text, const struct skep_plan *plan, const stru
 	case SKEP_NOTE_COUNTED:
 		put(text, "counts microbatch %u of round %u", note->microbatch, note->round);
 		if (plan->model_chunks > 1)
-			put(text, " in slice %u", note->stage);
+			put(text, " in virtual stage %u", note->stage);
 		if (value != 0)
 			put(text, ", on parameters %lld step%s old", value, value == 1 ? "" : "s");
 		return;

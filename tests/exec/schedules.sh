@@ -3,7 +3,7 @@
 #
 # schedules.sh - real runs of fixed pipelines, beside simulated ones. One pipeline adds the same microbatches whatever its
 # schedule: in the simulator in the same order, so all learn the same to the bit; really nearly so, since messages may overtake
-# each other; an interleaved one, with two slices of the model on each worker, learns what 1F1B does, and so does one that does a step in several flushes. And two pipelines of which one
+# each other; an interleaved one, with two virtual stages of the model on each worker, learns what 1F1B does, and so does one that does a step in several flushes. And two pipelines of which one
 # loses a worker, which returns to its own place; also without a flush.
 set -u
 . tests/cli/lib.sh
@@ -80,7 +80,7 @@ accepts 'sim: 1f1b' sim laps.yaml --json -q --set schedule.pipeline=1f1b
 for world in sim run; do
 	accepts "$world: interleaved" "$world" laps.yaml --json -q --set schedule.pipeline=interleaved --set schedule.model_chunks=2
 done
-check 'a slice at a time they learn the same' laps
+check 'a virtual stage at a time they learn the same' laps
 accepts 'interleaved can be replayed' replay 9
 
 # ---- two pipelines, strided: workers 0 to 3 and 4 to 7; worker 5 is lost and comes back -----------------------------------

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * test_interleaved.c - interleaved pipelines: in the simulator against the paper's closed form and figure, K stages of v
- * equal slices, M microbatches for each pipeline, f and b for the passes of a whole stage:
+ * equal virtual stages, M microbatches for each pipeline, f and b for the passes of a whole stage:
  *
- *   M(f + b) + (K - 1)(f + b) / v, while stage k holds 2(K - k - 1) + (v - 1)K + 1 microbatches in a slice each at most
+ *   M(f + b) + (K - 1)(f + b) / v, while stage k holds 2(K - k - 1) + (v - 1)K + 1 microbatches in a virtual stage each at most
  *
  * A message takes 1 ns at least, so the schedule is worked out here, pass by pass, with s for a link, and must be met to the ns;
  * without s it must be the closed form. Then what a worker and the directory do when something happens, event by event.
@@ -46,7 +46,7 @@ static void hear_note(void *context, skep_time now, struct skep_peer who, const 
 		run->loss_nano[note->round] = note->value;
 }
 
-/* Written as in the paper's figure: microbatches from 1, a dash for each lap before; backward passes in brackets. */
+/* Written as in the paper's figure: microbatches from 1, a dash for each model chunk before; backward passes in brackets. */
 static void hear_op(void *context, const struct skep_op_span *span)
 {
 	struct run *run = context;
@@ -74,7 +74,7 @@ static void hear_op(void *context, const struct skep_op_span *span)
 
 struct shape {
 	uint32_t stages, chunks, pipelines, share;
-	skep_time forward_ns, backward_ns, latency_ns; /* of a slice */
+	skep_time forward_ns, backward_ns, latency_ns; /* of a virtual stage */
 	bool arithmetic;
 	const char *more; /* of the schedule; NULL: nothing */
 };
@@ -120,8 +120,8 @@ static void simulate(const struct shape *shape, struct run *ret)
 	skep_scenario_finish(&s);
 }
 
-/* Megatron-LM's forward_backward_pipelining_with_interleaving: pass number n of a kind is of group n / (K v), in it of slice
- * (n / K) % v, in it of place n % K. Sweeps until nothing can change any more; returns when the last pass ends. */
+/* Megatron-LM's forward_backward_pipelining_with_interleaving: pass number n of a kind is of group n / (K v), in it of
+ * virtual stage (n / K) % v, in it of place n % K. Sweeps until nothing can change any more; returns when the last pass ends. */
 static skep_time interleaved_ns(const struct shape *shape, skep_time link_ns)
 {
 	static skep_time end[2][VSTAGES_MAX][SHARE_MAX];
@@ -188,7 +188,7 @@ static void test_makespan(void **state)
 	}
 }
 
-/* Narayanan et al. 2021, figure 4, below: four devices, two slices each, eight microbatches. */
+/* Narayanan et al. 2021, figure 4, below: four devices, two virtual stages each, eight microbatches. */
 static void test_order(void **state)
 {
 	(void)state;
@@ -211,8 +211,8 @@ static void test_order(void **state)
 	}
 }
 
-/* The same slices on three times as many workers: gradients of a slice are added in the same order, and a sum of two is the same
- * either way round. */
+/* The same virtual stages on three times as many workers: gradients of a virtual stage are added in the same order, and a
+ * sum of two is the same either way round. */
 static void test_learns_the_same(void **state)
 {
 	(void)state;
@@ -233,7 +233,7 @@ static void test_learns_the_same(void **state)
 
 static const uint64_t vstage_bytes[] = {8, 16, 32, 0};
 
-/* Two pipelines of two stages with two slices each: workers 0 and 1, workers 2 and 3. Four microbatches for each. */
+/* Two pipelines of two stages with two virtual stages each: workers 0 and 1, workers 2 and 3. Four microbatches for each. */
 static void begin(struct fixture *f, uint32_t index)
 {
 	fixture_init(f, 4, 2, index);
@@ -272,7 +272,8 @@ static bool idle(const struct fixture *f)
 	return fixture_find(f, SKEP_ACTION_RUN, 0, 0) == NULL;
 }
 
-/* The last stage: two microbatches in the first slice, then the second slice of the first one, and nothing else before. */
+/* The last stage: two microbatches in the first virtual stage, then the second virtual stage of the first one, and nothing else
+ * before. */
 static void test_a_worker_keeps_to_its_list(void **state)
 {
 	(void)state;
@@ -283,7 +284,7 @@ static void test_a_worker_keeps_to_its_list(void **state)
 	bring(&f, SKEP_MESSAGE_FORWARD, 0, 0);
 	fixture_done(&f, ran(&f, SKEP_OP_FORWARD, 1, 0), fixture_buf(&f), fixture_buf(&f));
 	const struct skep_message *on = fixture_sent(&f, SKEP_MESSAGE_FORWARD);
-	assert_true(on->to.index == 0 && on->stage == 1 && on->payload_bytes == 16); /* for its second lap */
+	assert_true(on->to.index == 0 && on->stage == 1 && on->payload_bytes == 16); /* for its second model chunk */
 	fixture_done(&f, ran(&f, SKEP_OP_FORWARD, 1, 1), fixture_buf(&f), fixture_buf(&f));
 	bring(&f, SKEP_MESSAGE_FORWARD, 0, 2);
 	assert_true(idle(&f));
@@ -294,13 +295,14 @@ static void test_a_worker_keeps_to_its_list(void **state)
 	assert_true(counted->stage == 3 && counted->microbatch == 0);
 	const struct skep_message *back = fixture_sent(&f, SKEP_MESSAGE_BACKWARD);
 	assert_true(back->to.index == 0 && back->stage == 3 && back->payload_bytes == 32);
-	assert_true(idle(&f)); /* microbatch 1 in the second slice is next, and 2 in the first one waits for it */
+	assert_true(
+		idle(&f)); /* microbatch 1 in the second virtual stage is next, and 2 in the first one waits for it */
 	fixture_deliver(&f, fixture_message(SKEP_MESSAGE_DRAIN, 4, 1, 0));
 	ran(&f, SKEP_OP_FORWARD, 1, 2); /* 1 may never come */
 	fixture_finish(&f);
 }
 
-/* Each slice has its own divisor, and its own step. */
+/* Each virtual stage has its own divisor, and its own step. */
 static void test_a_step_for_each_vstage(void **state)
 {
 	(void)state;
@@ -392,7 +394,7 @@ static void test_what_is_refused(void **state)
 		{{"schedule.model_chunks=1"}, "schedule.model_chunks"},
 		{{"schedule.model_chunks=65"}, "schedule.model_chunks"},
 		{{"schedule.model_chunks=3"},
-			"schedule.model_chunks: 3 chunks in each of 4 stages are 12 slices, square-mlp has 9 "
+			"schedule.model_chunks: 3 chunks in each of 4 stages are 12 virtual stages, square-mlp has 9 "
 			"layers; take fewer stages, or fewer chunks"},
 		{{"model.stages=1"}, "schedule.pipeline: interleaved needs two stages at least"},
 		{{"schedule.global_batch=1152"}, "the 9 microbatches of a pipeline in groups of 4, one for each stage, "
@@ -416,7 +418,7 @@ static void test_what_is_refused(void **state)
 
 static int enter(void **state)
 {
-	static char folder[] = "/tmp/skep-laps-XXXXXX";
+	static char folder[] = "/tmp/skep-chunks-XXXXXX";
 	*state = folder;
 	if (!realpath("scenarios/baselines/interleaved.yaml", baseline))
 		return -1;
