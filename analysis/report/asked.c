@@ -56,7 +56,7 @@ static const struct fact CAME_OUT[] = {
 	{"sent in reductions", UNIT_BYTES, OF_RUN("bytes_sync")},
 	{"gradients issued", UNIT_COUNT, OF_RUN("issued")},
 	{"gradients lost", UNIT_COUNT, OF_RUN("lost")},
-	{"preemptions", UNIT_COUNT, OF_RUN("preemptions")},
+	{"workers lost", UNIT_COUNT, OF_RUN("preemptions")},
 	{"joins", UNIT_COUNT, OF_RUN("joins")},
 	{"migrations", UNIT_COUNT, OF_RUN("migrations")},
 };

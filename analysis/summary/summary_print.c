@@ -154,7 +154,7 @@ static void print_loss(FILE *out, const struct skep_summary *summary)
 static void print_workers(FILE *out, const struct skep_summary *summary)
 {
 	print_key(out, "workers");
-	fprintf(out, "%llu preempted", (unsigned long long)summary->preemptions);
+	fprintf(out, "%llu lost", (unsigned long long)summary->preemptions);
 	if (summary->preemptions > 0)
 		fprintf(out, " (%llu fenced)", (unsigned long long)summary->fenced);
 	fprintf(out, ", %llu joined, %llu migrated\n", (unsigned long long)summary->joins,

@@ -376,7 +376,7 @@ static void test_text(void **state)
 	assert_non_null(strstr(text, "3.36 MB"));
 	assert_null(strstr(text, "nan"));
 	assert_non_null(strstr(text, "simulated     in 0.500 s: 4242 events\n"));
-	assert_non_null(strstr(text, "0 preempted, 0 joined"));
+	assert_non_null(strstr(text, "0 lost, 0 joined"));
 	assert_null(strstr(text, "hint"));
 	free(text);
 	r.target_loss = 0.1;
@@ -408,7 +408,7 @@ static void test_text_of_fenced(void **state)
 	FILE *out = open_memstream(&text, &size);
 	skep_summary_print_text(&r, out);
 	fclose(out);
-	assert_non_null(strstr(text, "1 preempted (1 fenced), 0 joined"));
+	assert_non_null(strstr(text, "1 lost (1 fenced), 0 joined"));
 	assert_non_null(strstr(text, "hint: workers were fenced though nothing in this scenario kills them: "
 				     "raise directory.timeout\n"));
 	assert_non_null(strstr(text, "handled       4242 events\n"));
