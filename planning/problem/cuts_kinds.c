@@ -19,14 +19,14 @@
 #include "scenarios/plan/memory.h"
 #include "scenarios/plan/recut.h"
 
-#define KINDS_MOST 8u
 #define BYTES_MOST ((size_t)64 << 20) /* of the recurrence */
 
 struct kinds {
 	const struct skep_planning *p;
 	uint32_t kinds, layers, group;
-	uint32_t type[KINDS_MOST], count[KINDS_MOST];
-	double speed[KINDS_MOST], memory_bytes[KINDS_MOST], rate_Bps[KINDS_MOST * KINDS_MOST];
+	uint32_t type[SKEP_CHAIN_KINDS_MOST], count[SKEP_CHAIN_KINDS_MOST];
+	double speed[SKEP_CHAIN_KINDS_MOST], memory_bytes[SKEP_CHAIN_KINDS_MOST],
+		rate_Bps[SKEP_CHAIN_KINDS_MOST * SKEP_CHAIN_KINDS_MOST];
 	double *compute_s, *activation_bytes, *layer_bytes, *weight_bytes; /* [layers] */
 };
 
@@ -43,7 +43,7 @@ static bool find_kinds(struct kinds *k)
 {
 	for (uint32_t i = 0; i < k->p->workers; i++) {
 		uint32_t kind = kind_of(k, i);
-		if (kind == KINDS_MOST)
+		if (kind == SKEP_CHAIN_KINDS_MOST)
 			return false;
 		if (kind == k->kinds) {
 			k->type[k->kinds++] = k->p->type[i];
@@ -57,7 +57,8 @@ static bool find_kinds(struct kinds *k)
 /* Between two kinds: the mean time of a byte, of all links that are there, shared by a group. */
 static void find_rates(struct kinds *k)
 {
-	double sum[KINDS_MOST * KINDS_MOST] = {0}, links[KINDS_MOST * KINDS_MOST] = {0};
+	double sum[SKEP_CHAIN_KINDS_MOST * SKEP_CHAIN_KINDS_MOST] = {0},
+					   links[SKEP_CHAIN_KINDS_MOST * SKEP_CHAIN_KINDS_MOST] = {0};
 	const double *rate = k->p->rate_Bps[SKEP_CONTENDED];
 	for (uint32_t i = 0; i < k->p->workers; i++)
 		for (uint32_t j = 0; j < k->p->workers; j++) {
@@ -96,7 +97,7 @@ static bool ask_layers(struct kinds *k, const struct skep_scenario *single)
 {
 	struct skep_memory_terms terms = skep_memory_terms_of(single);
 	uint32_t *serving = calloc(k->layers, sizeof *serving);
-	double all[KINDS_MOST] = {0};
+	double all[SKEP_CHAIN_KINDS_MOST] = {0};
 	for (uint32_t l = 0; serving && l < k->layers; l++)
 		serving[l] = k->group;
 	terms.serving = serving;
@@ -136,7 +137,7 @@ static bool ask_model(struct kinds *k)
 /* ret_stage [stages]. False: no way, or too much to ask. */
 static bool order_kinds(const struct kinds *k, struct skep_chain_stage *ret_stage)
 {
-	uint32_t groups[KINDS_MOST];
+	uint32_t groups[SKEP_CHAIN_KINDS_MOST];
 	for (uint32_t i = 0; i < k->kinds; i++)
 		groups[i] = k->count[i] / k->group;
 	const struct skep_chain chain = {.layers = k->layers,

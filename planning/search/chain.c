@@ -12,7 +12,6 @@
 
 #include "planning/search/chain_state.h"
 
-#define KINDS_MOST 8u
 #define STATES_MOST ((size_t)1 << 24)
 
 /* ---- what recurrences over layers share (chain_state.h) -------------------------------------------------------------- */
@@ -76,14 +75,14 @@ struct table {
 	const struct skep_chain *chain;
 	const struct skep_chain_kinds *kinds;
 	struct chain_sums sums;
-	size_t radix[KINDS_MOST + 1]; /* radix[kinds]: how many sets there are */
+	size_t radix[SKEP_CHAIN_KINDS_MOST + 1]; /* radix[kinds]: how many sets there are */
 	double *least;
 	struct choice *choice;
 };
 
 static bool find_radix(struct table *t, const struct skep_chain_kinds *kinds)
 {
-	if (kinds->kinds == 0 || kinds->kinds > KINDS_MOST)
+	if (kinds->kinds == 0 || kinds->kinds > SKEP_CHAIN_KINDS_MOST)
 		return false;
 	t->radix[0] = 1;
 	for (uint32_t k = 0; k < kinds->kinds; k++) {

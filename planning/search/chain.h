@@ -13,6 +13,8 @@
 
 #include "planning/search/allocation.h"
 
+#define SKEP_CHAIN_KINDS_MOST 8u /* kinds of machines: sets of them are counts of each */
+
 struct skep_chain { /* the layers, front to back */
 	uint32_t layers;
 	const double *compute_s;        /* [layers] a microbatch forwards and backwards, on a machine of speed 1 */

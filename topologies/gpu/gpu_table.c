@@ -25,10 +25,8 @@
 
 #define LINE_MAX_BYTES 1024u
 #define ROWS_MAX 1000000u
-#define TIME_US_MAX 1e12
 #define SHAPE_MAX 1e12
 #define FLOP_MAX 1e24
-#define FALL_MOST 0.5
 
 const char *const skep_type_names[] = {"fp32", "tf32", "fp16", "bf16", NULL};
 const char *const skep_table_names[] = {"products", "layers", "stages", NULL};
@@ -78,7 +76,7 @@ static bool read_product(struct skep_lines *l, enum skep_type type, struct skep_
 	for (int i = 0; i < SKEP_TABLE_AXES; i++)
 		if (!skep_cell_number(l, cell[i], names[i], 1, SHAPE_MAX, &row->axis[i]))
 			return false;
-	if (!skep_cell_number(l, cell[4], "time_us", 1e-6, TIME_US_MAX, &row->seconds[0]))
+	if (!skep_cell_number(l, cell[4], "time_us", 1e-6, SKEP_TABLE_TIME_US_MAX, &row->seconds[0]))
 		return false;
 	row->seconds[0] *= 1e-6;
 	struct skep_product product = {row->axis[0], row->axis[1], row->axis[2], row->axis[3]};
@@ -104,8 +102,8 @@ static bool read_layer(struct skep_lines *l, struct skep_table_row *row)
 		row->seconds[i] = NAN;
 		if (i == SKEP_COLUMN_UPDATE && cell[3 + i].length == 0)
 			continue;
-		if (!skep_cell_number(l, cell[3 + i], names[i], i == SKEP_COLUMN_BACKWARD ? 0 : 1e-6, TIME_US_MAX,
-			    &row->seconds[i]))
+		if (!skep_cell_number(l, cell[3 + i], names[i], i == SKEP_COLUMN_BACKWARD ? 0 : 1e-6,
+			    SKEP_TABLE_TIME_US_MAX, &row->seconds[i]))
 			return false;
 		row->seconds[i] *= 1e-6;
 	}
@@ -137,7 +135,7 @@ static bool follows(struct skep_lines *l, const struct skep_gpu_table *t, const 
 			names[t->kind][axis]);
 	else if (axis == last)
 		for (int c = 0; c < SKEP_COLUMNS; c++)
-			if (row->seconds[c] < FALL_MOST * before->seconds[c] && c != SKEP_COLUMN_UPDATE)
+			if (row->seconds[c] < SKEP_TABLE_FALL_MOST * before->seconds[c] && c != SKEP_COLUMN_UPDATE)
 				skep_lines_fail(l, l->text,
 					"not monotone: %g us after %g us for a smaller %s; is this the right unit?",
 					1e6 * row->seconds[c], 1e6 * before->seconds[c], names[t->kind][axis]);

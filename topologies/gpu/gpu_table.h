@@ -28,6 +28,10 @@ double skep_product_flop(const struct skep_product *product);
 double skep_product_bytes(const struct skep_product *product, enum skep_type type); /* A, B and C once each */
 
 enum { SKEP_TABLE_AXES = 4 };
+
+/* A larger product takes at least so large a part of the time of a smaller one, or one of the two was measured wrongly. */
+#define SKEP_TABLE_FALL_MOST 0.5
+#define SKEP_TABLE_TIME_US_MAX 1e12
 enum skep_gpu_column { SKEP_COLUMN_FORWARD, SKEP_COLUMN_BACKWARD, SKEP_COLUMN_UPDATE, SKEP_COLUMNS };
 
 struct skep_table_row {

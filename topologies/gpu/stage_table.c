@@ -14,11 +14,11 @@
 
 #include "base/files/csv.h"
 #include "base/grow.h"
+#include "topologies/gpu/gpu_table.h"
 
 #define LINE_MAX_BYTES 1024u
 #define ROWS_MAX 100000u
 #define TIME_US_LEAST 1e-9
-#define TIME_US_MAX 1e12
 #define CELLS (3 + SKEP_STAGE_COLUMNS)
 
 const char *const skep_stage_column_names[SKEP_STAGE_COLUMNS] = {
@@ -62,8 +62,8 @@ static bool read_row(struct skep_lines *l, struct skep_measured_stage *row)
 		row->seconds[i] = NAN;
 		if (cell[3 + i].length == 0)
 			continue;
-		if (!skep_cell_number(
-			    l, cell[3 + i], skep_stage_column_names[i], TIME_US_LEAST, TIME_US_MAX, &row->seconds[i]))
+		if (!skep_cell_number(l, cell[3 + i], skep_stage_column_names[i], TIME_US_LEAST, SKEP_TABLE_TIME_US_MAX,
+			    &row->seconds[i]))
 			return false;
 		row->seconds[i] *= 1e-6;
 	}

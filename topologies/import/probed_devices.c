@@ -8,9 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "topologies/gpu/gpu_table.h"
 #include "topologies/import/probed_internal.h"
-
-#define FALL_MOST 0.5 /* of the time of a smaller product: what a table takes (gpu_table.c) */
 
 /* ---- kinds of devices -------------------------------------------------------------------------------------------- */
 
@@ -114,7 +113,7 @@ static void put_table(struct work *w, const struct kind *kind, FILE *file)
 		double seconds = median_of(
 			w, kind, offsetof(struct skep_probed_device, product[0].seconds) + p * sizeof *product);
 		bool another = p == 0 || product[-1].m != product->m || product[-1].k != product->k;
-		if (!another && seconds < FALL_MOST * before_s) {
+		if (!another && seconds < SKEP_TABLE_FALL_MOST * before_s) {
 			left_out++;
 			continue;
 		}
