@@ -128,6 +128,10 @@ static void gaps_in_every_shape(void **state)
 		&plain, false, "300+m0 900-m0 1200.");
 	expect("{\n \"data\": [1,\n0,\n1\n],\n\"metadata\": {\"gap_seconds\": 0.5}\n}\n", &plain, false,
 		"0+m0 0.5-m0 1+m0 1.5.");
+	expect("{\"metadata\": {\"gap_seconds\": 300}, \"data\": [0, 3, 1, 1, 12,0 ]}\n", &plain, false,
+		"300+m0 300+m1 300+m2 600-m1 600-m2 1200+m1 1200+m2 1200+m3 1200+m4 1200+m5 1200+m6 1200+m7 1200+m8 1200+m9 "
+		"1200+m10 1200+m11 1500-m0 1500-m1 1500-m2 1500-m3 1500-m4 1500-m5 1500-m6 1500-m7 1500-m8 1500-m9 1500-m10 "
+		"1500-m11 1800.");
 }
 
 static const char task_columns[] = "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,"

@@ -2,8 +2,9 @@
  *
  * trace_gaps.c - was a machine there or not, once every gap: one line per machine, 1 there, 0 not, as one character or one
  * CSV cell per gap ("0110", "0,1,1,0"), with or without a name in front ("m7,0110"). All lines are equally long. The length
- * of a gap is an option, or a comment before the first line: "# gap: 600 s". Also read: one machine as
- * {"metadata": {"gap_seconds": 600, ...}, "data": [0, 1, 1, 0]}.
+ * of a gap is an option, or a comment before the first line: "# gap: 600 s". Also read, as SkyPilot's spot traces have it:
+ * {"metadata": {"gap_seconds": 600, ...}, "data": [0, 1, 1, 0]}, where a number is how many machines of one kind were there in
+ * that gap. It does not say which of them: those that came last go first.
  *
  * A machine that is there in gap i and not in the one before joins at the begin of gap i. Since each line spans the whole
  * time, the changes (not the cells) of all lines are kept and sorted; in one instant leaves come before joins.
@@ -38,11 +39,11 @@ static bool fail_memory(struct skep_trace_reader *r)
 	return false;
 }
 
-static bool add_change(struct skep_trace_reader *r, struct table *t, uint32_t gap, bool join)
+static bool add_change(struct skep_trace_reader *r, struct table *t, uint32_t machine, uint32_t gap, bool join)
 {
 	if (t->changes >= CHANGES_MAX || !skep_grow(&t->change, t->changes, sizeof *t->change))
 		return fail_memory(r);
-	t->change[t->changes++] = (struct change){gap, t->machines - 1, join};
+	t->change[t->changes++] = (struct change){gap, machine, join};
 	return true;
 }
 
@@ -96,7 +97,7 @@ static bool read_cells(struct skep_trace_reader *r, struct table *t, const char 
 			skep_lines_fail(&r->lines, c, "expected 0 or 1 for each gap");
 			return false;
 		}
-		if ((*c == '1') != there && !add_change(r, t, gap, !there))
+		if ((*c == '1') != there && !add_change(r, t, t->machines - 1, gap, !there))
 			return false;
 		there = *c == '1';
 		gap++;
@@ -130,19 +131,37 @@ static bool read_gap_seconds(struct skep_trace_reader *r, struct table *t, const
 	return true;
 }
 
-static bool read_list(struct skep_trace_reader *r, struct table *t, const char **at, bool *there)
+/* Of those that are there, or were once, the first `count` are. */
+static bool set_count(struct skep_trace_reader *r, struct table *t, uint32_t *there, uint32_t count)
 {
-	for (; **at && **at != ']'; (*at)++) {
-		if (strchr(", \t", **at))
+	while (*there < count) {
+		if (*there == t->machines && !add_machine(r, t, (struct skep_cell){"", 0}))
+			return false;
+		if (!add_change(r, t, (*there)++, t->gaps, true))
+			return false;
+	}
+	while (*there > count)
+		if (!add_change(r, t, --*there, t->gaps, false))
+			return false;
+	return true;
+}
+
+static bool read_list(struct skep_trace_reader *r, struct table *t, const char **at, uint32_t *there)
+{
+	while (**at && **at != ']') {
+		size_t blanks = strspn(*at, ", \t"), digits = strspn(*at + blanks, "0123456789");
+		const char *number = *at + blanks, *end = number + digits;
+		*at = end;
+		if (*number == 0 || *number == ']')
 			continue;
-		bool one = **at == '1';
-		if ((!one && **at != '0') || ((*at)[1] && !strchr(", \t]", (*at)[1]))) {
-			skep_lines_fail(&r->lines, *at, "expected 0 or 1 for each gap");
+		unsigned long count = digits > 0 && digits < 8 ? strtoul(number, NULL, 10) : MACHINES_MAX + 1ul;
+		if (count > MACHINES_MAX || (*end && !strchr(", \t]", *end))) {
+			skep_lines_fail(&r->lines, number,
+				"expected for each gap how many machines were there, 0 to %u", MACHINES_MAX);
 			return false;
 		}
-		if (one != *there && !add_change(r, t, t->gaps, one))
+		if (!set_count(r, t, there, (uint32_t)count))
 			return false;
-		*there = one;
 		t->gaps++;
 	}
 	return true;
@@ -151,9 +170,7 @@ static bool read_list(struct skep_trace_reader *r, struct table *t, const char *
 static bool read_json(struct skep_trace_reader *r, struct table *t)
 {
 	int state = BEFORE_LIST;
-	bool there = false;
-	if (!add_machine(r, t, (struct skep_cell){"", 0}))
-		return false;
+	uint32_t there = 0;
 	do {
 		const char *at = r->lines.text, *gap = strstr(at, "\"gap_seconds\""), *data = strstr(at, "\"data\"");
 		if (gap && !read_gap_seconds(r, t, gap + 13))
