@@ -18,9 +18,9 @@
 #include "analysis/summary/time_parts.h"
 #include "base/json.h"
 
-enum unit { UNIT_RATE, UNIT_SHARE, UNIT_TIME, UNIT_BYTES, UNIT_COUNT, UNIT_NUMBER };
+enum unit { UNIT_RATE, UNIT_SHARE, UNIT_TIME, UNIT_BYTES, UNIT_COUNT, UNIT_NUMBER, UNIT_USD };
 
-static const char *const UNIT_NAME[] = {"samples/s", "%", "s", "B", "", ""};
+static const char *const UNIT_NAME[] = {"samples/s", "%", "s", "B", "", "", "USD"};
 
 struct metric {
 	const char *group; /* heading in the text, of this metric and those after it; NULL: none */
@@ -61,6 +61,9 @@ static const struct metric METRIC[] = {
 	{"loss", "final loss", UNIT_NUMBER, RUN_COLUMN("final_loss"), 0},
 	{NULL, "final validation loss", UNIT_NUMBER, RUN_COLUMN("final_validation_loss"), 0},
 	{NULL, "time to target", UNIT_TIME, RUN_COLUMN("time_to_target_s"), 0},
+	{"cost", "cost", UNIT_USD, RUN_COLUMN("cost_usd"), 0},
+	{NULL, "of that for egress", UNIT_USD, RUN_COLUMN("egress_usd"), 0},
+	{NULL, "cost to target", UNIT_USD, RUN_COLUMN("cost_to_target_usd"), 0},
 };
 
 #define METRICS (sizeof METRIC / sizeof METRIC[0])
@@ -289,7 +292,7 @@ static void format_value(char *ret, size_t size, enum unit unit, const char *sho
 		snprintf(ret, size, "diverged");
 	else if (unit == UNIT_COUNT || strcmp(shown, "B") == 0)
 		snprintf(ret, size, "%.0f", value);
-	else if (unit == UNIT_NUMBER)
+	else if (unit == UNIT_NUMBER || unit == UNIT_USD)
 		snprintf(ret, size, "%.6g", value);
 	else
 		snprintf(ret, size, fabs(value) < 10 ? "%.4f" : fabs(value) < 1000 ? "%.2f" : "%.1f", value);

@@ -67,6 +67,8 @@ if [ "${SKEP_HAS_MPI:-}" = yes ]; then
 	accepts 'a real run' run "$job" "${settings[@]}" --db egress.db -q
 	check 'says what traffic has cost, too' grep -q 'USD for egress' "$out"
 	check 'which is what its links add up to, too' adds_up
+	accepts 'a comparison' compare --db egress.db
+	check 'has both costs' grep -Eq '^  of that for egress +USD +0\.0' "$out"
 fi
 
 accepts 'a link whose price is not known' sim "$job" "${settings[@]}" --set cluster.topology=half.yaml --db egress.db
