@@ -36,6 +36,11 @@ void skep_freeze_add_json(const struct skep_scenario *s, cJSON *root);
  * topology is read. */
 void skep_links_read(struct skep_reader *r, const struct skep_yaml_node *cluster, struct skep_topology *topology);
 
+/* ---- gpus.c ----------------------------------------------------------------------------------------------------- */
+
+/* cluster.gpus: how many times as fast as the topology says kinds of GPUs are, by their profiles. When the topology is read. */
+void skep_gpus_read(struct skep_reader *r, const struct skep_yaml_node *cluster, struct skep_topology *topology);
+
 /* ---- sync.c ----------------------------------------------------------------------------------------------------- */
 
 /* The keys of a scenario that say how gradients are summed: which collective, and what goes together with it. */

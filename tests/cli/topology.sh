@@ -140,6 +140,17 @@ for wrong in west-eas:'is no link of topology' west-west:'is no link of topology
 	refuses "link ${wrong%%:*}" "cluster.links: .${wrong%%:*}. ${wrong#*:}" check "$root/scenarios/two-datacentres.yaml" \
 		--set "cluster.links.${wrong%%:*}.latency=1 ms"
 done
+sed 's/gpu: t4/gpu: {base: t4, speed: 0.5}/' "$root/topologies/two-datacentres.yaml" >slow.yaml
+check 'half as fast cards by their name are as in the file' test "$(digest --set cluster.gpus.t4.speed=0.5)" = \
+	"$(digest --set cluster.topology=slow.yaml)"
+check 'and are others than the shipped' test "$(digest --set cluster.gpus.t4.speed=0.5)" != "$(digest)"
+check 'twice half is one' test "$(digest --set cluster.topology=slow.yaml --set cluster.gpus.t4.speed=2)" = "$(digest)"
+accepts 'speeds are varied' sweep "$root/scenarios/two-datacentres.yaml" --set train.until.steps=3 \
+	--vary cluster.gpus.t4.speed=0.5,2 --db links.db
+refuses 'a card that is not there' 'cluster.gpus: no machine of topology two data centres has a .l4.; there are: t4, v100' check \
+	"$root/scenarios/two-datacentres.yaml" --set cluster.gpus.l4.speed=2
+refuses 'a card without its speed' 'cluster.gpus.t4.speed' check "$root/scenarios/two-datacentres.yaml" --set 'cluster.gpus={t4: {}}'
+refuses 'a card of no speed' 'from 0.001 to 1000' check "$root/scenarios/two-datacentres.yaml" --set cluster.gpus.t4.speed=0
 refuses 'a link without a unit' 'expected a bandwidth with its unit' check "$root/scenarios/two-datacentres.yaml" \
 	--set cluster.links.west-east.bandwidth=5
 refuses 'a unit of other programs' 'expected a bandwidth in .Mbit/s., as Mbps is written here, not .100 Mbps.' check \

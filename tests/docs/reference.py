@@ -108,7 +108,7 @@ class Example:
 
 
 def leaves(value, path=()):
-    if path in (("plan", "search"), ("cluster", "links")) or not (isinstance(value, dict) and value):
+    if path in (("plan", "search"), ("cluster", "links"), ("cluster", "gpus")) or not (isinstance(value, dict) and value):
         yield path, value
         return
     for key, item in value.items():
