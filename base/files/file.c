@@ -76,7 +76,12 @@ bool skep_file_read(const char *path, size_t limit, char **ret, size_t *ret_size
 		return false;
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (fd < 0) {
-		fail("cannot be opened: %s", strerror(errno));
+		int cause = errno;
+		char near[512];
+		if (cause == ENOENT && skep_file_near(path, near, sizeof near))
+			fail("cannot be opened: %s; did you mean %s?", strerror(cause), near);
+		else
+			fail("cannot be opened: %s", strerror(cause));
 		return false;
 	}
 	skep_files_note(reterr->files, path, true);

@@ -64,6 +64,13 @@ refuses 'a switch with a value' "^skep: option '--json=1' takes no value" sim x 
 refuses 'a letter that is none' "^skep: invalid option -- 'z'; see skep sim --help" sim x -z
 refuses 'a trace of no speed' '^skep: --time-scale 0: expected a number from 1e-6 to 1e6' sim "${quick[@]}" --time-scale 0
 refuses 'of one that is no number' '^skep: --time-scale x: expected a number' sim "${quick[@]}" --time-scale x
+refuses 'a scenario of nearly that name' 'No such file or directory; did you mean .*/scenarios/two-datacentres.yaml' check \
+	"$root/scenarios/two-datacenters.yaml"
+mkdir scenarios
+touch scenarios/mine.yaml
+refuses 'one of the scenarios here' 'did you mean scenarios/mine.yaml' check mine.yml
+refuses 'one that is like none' 'absent.yaml: error: cannot be opened: No such file or directory$' check absent.yaml
+rm -r scenarios
 refuses 'a folder as a model' 'model.file: .\.\.. is a directory: expected a file' check "${quick[@]}" --set model.file=..
 printf 'name: x\nmodel: {file: .., stages: 1}\n' >folder.yaml
 refuses_at 'a folder as a model, at its line' folder.yaml:2:15 'model.file: .\.\.. is a directory' check folder.yaml

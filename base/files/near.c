@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * near.c - see files.h: what was perhaps meant by a path that names no file.
+ */
+#include "base/files/files.h"
+#include "base/text.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define NAMES_MAX 1024u /* of a folder: in a larger one only these are looked at */
+
+/* The nearest of the names in a folder; false: none is near. */
+static bool near_in(const char *folder, const char *name, char *ret, size_t size)
+{
+	const char *names[NAMES_MAX], *near;
+	uint32_t count = 0;
+	DIR *dir = opendir(folder[0] ? folder : ".");
+	struct dirent *entry;
+	while (dir && count < NAMES_MAX && (entry = readdir(dir)) != NULL)
+		if (entry->d_name[0] != '.' && (names[count] = strdup(entry->d_name)) != NULL)
+			count++;
+	if (dir)
+		closedir(dir);
+	near = skep_text_nearest(name, names, count);
+	int n = near ? snprintf(ret, size, "%s%s", folder, near) : -1;
+	for (uint32_t i = 0; i < count; i++)
+		free((char *)names[i]);
+	return n >= 0 && (size_t)n < size;
+}
+
+bool skep_file_near(const char *path, char *ret, size_t size)
+{
+	static const char *const shipped[] = {"scenarios/", "../scenarios/"};
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+	char folder[512];
+	int n = snprintf(folder, sizeof folder, "%.*s", (int)(name - path), path);
+	if (name[0] == 0 || n < 0 || (size_t)n >= sizeof folder)
+		return false;
+	if (near_in(folder, name, ret, size))
+		return true;
+	for (size_t i = 0; !slash && i < sizeof shipped / sizeof *shipped; i++)
+		if (near_in(shipped[i], name, ret, size))
+			return true;
+	return false;
+}
