@@ -97,7 +97,8 @@ static struct skep_buf copy_of(struct skep_world *world, uint32_t index, struct 
 void skep_world_count(struct skep_world *world, uint32_t source, uint32_t destination, uint8_t traffic,
 	uint64_t messages, uint64_t bytes)
 {
-	double usd = skep_scenario_egress_usd(world->scenario, source, destination, bytes);
+	bool priced = world->scenario->topology.egress_usd_per_B != NULL;
+	double usd = priced ? skep_scenario_egress_usd(world->scenario, source, destination, bytes) : 0;
 	if (!skep_traffic_add(&world->traffic, source, destination, traffic, messages, bytes, usd))
 		world->no_memory = true;
 }

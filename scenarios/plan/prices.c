@@ -36,15 +36,10 @@ bool skep_scenario_price(const struct skep_scenario *s, double *ret_usd_per_h)
 	return skep_prices_missing(s) == s->plan.workers;
 }
 
-uint32_t skep_scenario_machine(const struct skep_scenario *s, uint32_t worker)
-{
-	assert(worker <= s->plan.workers);
-	return worker == s->plan.workers ? s->topology.machines : worker;
-}
-
 double skep_scenario_egress_usd(const struct skep_scenario *s, uint32_t source, uint32_t destination, uint64_t bytes)
 {
 	const struct skep_topology *t = &s->topology;
+	assert(source <= s->plan.workers && destination <= s->plan.workers);
 	if (!t->egress_usd_per_B)
 		return 0;
 	return skep_topology_egress_usd(

@@ -186,7 +186,10 @@ uint64_t skep_scenario_op_bytes(const struct skep_scenario *scenario, const stru
 bool skep_scenario_price(const struct skep_scenario *scenario, double *ret_usd_per_h);
 
 /* The machine of a worker, or of the directory, which is number plan.workers. */
-uint32_t skep_scenario_machine(const struct skep_scenario *scenario, uint32_t worker);
+static inline uint32_t skep_scenario_machine(const struct skep_scenario *scenario, uint32_t worker)
+{
+	return worker == scenario->plan.workers ? scenario->topology.machines : worker;
+}
 /* What a worker pays, or the directory, to send so many bytes to another; 0 if the topology has no prices of traffic, NAN if it
  * has some and not this one. */
 double skep_scenario_egress_usd(

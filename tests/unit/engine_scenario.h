@@ -24,11 +24,6 @@ uint64_t skep_scenario_op_bytes(const struct skep_scenario *scenario, const stru
 	return 0;
 }
 
-uint32_t skep_scenario_machine(const struct skep_scenario *scenario, uint32_t worker)
-{
-	return worker == scenario->plan.workers ? scenario->topology.machines : worker;
-}
-
 double skep_scenario_egress_usd(
 	const struct skep_scenario *scenario, uint32_t source, uint32_t destination, uint64_t bytes)
 {
