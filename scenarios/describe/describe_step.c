@@ -11,18 +11,43 @@
 #include "base/json.h"
 #include "base/layout.h"
 
-struct whole {                                 /* a run without losses or joins, at the prices of its start */
+struct whole {                                 /* a run without losses or joins */
 	double steps, time_s, usd, egress_usd; /* usd: NAN, prices unknown; of it, egress_usd for traffic */
 	const char *ended_by;                  /* the key of train.until */
 };
 
+/* Of all machines for so long from the start of the run, each at the prices of that time; NAN: not known. */
+static double machines_usd(const struct skep_scenario *s, double time_s)
+{
+	skep_time until_ns = (skep_time)fmin(1e9 * time_s, (double)(SKEP_TIME_NEVER / 4));
+	double usd = 0;
+	for (uint32_t i = 0; i < s->plan.workers; i++)
+		usd += skep_topology_cost_usd(&s->topology, i, 0, until_ns);
+	return usd;
+}
+
+/* The first of so many steps at whose end the machines have cost so much; INFINITY: none. */
+static double steps_until_usd(const struct skep_scenario *s, double step_s, double steps)
+{
+	double low = 0, high = steps;
+	if (!(s->until_usd > 0) || !(machines_usd(s, steps * step_s) >= s->until_usd))
+		return INFINITY;
+	while (high - low > 1) {
+		double middle = floor((low + high) / 2);
+		if (machines_usd(s, middle * step_s) >= s->until_usd)
+			high = middle;
+		else
+			low = middle;
+	}
+	return high;
+}
+
 static struct whole whole_run(const struct skep_scenario *s, const struct skep_described_step *step)
 {
-	double usd_per_h, least = s->until_steps;
-	bool priced = skep_scenario_price(s, &usd_per_h);
+	double least = s->until_steps;
 	struct whole whole = {.ended_by = "steps"};
 	double by_time = s->until_s > 0 ? ceil(s->until_s / step->step_s) : INFINITY;
-	double by_usd = s->until_usd > 0 ? ceil(s->until_usd * 3600 / (usd_per_h * step->step_s)) : INFINITY;
+	double by_usd = steps_until_usd(s, step->step_s, least);
 	if (by_time < least)
 		whole.ended_by = "time";
 	least = fmin(least, by_time);
@@ -31,7 +56,7 @@ static struct whole whole_run(const struct skep_scenario *s, const struct skep_d
 	whole.steps = fmin(least, by_usd);
 	whole.time_s = whole.steps * step->step_s;
 	whole.egress_usd = whole.steps * step->egress_usd;
-	whole.usd = priced ? usd_per_h * whole.time_s / 3600 + whole.egress_usd : (double)NAN;
+	whole.usd = machines_usd(s, whole.time_s) + whole.egress_usd;
 	return whole;
 }
 

@@ -74,6 +74,9 @@ accepts 'check' check "$job"
 check 'check says what the whole takes and costs' grep -qE 'all 60 steps take 1[45]\.[0-9]+ s and cost 0\.04[0-9]+ USD' "$out"
 accepts 'check with a limit' check "$job" --set train.until.usd=0.02
 check 'check says what ends the run' grep -qE 'train.until.usd ends the run after about 2[5-7] of 60 steps' "$out"
+accepts 'check by prices that change' check dear.yaml --json
+check 'is as the simulation' python3 -c 'import json, sys; d = json.load(open(sys.argv[1]))["expected"]
+assert d["ended_by"] == "usd" and 1.5 <= d["time_s"] < 1.7 and 6 <= d["cost_usd"] < 8, d' "$out"
 
 # ---- what cannot be -----------------------------------------------------------------------------------------------------------
 
