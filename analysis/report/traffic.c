@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * traffic.c - what each link carried: a row for each ordered pair of places, the busiest first, with its part of the link's rate
- * over the whole run.
+ * over the whole run, and what was paid for it where the topology has prices of traffic.
  */
 #include <math.h>
 
@@ -18,13 +18,28 @@ static const char SQL[] =
 	" links.source JOIN workers AS b ON b.run = ?1 AND b.worker = links.destination WHERE links.run = ?1 GROUP BY 1, 2)"
 	" SELECT (SELECT name FROM places WHERE run = ?1 AND place = sent.source), (SELECT name FROM places WHERE run = ?1"
 	" AND place = sent.destination), bytes, messages, pipeline, sync, state, shared_bytes_per_s, max(bytes) OVER (),"
-	" count(*) OVER (), sent.source = sent.destination, capacity_bytes_per_s FROM sent LEFT JOIN pairs ON pairs.run = ?1"
+	" count(*) OVER (), sent.source = sent.destination, 1e-9 * bytes * egress_usd_per_GB,"
+	" EXISTS (SELECT 1 FROM pairs WHERE run = ?1 AND egress_usd_per_GB IS NOT NULL) FROM sent LEFT JOIN pairs ON pairs.run = ?1"
 	" AND pairs.source = sent.source AND pairs.destination = sent.destination ORDER BY bytes DESC LIMIT ?2";
 
 static void write_part(FILE *out, const char *class, double bytes, double most)
 {
 	if (bytes > 0)
 		fprintf(out, "<span class=\"%s\" style=\"width:%.2f%%\"></span>", class, 100 * bytes / most);
+}
+
+static void write_egress(FILE *out, sqlite3_stmt *row)
+{
+	double usd = skep_column_real(row, 11);
+	if (sqlite3_column_int(row, 12) == 0)
+		return;
+	if (isnan(usd))
+		fputs("<td class=\"number\">not known</td>", out);
+	else
+		fprintf(out,
+			usd > 0 && usd < 0.1 ? "<td class=\"number\">%.2g USD</td>"
+					     : "<td class=\"number\">%.2f USD</td>",
+			usd);
 }
 
 static void write_row(FILE *out, sqlite3_stmt *row, double end_s)
@@ -51,9 +66,11 @@ static void write_row(FILE *out, sqlite3_stmt *row, double end_s)
 	fprintf(out, "<td class=\"number\">%s</td>", end_s > 0 ? skep_rate_text(bytes / end_s, text) : "-");
 	fprintf(out, "<td class=\"number\">%s</td>", isnan(shared) ? "-" : skep_rate_text(shared, text));
 	if (isnan(shared) || !(end_s > 0))
-		fputs("<td class=\"number\">-</td></tr>\n", out);
+		fputs("<td class=\"number\">-</td>", out);
 	else
-		fprintf(out, "<td class=\"number\">%.1f %%</td></tr>\n", 100 * bytes / end_s / shared);
+		fprintf(out, "<td class=\"number\">%.1f %%</td>", 100 * bytes / end_s / shared);
+	write_egress(out, row);
+	fputs("</tr>\n", out);
 }
 
 static bool write_run(struct skep_page *page, uint32_t which)
@@ -64,11 +81,12 @@ static bool write_run(struct skep_page *page, uint32_t which)
 	skep_html_element(page->out, "h3", skep_page_run_name(&page->run[which], name));
 	for (; row != NULL && skep_store_row(page->store, row); rows++) {
 		if (rows == 0)
-			fputs("<div class=\"wide\"><table><thead><tr><th>link</th><th class=\"number\">bytes</th>"
-			      "<th class=\"number\">messages</th><th class=\"number\">mean rate</th>"
-			      "<th class=\"number\">shared line</th><th class=\"number\">of it used</th></tr></thead><tbody>"
-			      "\n",
-				page->out);
+			fprintf(page->out,
+				"<div class=\"wide\"><table><thead><tr><th>link</th><th class=\"number\">bytes</th>"
+				"<th class=\"number\">messages</th><th class=\"number\">mean rate</th>"
+				"<th class=\"number\">shared line</th><th class=\"number\">of it used</th>%s</tr></thead><tbody>"
+				"\n",
+				sqlite3_column_int(row, 12) ? "<th class=\"number\">egress</th>" : "");
 		all = sqlite3_column_int64(row, 9);
 		write_row(page->out, row, page->end_s[which]);
 	}

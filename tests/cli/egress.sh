@@ -71,6 +71,16 @@ if [ "${SKEP_HAS_MPI:-}" = yes ]; then
 	check 'has both costs' grep -Eq '^  of that for egress +USD +0\.0' "$out"
 fi
 
+accepts 'a report' report 1 --db egress.db -o report.html
+check 'has what was paid on each link' python3 - <<-'END'
+	import re, sqlite3
+	page = open("report.html", encoding="utf-8").read()
+	page = page[page.index('id="traffic"'):]
+	page = page[:page.index("</table>")]
+	said = [float(x) for x in re.findall(r">([0-9.e-]+) USD<", page)]
+	paid = sqlite3.connect("egress.db").execute("SELECT egress_usd FROM runs WHERE id = 1").fetchone()[0]
+	assert ">egress</th>" in page and len(said) == 4 and abs(sum(said) / paid - 1) < 0.05, (said, paid)
+	END
 accepts 'a link whose price is not known' sim "$job" "${settings[@]}" --set cluster.topology=half.yaml --db egress.db
 check 'is named' grep -q 'cost  *not known: no `egress` from east to west' "$out"
 accepts 'as JSON' sim "$job" "${settings[@]}" --set cluster.topology=half.yaml --db egress.db --json
