@@ -19,7 +19,8 @@ static const char SQL[] =
 	" SELECT (SELECT name FROM places WHERE run = ?1 AND place = sent.source), (SELECT name FROM places WHERE run = ?1"
 	" AND place = sent.destination), bytes, messages, pipeline, sync, state, shared_bytes_per_s, max(bytes) OVER (),"
 	" count(*) OVER (), sent.source = sent.destination, 1e-9 * bytes * egress_usd_per_GB,"
-	" EXISTS (SELECT 1 FROM pairs WHERE run = ?1 AND egress_usd_per_GB IS NOT NULL) FROM sent LEFT JOIN pairs ON pairs.run = ?1"
+	" EXISTS (SELECT 1 FROM pairs WHERE run = ?1 AND egress_usd_per_GB IS NOT NULL) FROM sent LEFT JOIN"
+	" pairs ON pairs.run = ?1"
 	" AND pairs.source = sent.source AND pairs.destination = sent.destination ORDER BY bytes DESC LIMIT ?2";
 
 static void write_part(FILE *out, const char *class, double bytes, double most)

@@ -55,7 +55,7 @@ struct skep_summary { /* the keys of --json in this order, then what only the te
 	double late_share; /* of the operations that were paced: took longer by more than a twentieth; NAN: none was paced */
 	double late_s;   /* by so much, in the mean of these */
 	uint64_t fenced; /* of the preemptions: the directory declared them dead */
-	/* A link that has carried bytes and whose price is not known, as "west to east"; "": there is none, or no price at all. */
+	/* A link that has carried bytes and whose price is not known, as "west to east"; "": none, or no link has a price. */
 	char unpriced[80];
 	bool unprovoked; /* more workers were fenced than the scenario takes away, or died */
 };

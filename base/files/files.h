@@ -38,8 +38,8 @@ bool skep_files_here(const struct skep_files *files, char *ret, size_t size);
  * disk, and nothing leads above the root. A path that is not absolute is one of `folder`. False: it does not fit. */
 bool skep_path_normal(const char *folder, const char *path, char *ret, size_t size);
 
-/* near.c. A file that was perhaps meant by a path that names none: of nearly that name in the same folder, or, of a bare name, among
- * the scenarios of the folder here or above. False: there is none, or it does not fit. */
+/* near.c. A file that was perhaps meant by a path that names none: of nearly that name in the same folder, or, of a bare name,
+ * among the scenarios of the folder here or above. False: there is none, or it does not fit. */
 bool skep_file_near(const char *path, char *ret, size_t size);
 
 #endif

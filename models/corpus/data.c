@@ -66,21 +66,39 @@ static uint64_t first_sample(const struct skep_training *training, uint32_t roun
 	return number * training->samples;
 }
 
+/* The nth sample that is trained on, of a finite set of them. */
+static uint64_t point(const struct skep_training *training, uint64_t n)
+{
+	uint64_t all = training->points, key = skep_random_key(training->plan->seed, SKEP_STREAM_DATA);
+	return skep_permute(skep_mix(key ^ skep_mix(n / all)), all, n % all);
+}
+
+/* Of the first sample of a microbatch, n as point() has it: rounds follow each other without the numbers that are kept for what
+ * makes up for losses. */
+static uint64_t first_point(const struct skep_training *training, uint32_t round, uint32_t microbatch)
+{
+	uint64_t microbatches = training->plan->microbatches;
+	return (round * microbatches + microbatch % microbatches) * training->samples;
+}
+
 void skep_corpus_microbatch(
 	const struct skep_training *training, uint32_t round, uint32_t microbatch, skep_real *ret_x, skep_real *ret_y)
 {
 	const struct skep_model *model = training->model;
 	uint32_t inputs = model->width[0], outputs = model->width[model->layers];
 	bool held_out = skep_training_holds_out(training, microbatch);
-	uint64_t first = held_out ? first_held_out(training, microbatch) : first_sample(training, round, microbatch);
 	uint64_t all = (uint64_t)training->plan->validate_microbatches * training->samples;
+	uint64_t first = held_out               ? first_held_out(training, microbatch)
+	                 : training->points > 0 ? first_point(training, round, microbatch)
+	                                        : first_sample(training, round, microbatch);
 	for (uint32_t j = 0; j < training->samples; j++) {
 		skep_real *x = ret_x ? ret_x + (size_t)j * inputs : NULL,
 			  *y = ret_y ? ret_y + (size_t)j * outputs : NULL;
 		if (held_out)
 			skep_corpus_held_out(training->corpus, first + j, all, inputs, x, outputs, y);
 		else
-			skep_corpus_sample(training->corpus, training->plan->seed, first + j, inputs, x, outputs, y);
+			skep_corpus_sample(training->corpus, training->plan->seed,
+				training->points > 0 ? point(training, first + j) : first + j, inputs, x, outputs, y);
 	}
 }
 

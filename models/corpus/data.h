@@ -4,6 +4,10 @@
  * sets of samples by drawing disjoint numbers, and the last stage draws the targets that belong to the first stage's
  * inputs. Microbatches of a validation (skep_plan_validates()) have samples that nothing is trained on, the same in
  * every validation and for every seed.
+ *
+ * With training->points the quadratic corpus is a set of so many samples, those with the numbers below it. The nth that is
+ * trained on belongs to epoch n / points, and an epoch is a permutation of the set, so that each is trained on once in it;
+ * what makes up for a microbatch that was lost takes samples of its round once more.
  */
 #ifndef SKEP_MODELS_DATA_H
 #define SKEP_MODELS_DATA_H

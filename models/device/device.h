@@ -71,6 +71,7 @@ struct skep_training { /* constant, shared */
 	const struct skep_model *model;
 	const struct skep_plan *plan;
 	enum skep_corpus corpus;
+	uint64_t points;                  /* of the quadratic corpus: it has so many samples; 0: no end of them */
 	const struct skep_tokens *tokens; /* of a corpus of tokens, else NULL */
 	struct skep_optimizer optimizer;  /* with periodic sync the inner one */
 	struct skep_optimizer outer;      /* with periodic sync, of STEP */

@@ -366,6 +366,9 @@ static void print_schedule(const struct skep_scenario *s, FILE *out)
 		plan->routing == SKEP_ROUTING_TRAINER
 			? "            all tensors of a microbatch pass through the first-stage worker that issued it\n"
 			: "");
+	if (s->points > 0)
+		fprintf(out, "            of %" PRIu64 " points, which are gone through in %.4g rounds\n", s->points,
+			(double)s->points / s->batch);
 	if (plan->in_flight_limit)
 		fprintf(out, "            so many on the mean of them, by speed; at most %" PRIu32 "\n",
 			skep_plan_in_flight_most(plan));

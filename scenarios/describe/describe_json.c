@@ -86,6 +86,8 @@ static void add_schedule(const struct skep_scenario *s, cJSON *root)
 	static const char *const codecs[] = {"none", "fp16", "int8", "e3m0"};
 	const struct skep_plan *plan = &s->plan;
 	cJSON_AddNumberToObject(root, "samples_per_round", s->batch);
+	if (s->points > 0)
+		cJSON_AddNumberToObject(root, "points", (double)s->points);
 	cJSON_AddNumberToObject(root, "in_flight", plan->in_flight);
 	cJSON_AddNumberToObject(root, "in_flight_most", skep_plan_in_flight_most(plan));
 	cJSON_AddStringToObject(root, "routing", plan->routing == SKEP_ROUTING_TRAINER ? "trainer" : "peer");

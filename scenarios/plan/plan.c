@@ -481,6 +481,7 @@ bool skep_plan_make(struct skep_scenario *s)
 		.model = &s->model,
 		.plan = &s->plan,
 		.corpus = s->corpus,
+		.points = s->points,
 		.tokens = s->tokens,
 		.weights = s->weights,
 		.optimizer = s->optimizer,

@@ -105,6 +105,7 @@ struct skep_scenario {
 	bool collectives_as_flows;    /* skep_plan_simulated() */
 	bool ring_by_links;           /* members of a ring follow each other in the order that links make the fastest */
 	enum skep_corpus corpus;
+	uint64_t points;                  /* of the quadratic corpus: it has so many samples; 0: no end of them */
 	struct skep_safetensors *weights; /* that training begins with; NULL: they are drawn */
 	char weights_path[512];           /* "": there are none */
 	struct skep_tokens *tokens;       /* of a corpus of tokens, with arithmetic: real; else NULL */

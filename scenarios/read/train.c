@@ -24,6 +24,7 @@ static const char *const corpora[] = {"quadratic", "text", "tokens", NULL};
 static const char *const optimizers[] = {"sgd", "adamw", "nesterov", "lamb", NULL};
 static const char *const decays[] = {"constant", "cosine", "linear", NULL};
 enum { QUADRATIC, TEXT, TOKENS };
+#define POINTS_MAX (INT64_C(1) << 40)
 #define UNTIL_S_MAX (10 * 365.25 * 86400)
 #define UNTIL_USD_MAX 1e6
 enum { VALIDATED_MOST = 1 << 20 }; /* microbatches of a validation */
@@ -237,6 +238,8 @@ void skep_train_read_data(struct skep_reader *r, const struct skep_yaml_node *tr
 	}
 	if (!r->diag->set && corpus != QUADRATIC)
 		open_tokens(r, map, corpus, s);
+	else if (skep_read_has(r, map, "points"))
+		s->points = (uint64_t)skep_read_integer(r, map, "points", 1, POINTS_MAX, 0);
 	skep_reader_close_map(r, map);
 }
 

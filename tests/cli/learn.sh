@@ -61,4 +61,24 @@ check 'the mean, liars: nothing is learnt' not_learnt
 
 accepts 'machines that come and go' sim "$root/scenarios/preempted.yaml" --json -q --db preempted.db
 check 'machines that come and go: counted once or lost' kept_under_churn
+
+# ---- a finite set of points ------------------------------------------------------------------------------------------------------
+
+losses() { # losses OPTION..: of each round, without learning anything
+	rm -f points.db
+	"$skep" sim swarm.yaml --db points.db -q --set train.optimizer.lr=1.0e-12 "$@" >/dev/null 2>"$err" || cat "$err"
+	python3 -c 'import sqlite3
+losses = [x for x, in sqlite3.connect("points.db").execute("SELECT loss FROM rounds ORDER BY round")]
+print("same" if max(losses) - min(losses) < 1e-5 * losses[0] else "others")'
+}
+descent points 3 512 6
+check 'each round has all points once' test "$(losses --set train.data.points=512)" = same
+check 'or twice' test "$(losses --set train.data.points=256)" = same
+check 'without a set they are others' test "$(losses)" = others
+check 'so are parts of a larger set' test "$(losses --set train.data.points=1024)" = others
+accepts 'check' check swarm.yaml --set train.data.points=1280
+check 'says how long an epoch is' grep -q 'of 1280 points, which are gone through in 2.5 rounds' "$out"
+refuses 'no points' 'train.data.points: expected a whole decimal number from 1' check swarm.yaml --set train.data.points=0
+refuses 'points of a text' 'unknown key .train.data.points.' check "$root/scenarios/shakespeare.yaml" --set train.data.points=5
+
 plan

@@ -87,6 +87,32 @@ static void test_microbatches_are_disjoint_and_numbered(void **state)
 	free(all);
 }
 
+/* Over five epochs of a set whose size is no multiple of a microbatch: each point once in each, in another order. */
+static void test_a_finite_set_is_gone_through(void **state)
+{
+	(void)state;
+	enum { SAMPLES = 8, POINTS = 100, EPOCHS = 6, ALL = EPOCHS * POINTS };
+	uint32_t width[] = {1, 1};
+	struct skep_model model = {.layers = 1, .width = width};
+	struct skep_plan plan = {.workers = 1, .stages = 1, .microbatches = 3, .seed = 9};
+	struct skep_training training = {.model = &model, .plan = &plan, .samples = SAMPLES, .points = POINTS};
+	float all[ALL], wanted[POINTS], sorted[2][POINTS], more[SAMPLES];
+	for (uint32_t b = 0; b < ALL / SAMPLES; b++)
+		skep_corpus_microbatch(&training, b / 3, b % 3, all + (size_t)b * SAMPLES, NULL);
+	for (uint32_t i = 0; i < POINTS; i++)
+		skep_corpus_sample(SKEP_CORPUS_QUADRATIC, 9, i, 1, &wanted[i], 1, NULL);
+	qsort(wanted, POINTS, sizeof *wanted, compare);
+	for (uint32_t epoch = 0; epoch < EPOCHS; epoch++) {
+		memcpy(sorted[0], all + (size_t)epoch * POINTS, sizeof sorted[0]);
+		qsort(sorted[0], POINTS, sizeof *sorted[0], compare);
+		assert_memory_equal(sorted[0], wanted, sizeof wanted);
+		if (epoch > 0)
+			assert_memory_not_equal(all + (size_t)epoch * POINTS, all, sizeof wanted);
+	}
+	skep_corpus_microbatch(&training, 2, 3 + 1, more, NULL); /* makes up for another one */
+	assert_memory_equal(more, all + (2 * 3 + 1) * SAMPLES, sizeof more);
+}
+
 /* Midpoints of equal parts: the mean of x^2 lacks (width of a part)^2 / 12, and each component has each midpoint once. */
 static void test_what_is_held_out_is_the_whole_range(void **state)
 {
@@ -172,6 +198,7 @@ int main(void)
 		cmocka_unit_test(test_a_sample_depends_on_its_number_alone),
 		cmocka_unit_test(test_the_spread),
 		cmocka_unit_test(test_microbatches_are_disjoint_and_numbered),
+		cmocka_unit_test(test_a_finite_set_is_gone_through),
 		cmocka_unit_test(test_what_is_held_out_is_the_whole_range),
 		cmocka_unit_test(test_validation_has_samples_of_its_own),
 		cmocka_unit_test(test_which_models_fit),
