@@ -27,7 +27,7 @@ static void *skep_scratch_grow(struct skep_device *device, struct skep_scratch *
 const float *skep_device_own(struct skep_device *device, const struct skep_op *op, uint64_t first, size_t n)
 {
 	const float *own = skep_stage_own(&device->stage, op->round) + first;
-	if (device->byzantine.attack == SKEP_ATTACK_NONE)
+	if (device->byzantine.attack == SKEP_ATTACK_NONE || device->byzantine.activations)
 		return own;
 	float *attack = skep_scratch_grow(device, &device->attack, n);
 	if (attack)
@@ -38,7 +38,7 @@ const float *skep_device_own(struct skep_device *device, const struct skep_op *o
 const float *skep_device_own_all(struct skep_device *device, const struct skep_op *op)
 {
 	const struct skep_range trained = device->stage.trained;
-	if (device->byzantine.attack == SKEP_ATTACK_NONE)
+	if (device->byzantine.attack == SKEP_ATTACK_NONE || device->byzantine.activations)
 		return skep_stage_own(&device->stage, op->round);
 	float *attack = skep_scratch_grow(device, &device->attack, trained.first + trained.count);
 	if (attack)
@@ -46,6 +46,19 @@ const float *skep_device_own_all(struct skep_device *device, const struct skep_o
 			trained.count, skep_stage_own(&device->stage, op->round) + trained.first,
 			attack + trained.first);
 	return attack;
+}
+
+float *skep_device_honest(struct skep_device *device, size_t n, float *told)
+{
+	return told && device->byzantine.activations ? skep_scratch_grow(device, &device->honest, n) : told;
+}
+
+void skep_device_mislead(
+	struct skep_device *device, const struct skep_op *op, size_t n, const float *honest, float *told)
+{
+	if (honest != told)
+		device->backend->tell(device_queue(device, op), &device->byzantine, op->round,
+			(uint64_t)op->microbatch * n, n, honest, told);
 }
 
 void skep_device_set_byzantine(struct skep_device *device, const struct skep_byzantine *byzantine)
@@ -140,4 +153,5 @@ void skep_device_gathered_finish(struct skep_device *device)
 	const struct skep_memory_source *source = &device->pool->source;
 	source->give(source->context, SKEP_MEMORY_DEVICE, device->gathered.parts.memory);
 	source->give(source->context, SKEP_MEMORY_DEVICE, device->attack.memory);
+	source->give(source->context, SKEP_MEMORY_DEVICE, device->honest.memory);
 }

@@ -39,7 +39,7 @@ struct skep_device {
 	struct skep_keeper keeper; /* write NULL: none */
 	struct skep_gathered gathered;
 	struct skep_byzantine byzantine;
-	struct skep_scratch attack;
+	struct skep_scratch attack, honest; /* of what a Byzantine one sends in place of it; what it has computed */
 	char why[SKEP_LANES][1024];
 	struct skep_diag unkept; /* why the last checkpoint failed */
 };
@@ -71,6 +71,12 @@ struct skep_chunk {
 
 /* The elements that a reduction operation is about; false: there are no such, or no memory for what is told in their place. */
 bool skep_device_chunk(struct skep_device *device, const struct skep_op *op, struct skep_chunk *ret);
+/* Where a forward pass puts the activations that are sent from `told`: there, or, where this device lies about them, beside it;
+ * NULL: there is nothing to send, or no memory. */
+float *skep_device_honest(struct skep_device *device, size_t n, float *told);
+/* Makes what is sent of them, if that is something else. */
+void skep_device_mislead(
+	struct skep_device *device, const struct skep_op *op, size_t n, const float *honest, float *told);
 /* What this device says it has in elements first .. first + n - 1 of the accumulator of the operation's round; NULL: no memory
  * to lie in. */
 const float *skep_device_own(struct skep_device *device, const struct skep_op *op, uint64_t first, size_t n);

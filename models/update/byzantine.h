@@ -4,18 +4,20 @@
  * has computed. The attack is part of the device, in both worlds alike; the core does not know of it and works as ever:
  * the wrong gradients are counted, and all members end with the same bits.
  *
- * The attack changes gradients alone: what the worker sends to the stages before and after it is right, it sums and
- * steps as it should, and it reports the right number of microbatches. Element i of its accumulator, x_i, is read as
+ * The attack changes gradients alone, or with `activations` what leaves its forward passes alone: all else that the worker
+ * sends is right, it sums and steps as it should, and it reports the right number of microbatches. Element i of its
+ * accumulator, or of a microbatch's activations, x_i, is read as
  *
  *   sign flip  -scale x_i
- *  noise      scale u_i x_i, u_i uniform with mean 0 and standard deviation 1, drawn from (seed, worker, round, i)
- *  nan        a NaN
+ *   noise      scale u_i x_i, u_i uniform with mean 0 and standard deviation 1, drawn from (seed, worker, round, i)
+ *   nan        a NaN
  *
  * It is the same however often it is read, in whatever pieces, since a reduction may need another attempt.
  */
 #ifndef SKEP_MODELS_BYZANTINE_H
 #define SKEP_MODELS_BYZANTINE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -24,7 +26,8 @@ enum skep_attack { SKEP_ATTACK_NONE, SKEP_ATTACK_SIGN_FLIP, SKEP_ATTACK_NOISE, S
 struct skep_byzantine {
 	enum skep_attack attack;
 	float scale;
-	uint64_t seed; /* of this worker */
+	uint64_t seed;    /* of this worker */
+	bool activations; /* of forward passes are attacked, and no gradients */
 };
 
 /* Writes to ret what the device reports in place of `own`, elements first .. first + n - 1 of the round's

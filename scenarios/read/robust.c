@@ -20,6 +20,7 @@
 
 static const char *const METHODS[] = {"mean", "trimmed-mean", "zeno", NULL};
 static const char *const LIES[] = {"none", "sign-flip", "noise", "nan", NULL};
+static const char *const TENSORS[] = {"gradients", "activations", NULL};
 
 /* ---- what is made of them ----------------------------------------------------------------------------------------- */
 
@@ -78,6 +79,9 @@ void skep_robust_read_byzantine(struct skep_reader *r, const struct skep_yaml_no
 		s->attack_scale = skep_read_number(r, map, "scale", 1e-6, 1e12, 1);
 	else if (skep_read_has(r, map, "scale"))
 		skep_reader_fail(r, map, "scale", "cluster.byzantine.scale: a NaN has no size; leave this out");
+	s->attacks_activations = skep_read_choice(r, map, "tensors", TENSORS, 0) == 1;
+	if (!r->diag->set && s->attacks_activations && s->plan.stages == 1)
+		skep_reader_fail(r, map, "tensors", "cluster.byzantine.tensors: in one stage no activations are sent");
 	skep_reader_close_map(r, map);
 	s->liar = calloc(s->plan.workers, sizeof *s->liar);
 	if (!s->liar)
@@ -94,10 +98,12 @@ void skep_robust_read_byzantine(struct skep_reader *r, const struct skep_yaml_no
 
 struct skep_byzantine skep_scenario_byzantine(const struct skep_scenario *s, uint32_t worker)
 {
-	struct skep_byzantine byzantine = {SKEP_ATTACK_NONE, 0, 0};
+	struct skep_byzantine byzantine = {.attack = SKEP_ATTACK_NONE};
 	if (s->liar && worker < s->plan.workers && s->liar[worker])
-		byzantine = (struct skep_byzantine){s->attack, (float)s->attack_scale,
-			skep_mix(skep_mix(s->seed) ^ (0x6c69657200000000u | worker))};
+		byzantine = (struct skep_byzantine){.attack = s->attack,
+			.scale = (float)s->attack_scale,
+			.seed = skep_mix(skep_mix(s->seed) ^ (0x6c69657200000000u | worker)),
+			.activations = s->attacks_activations};
 	return byzantine;
 }
 
@@ -140,11 +146,12 @@ static void print_attackers(const struct skep_scenario *s, FILE *out)
 	for (uint32_t i = 0; i < s->plan.workers; i++)
 		if (s->liar[i])
 			fprintf(out, "%" PRIu32 "%s", i, --attackers > 0 ? ", " : "");
-	fprintf(out, ": what goes into reductions is ");
+	const char *what = s->attacks_activations ? "the activations" : "the gradient";
+	fprintf(out, s->attacks_activations ? ": what goes to the next stage is " : ": what goes into reductions is ");
 	if (s->attack == SKEP_ATTACK_SIGN_FLIP)
-		fprintf(out, "-%g times the gradient\n", s->attack_scale);
+		fprintf(out, "-%g times %s\n", s->attack_scale, what);
 	else if (s->attack == SKEP_ATTACK_NOISE)
-		fprintf(out, "the gradient times noise of deviation %g\n", s->attack_scale);
+		fprintf(out, "%s times noise of deviation %g\n", what, s->attack_scale);
 	else
 		fprintf(out, "NaN\n");
 }
@@ -178,6 +185,7 @@ void skep_robust_add_json(const struct skep_scenario *s, struct cJSON *root)
 	if (!s->liar)
 		return;
 	cJSON_AddStringToObject(byzantine, "attack", LIES[s->attack]);
+	cJSON_AddStringToObject(byzantine, "tensors", TENSORS[s->attacks_activations]);
 	if (s->attack != SKEP_ATTACK_NAN)
 		cJSON_AddNumberToObject(byzantine, "scale", s->attack_scale);
 	cJSON *workers = cJSON_AddArrayToObject(byzantine, "workers");

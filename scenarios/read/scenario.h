@@ -117,6 +117,7 @@ struct skep_scenario {
 	struct skep_robust robust;   /* what is made of gradients in place of the mean, with plan.gather */
 	enum skep_attack attack;     /* what Byzantine workers send in place of their gradients, ... */
 	double attack_scale;         /* ... times this */
+	bool attacks_activations;    /* of forward passes, and no gradients */
 	bool *liar;                  /* [workers] the Byzantine workers; NULL: there is none */
 	double target_loss;          /* NAN: none */
 	uint32_t until_steps;        /* as asked for; rounds are whole, so that there may be more */

@@ -59,6 +59,17 @@ done
 accepts 'the mean, liars' sim "$liars" --set train.until.steps=80 --json -q --set 'sync={collective: butterfly}'
 check 'the mean, liars: nothing is learnt' not_learnt
 
+# Of activations an aggregate of gradients sees nothing.
+accepts 'wrong activations' sim "$liars" --set train.until.steps=80 --json -q \
+	--set 'cluster.byzantine={workers: [4], attack: noise, scale: 10, tensors: activations}'
+check 'wrong activations: nothing protects from them' python3 -c 'import json, sys
+assert json.load(open(sys.argv[1]))["final_loss"] > 4' "$out"
+run_skep sim "$liars" --set train.until.steps=80 -q --set 'cluster.byzantine={workers: [4], attack: nan, tensors: activations}'
+check 'activations that are no numbers end the run' grep -q 'became infinite or no number in round 0, first in worker' "$err"
+accepts 'check of them' check "$liars" --set cluster.byzantine.tensors=activations
+check 'says what is wrong' grep -q 'what goes to the next stage is -10 times the activations' "$out"
+refuses 'activations in one stage' 'cluster.byzantine.tensors: in one stage no activations are sent' check "$liars" \
+	--set model.stages=1 --set cluster.byzantine.tensors=activations
 accepts 'machines that come and go' sim "$root/scenarios/preempted.yaml" --json -q --db preempted.db
 check 'machines that come and go: counted once or lost' kept_under_churn
 

@@ -338,7 +338,8 @@ static void test_a_liar_lies_wherever_it_brings_its_own(void **state)
 {
 	(void)state;
 	const uint8_t kinds[] = {SKEP_OP_COPY_GRAD, SKEP_OP_ADD, SKEP_OP_PACK_PART};
-	const struct skep_byzantine honest = {SKEP_ATTACK_NONE, 0, 0}, liar = {SKEP_ATTACK_SIGN_FLIP, 3, 1};
+	const struct skep_byzantine honest = {.attack = SKEP_ATTACK_NONE},
+				    liar = {.attack = SKEP_ATTACK_SIGN_FLIP, .scale = 3, .seed = 1};
 	struct job job;
 	size_t n;
 	uint64_t bytes;
@@ -364,6 +365,36 @@ static void test_a_liar_lies_wherever_it_brings_its_own(void **state)
 	float *still = job_gradients(&job, 0, &n);
 	assert_memory_equal(still, own, n * sizeof *own);
 	free(still), free(own);
+	job_finish(&job);
+}
+
+/* To the next stage alone: what it brings into sums and keeps for its backward pass are as ever, and so is what says whether it
+ * has computed something that is not finite. */
+static void test_a_liar_sends_other_activations(void **state)
+{
+	(void)state;
+	static const enum skep_attack attacks[] = {SKEP_ATTACK_NONE, SKEP_ATTACK_SIGN_FLIP, SKEP_ATTACK_NAN};
+	struct job job;
+	float *sent[3];
+	uint64_t bytes = 0;
+	job_init(&job, 2, SKEP_ACTIVATION_TANH, 3, 8);
+	for (size_t a = 0; a < 3; a++) {
+		const struct skep_byzantine byzantine = {
+			.attack = attacks[a], .scale = 4, .seed = 1, .activations = a > 0};
+		skep_device_set_byzantine(job.device[0], &byzantine);
+		struct skep_device_result result = job_run(job.device[0], (struct skep_op){.kind = SKEP_OP_FORWARD});
+		assert_int_equal(result.fault, 0);
+		const void *out = skep_device_buffer_read(job.device[0], result.out, &bytes);
+		sent[a] = malloc(bytes);
+		memcpy(sent[a], out, bytes);
+		skep_device_buffer_release(job.device[0], result.out);
+		skep_device_buffer_release(job.device[0], result.stash);
+	}
+	assert_true(bytes > 0);
+	for (size_t i = 0; i < bytes / sizeof(float); i++)
+		assert_true(sent[1][i] == -4 * sent[0][i] && isnan(sent[2][i]));
+	for (size_t a = 0; a < 3; a++)
+		free(sent[a]);
 	job_finish(&job);
 }
 
@@ -463,6 +494,7 @@ int main(void)
 		cmocka_unit_test(test_a_loss_that_is_no_number),
 		cmocka_unit_test(test_a_gradient_that_is_no_number_reaches_all),
 		cmocka_unit_test(test_a_liar_lies_wherever_it_brings_its_own),
+		cmocka_unit_test(test_a_liar_sends_other_activations),
 		cmocka_unit_test(test_parts_that_cannot_be_collected),
 		cmocka_unit_test(test_what_cannot_be_created),
 		cmocka_unit_test(test_a_warm_device_makes_no_new_buffers),

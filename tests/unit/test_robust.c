@@ -398,7 +398,8 @@ static void test_lies(void **state)
 	for (size_t i = 0; i < N; i++)
 		own[i] = (float)(i % 7) - 2.5f;
 	for (enum skep_attack attack = SKEP_ATTACK_SIGN_FLIP; attack <= SKEP_ATTACK_NAN; attack++) {
-		struct skep_byzantine liar = {attack, 3, 11}, another = {attack, 3, 12};
+		struct skep_byzantine liar = {.attack = attack, .scale = 3, .seed = 11},
+				      another = {.attack = attack, .scale = 3, .seed = 12};
 		double squares = 0;
 		skep_byzantine_tell(&liar, 4, 0, N, own, whole);
 		for (size_t first = 0; first < N; first += 1234)
