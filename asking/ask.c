@@ -321,6 +321,18 @@ static void list_seeds(struct skep_ask_answer *a, struct skep_ask_variation v[ST
 	}
 }
 
+/* What crosses between sites, as the mean of those that came to an end. */
+static void take_traffic(struct skep_ask_figures *to, const struct skep_ask_figures f[STATED_SEEDS], uint32_t count)
+{
+	for (uint32_t from = 0; from < SKEP_ASK_SITES_MAX; from++)
+		for (uint32_t there = 0; there < SKEP_ASK_SITES_MAX; there++) {
+			double sum = 0;
+			for (uint32_t i = 0; i < STATED_SEEDS; i++)
+				sum += f[i].ok ? f[i].bytes[from][there] : 0;
+			to->bytes[from][there] = sum / count;
+		}
+}
+
 /* The means of those that came to an end become those of the choice. */
 static uint32_t take_seeds(struct skep_ask_answer *a, const struct skep_ask_figures f[STATED_SEEDS])
 {
@@ -342,6 +354,7 @@ static uint32_t take_seeds(struct skep_ask_answer *a, const struct skep_ask_figu
 	a->figures.time_s = a->time_s.mean;
 	a->figures.step_s = a->time_s.mean / a->figures.steps;
 	a->figures.usd_egress = egress / count;
+	take_traffic(&a->figures, f, count);
 	a->figures.usd_machines = a->usd.mean - a->figures.usd_egress;
 	a->figures.stretches = count;
 	a->figures.lost = STATED_SEEDS - count;
