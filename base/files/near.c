@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define NAMES_MAX 1024u /* of a folder: in a larger one only these are looked at */
 

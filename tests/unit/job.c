@@ -10,6 +10,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -246,4 +247,15 @@ struct skep_tokens *job_open_text(uint32_t length)
 	if (!tokens)
 		fail_msg("%s: %s", diag.file, diag.message);
 	return tokens;
+}
+
+void job_read_model(const char *name, struct skep_model *ret)
+{
+	char path[512], wanted[64];
+	struct skep_diag diag = {0};
+	snprintf(wanted, sizeof wanted, "models/%s.yaml", name);
+	if (!skep_file_find(NULL, __FILE__, wanted, path, sizeof path))
+		fail_msg("run in the source tree: no %s from %s", wanted, __FILE__);
+	if (!skep_model_read(path, ret, &diag))
+		fail_msg("%s: %s", path, diag.message);
 }

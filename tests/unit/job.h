@@ -64,4 +64,7 @@ float *job_gradients(struct job *job, uint32_t round, size_t *ret_n);
 /* A reduction's operation with the elements of its chunk `chunk` of `size`, of what is trained. */
 struct skep_op job_chunk(const struct job *job, struct skep_op op);
 
+/* A shipped model, models/NAME.yaml. The test fails where there is none. */
+void job_read_model(const char *name, struct skep_model *ret);
+
 #endif

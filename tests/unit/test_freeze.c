@@ -42,13 +42,7 @@ enum { SHAPES = sizeof shapes / sizeof shapes[0] };
 
 static void read_model(const char *name, struct skep_model *ret)
 {
-	char path[512], wanted[64];
-	struct skep_diag diag = {0};
-	snprintf(wanted, sizeof wanted, "models/%s.yaml", name);
-	if (!skep_file_find(NULL, __FILE__, wanted, path, sizeof path))
-		fail_msg("run in the source tree: no %s from %s", wanted, __FILE__);
-	if (!skep_model_read(path, ret, &diag))
-		fail_msg("%s: %s", path, diag.message);
+	job_read_model(name, ret);
 	skep_model_set_sequence(ret, 16);
 }
 

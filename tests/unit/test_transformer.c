@@ -24,22 +24,11 @@
 #include "models/corpus/tokens.h"
 #include "models/stage/stage.h"
 
-static void model_of(const char *name, struct skep_model *ret)
-{
-	char path[512], wanted[64];
-	struct skep_diag diag = {0};
-	snprintf(wanted, sizeof wanted, "models/%s.yaml", name);
-	if (!skep_file_find(NULL, __FILE__, wanted, path, sizeof path))
-		fail_msg("run in the source tree: no %s from %s", wanted, __FILE__);
-	if (!skep_model_read(path, ret, &diag))
-		fail_msg("%s: %s", path, diag.message);
-}
-
 /* Wants a restart. */
 static void init(struct job *job, const char *name, uint32_t stages)
 {
 	job_init(job, 1, SKEP_ACTIVATION_GELU, 1, 0);
-	model_of(name, &job->model);
+	job_read_model(name, &job->model);
 	job->plan.stages = job->plan.workers = stages;
 	job->training.samples = 3;
 	job->training.corpus = SKEP_CORPUS_TOKENS;
@@ -148,7 +137,7 @@ static void test_flops(void **state)
 	(void)state;
 	struct skep_model model;
 	struct skep_cost cost;
-	model_of("gpt2-256x4", &model);
+	job_read_model("gpt2-256x4", &model);
 	skep_model_cost(&model, 1, 0, &cost);
 	double t = 128, h = 256, weights = 4 * 12 * h * h + 256 * h, attention = 4 * 2 * t * (t + 1) * h;
 	assert_true(cost.forward_flop == 2 * t * weights + attention);
