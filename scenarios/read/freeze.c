@@ -95,7 +95,7 @@ void skep_freeze_print(const struct skep_scenario *s, FILE *out)
 	if (s->plan.frozen_vstages == 0)
 		return;
 	fprintf(out, "            no backward pass in ");
-	print_first(out, s->plan.frozen_vstages, skep_plan_model_chunks(&s->plan) > 1 ? "slice" : "stage");
+	print_first(out, s->plan.frozen_vstages, skep_plan_model_chunks(&s->plan) > 1 ? "virtual stage" : "stage");
 	fprintf(out, ", and no gradient is sent there\n");
 }
 
