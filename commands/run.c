@@ -121,12 +121,25 @@ static enum status run_directory(
 	return skep_record_run(&a->common, &how, scenario, ret);
 }
 
+/* All processes of a run over MPI are there from the start. */
+static bool has_its_machines(const struct skep_scenario *scenario, struct skep_diag *reterr)
+{
+	if (scenario->plan.scale == NULL)
+		return true;
+	skep_diag_set(reterr, scenario->path, 0, 0, NULL,
+		"cluster.scale: `skep run` has all of its machines from the start: `skep sim` simulates it, or leave it out "
+		"(--set cluster.scale=null)");
+	return false;
+}
+
 /* False: the run cannot be started, for a reason that all ranks see alike. */
 static bool may_run(
 	const struct run_arguments *a, const struct skep_scenario *scenario, uint32_t ranks, struct skep_diag *reterr)
 {
 	const char *key[2];
 	uint32_t needed = scenario->plan.workers + 1;
+	if (!has_its_machines(scenario, reterr))
+		return false;
 	if (ranks == needed || (ranks > needed && skep_exec_survives()))
 		return skep_scenario_runs(scenario, a->exec.pace, key, reterr);
 	return skep_fail(reterr,
@@ -167,7 +180,9 @@ static enum status run(struct skep_command_line *line)
 	if (!skep_exec_launched()) {
 		if (!skep_arguments_scenario_for(&a.common, true, a.exec.pace, &scenario))
 			return STATUS_BAD_INPUT;
-		status = launch(&a, line->whole, &scenario);
+		struct skep_diag diag = {0};
+		status = has_its_machines(&scenario, &diag) ? launch(&a, line->whole, &scenario)
+		                                            : skep_report_diag(STATUS_BAD_INPUT, &diag);
 	} else {
 		struct skep_diag diag = {0};
 		struct skep_scenario_options options = options_of_rank(&a);

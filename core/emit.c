@@ -82,6 +82,14 @@ void skep_emit_cancel(struct step *step, struct skep_node *node, uint64_t op)
 	skep_digest_fold(&node->digest, op);
 }
 
+/* A note says the same, and is in the digest. */
+void skep_emit_scale(struct step *step, uint32_t kind, uint32_t machines)
+{
+	struct skep_action *action = next(step, SKEP_ACTION_SCALE);
+	action->u.scale.kind = kind;
+	action->u.scale.machines = machines;
+}
+
 void skep_emit_note(struct step *step, struct skep_node *node, struct skep_note note)
 {
 	assert(skep_note_legal(step->plan, &note));

@@ -9,6 +9,7 @@
 #include <assert.h>
 
 #include "core/machine.h"
+#include "core/scale/policy.h"
 
 /* ---- messages --------------------------------------------------------------------------------------------------- */
 
@@ -327,8 +328,10 @@ static const uint8_t NOTE[SKEP_NOTE_KINDS] = {
 	[SKEP_NOTE_CANDIDATE_CHOSEN] = OF_VALUE,
 	[SKEP_NOTE_ROUND_VOIDED] = OF_NUMBER,
 	[SKEP_NOTE_UNEQUAL] = OF_STAGE | OF_PEER,
+	[SKEP_NOTE_SCALED] = OF_NUMBER | OF_VALUE,
+	[SKEP_NOTE_RETURNED] = OF_STAGE | OF_PEER,
 };
-static_assert(SKEP_NOTE_UNEQUAL + 1 == SKEP_NOTE_KINDS, "each kind says what it uses");
+static_assert(SKEP_NOTE_RETURNED + 1 == SKEP_NOTE_KINDS, "each kind says what it uses");
 
 static bool value_legal(const struct skep_plan *plan, const struct skep_note *note)
 {
@@ -350,6 +353,8 @@ static bool value_legal(const struct skep_plan *plan, const struct skep_note *no
 		return note->staleness >= 0;
 	case SKEP_NOTE_STAGE_RESTARTED:
 		return note->version >= 0;
+	case SKEP_NOTE_SCALED:
+		return plan->scale != NULL && note->stage < plan->scale->kinds && note->there >= 0;
 	case SKEP_NOTE_DIVERGED:
 		return note->fault.kind > SKEP_FAULT_NONE && note->fault.kind < SKEP_FAULTS;
 	case SKEP_NOTE_CANDIDATE_DROPPED:

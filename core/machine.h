@@ -77,11 +77,13 @@ uint64_t skep_emit_run(struct step *step, struct skep_node *node, struct skep_op
 void skep_emit_release(struct step *step, struct skep_buf buf); /* none is fine */
 void skep_emit_cancel(struct step *step, struct skep_node *node, uint64_t op);
 void skep_emit_note(struct step *step, struct skep_node *node, struct skep_note note);
+void skep_emit_scale(struct step *step, uint32_t kind, uint32_t machines);
 
 size_t skep_worker_size(const struct skep_plan *plan, const struct skep_methods *how);
 void skep_worker_init(void *mem, const struct skep_plan *plan, const struct skep_methods *how);
 void skep_worker_step(struct skep_node *node, struct step *step, const struct skep_event *event);
 uint32_t skep_worker_actions_limit(const struct skep_plan *plan, const struct skep_methods *how);
+bool skep_worker_returned(const struct skep_node *node);
 void skep_worker_fetch(const struct skep_node *node, bool deep);
 void skep_worker_relocate(void *mem, const struct skep_node *node); /* to memory of the size that it wants */
 

@@ -116,6 +116,8 @@ static const char *const NOTE[] = {
 	[SKEP_NOTE_CANDIDATE_CHOSEN] = "candidate_chosen",
 	[SKEP_NOTE_ROUND_VOIDED] = "round_voided",
 	[SKEP_NOTE_UNEQUAL] = "unequal",
+	[SKEP_NOTE_SCALED] = "scaled",
+	[SKEP_NOTE_RETURNED] = "returned",
 };
 static_assert(COUNT(NOTE) == SKEP_NOTE_KINDS, "each kind has a name");
 

@@ -115,6 +115,11 @@ uint64_t skep_node_digest(const struct skep_node *node)
 	return node->digest;
 }
 
+bool skep_node_returned(const struct skep_node *node)
+{
+	return !node->is_directory && node->outcome != SKEP_RUNNING && skep_worker_returned(node);
+}
+
 enum skep_outcome skep_node_outcome(const struct skep_node *node)
 {
 	return (enum skep_outcome)node->outcome;

@@ -76,6 +76,8 @@ enum skep_note_kind {
 	SKEP_NOTE_ROUND_VOIDED, /* round, issued: what was counted of these so far is thrown away, and the round begins again */
 	SKEP_NOTE_UNEQUAL, /* stage, round, peer: its parameters as of the start of this round are not those of the others. It is
 	                      fenced, unless that has not helped it before */
+	SKEP_NOTE_SCALED,   /* stage = the kind of machines, round, wanted, there: so many are wanted from now on */
+	SKEP_NOTE_RETURNED, /* stage, round, peer: its machine is given back; it is told to leave */
 	SKEP_NOTE_KINDS
 };
 
@@ -95,6 +97,7 @@ struct skep_note {
 		uint32_t counted;    /* STAGE_COMMITTED */
 		uint32_t asked;      /* VALIDATING: microbatches that are to be judged */
 		uint32_t judged;     /* VALIDATED: over how many the mean is */
+		uint32_t wanted;     /* SCALED: machines */
 		uint32_t number;     /* whichever of these the kind has (skep_note_number) */
 	};
 	struct skep_peer peer;
@@ -106,6 +109,7 @@ struct skep_note {
 		int64_t ok;        /* STOPPED: 1 or 0 */
 		int64_t staleness; /* COUNTED: steps (async: outer updates) that the parameters of its passes lacked */
 		int64_t version;   /* STAGE_RESTARTED */
+		int64_t there;     /* SCALED: machines that were, when that was decided */
 		uint64_t bits;     /* LOST, OUTER_UPDATED */
 		struct skep_rerun rerun;    /* RERUN */
 		struct skep_fault_at fault; /* DIVERGED, CANDIDATE_DROPPED */

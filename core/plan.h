@@ -177,8 +177,8 @@ struct skep_plan {
 	int64_t target_loss_nano; /* stop when the mean loss of a round, or where there are validations of one of these, is
 	                             at most this (1e-9 units); INT64_MIN: never */
 	skep_time end_ns;         /* stop with the first round that closes then or later; 0: never */
-	/* Stop with the first round that closes when the machines have cost so much, 1e-6 USD; 0: never. With that the prices:
-	 * worker w pays the steps [price_first[s], price_first[s + 1]) of price_step, s = price_of[w]. */
+	/* Stop with the first round that closes when the machines have cost so much, 1e-6 USD; 0: never. And for `scale`:
+	 * worker w pays the steps [price_first[s], price_first[s + 1]) of price_step, s = price_of[w]. NULL: not known. */
 	uint64_t budget_microusd;
 	const uint32_t *price_of, *price_first;
 	const struct skep_price_at *price_step;
@@ -262,6 +262,7 @@ struct skep_plan {
 	/* Virtual stages, from the first one on, of which nothing is trained: they keep nothing for BACKWARD, which has nothing
 	 * to do there, and are sent no gradient but word of it. Not with SKEP_ROUTING_TRAINER. */
 	uint32_t frozen_vstages;
+	const struct skep_scale *scale; /* machines that it asks for (scale/policy.h); NULL: none */
 };
 
 /* ---- what is derived from it ---------------------------------------------------------------------------------- */

@@ -493,7 +493,10 @@ enum skep_action_kind {
 	SKEP_ACTION_RUN,
 	SKEP_ACTION_RELEASE,
 	SKEP_ACTION_NOTE,
-	SKEP_ACTION_CANCEL /* in the simulator alone: the sum of this ALLREDUCE is void; end it, and answer it as any RUN */
+	SKEP_ACTION_CANCEL, /* in the simulator alone: the sum of this ALLREDUCE is void; end it, and answer it as any RUN */
+	/* by the directory, with plan->scale: so many machines of the kind are wanted from now on. The world gets more where
+	 * there are any, and replaces those that are lost; those that are too many are told to leave, one by one */
+	SKEP_ACTION_SCALE
 };
 
 struct skep_action {
@@ -505,6 +508,9 @@ struct skep_action {
 		struct skep_buf release;
 		struct skep_note note;
 		uint64_t cancel; /* id of the operation */
+		struct {
+			uint32_t kind, machines;
+		} scale;
 	} u;
 };
 
@@ -555,6 +561,8 @@ uint64_t skep_node_digest(const struct skep_node *node);
 
 enum skep_outcome { SKEP_RUNNING, SKEP_DONE, SKEP_FAILED };
 enum skep_outcome skep_node_outcome(const struct skep_node *node);
+/* A worker that has stopped because its machine is given back: the run goes on without it, and the machine may be turned off. */
+bool skep_node_returned(const struct skep_node *node);
 
 #ifdef __cplusplus
 }

@@ -14,7 +14,7 @@
 #define NONE UINT32_MAX
 
 /* The process ends at this instant: what it held, ran and had under way is gone. */
-static void die(struct skep_world *world, uint32_t index, skep_time heard_at_ns)
+void skep_preemption_end(struct skep_world *world, uint32_t index, skep_time heard_at_ns)
 {
 	assert(index < world->plan->workers);
 	assert(!world->process[index].dead);
@@ -52,7 +52,7 @@ static void die(struct skep_world *world, uint32_t index, skep_time heard_at_ns)
 }
 
 /* A fresh process on the same machine, which holds nothing. */
-static void start_incarnation(struct skep_world *world, uint32_t index)
+void skep_preemption_start(struct skep_world *world, uint32_t index)
 {
 	assert(index < world->plan->workers);
 	assert(world->process[index].dead);
@@ -75,10 +75,13 @@ void skep_preemption_churn(struct skep_world *world, uint32_t number)
 	assert(world->scenario->churn.event[number].at_ns == world->now);
 	const struct skep_churn_event *event = &world->scenario->churn.event[number];
 	struct skep_process *process = &world->process[event->worker];
-	if (event->join && process->dead)
-		start_incarnation(world, event->worker);
+	if (world->scaling != NULL)
+		skep_scaling_churn(world, event);
+	else if (event->join && process->dead)
+		skep_preemption_start(world, event->worker);
 	else if (!event->join && !process->dead)
-		die(world, event->worker, skep_churn_heard_at(event, world->scenario->detection_delay_ns));
+		skep_preemption_end(
+			world, event->worker, skep_churn_heard_at(event, world->scenario->detection_delay_ns));
 	if (number + 1 < world->scenario->churn.events)
 		skep_world_schedule(world, event[1].at_ns, world->sequence++, SKEP_SIM_EVENT_CHURN, number + 1);
 }

@@ -206,7 +206,6 @@ static void job_begin(struct skep_world *world, uint32_t worker, uint32_t lane)
 		world, world->now + op_ns, world->sequence++, SKEP_SIM_EVENT_OP_END, worker * SKEP_LANES + lane);
 }
 
-/* The ALLREDUCE that is first in its lane and has no end yet, or NULL. */
 const struct skep_op *skep_world_fused(const struct skep_world *world, uint32_t worker)
 {
 	assert(worker < world->plan->workers);
@@ -357,6 +356,9 @@ static void perform(struct skep_world *world, uint32_t index)
 		case SKEP_ACTION_NOTE:
 			note(world, index, &action->u.note);
 			break;
+		case SKEP_ACTION_SCALE:
+			skep_scaling_want(world, action->u.scale.kind, action->u.scale.machines);
+			break;
 		}
 	}
 }
@@ -407,6 +409,7 @@ void skep_world_step(struct skep_world *world, uint32_t index, struct skep_event
 	if (process->stopped_ns == SKEP_TIME_NEVER && skep_node_outcome(process->node) != SKEP_RUNNING) {
 		process->stopped_ns = world->now;
 		world->running--;
+		skep_scaling_stopped(world, index);
 	}
 }
 
@@ -491,6 +494,9 @@ void skep_world_handle(struct skep_world *world, const struct skep_queue_entry *
 	case SKEP_SIM_EVENT_DETECTED:
 		skep_preemption_detected(world, entry->index);
 		break;
+	case SKEP_SIM_EVENT_BOOTED:
+		skep_scaling_booted(world, entry);
+		break;
 	case SKEP_SIM_EVENT_OP_END:
 		if (entry->sequence != lane_of(world, entry->index)->end_sequence)
 			break;
@@ -553,7 +559,7 @@ bool skep_world_init(struct skep_world *world, const struct skep_scenario *scena
 		world->process[i].armed = world->process[i].stopped_ns = SKEP_TIME_NEVER;
 		for (uint32_t l = 0; l < SKEP_LANES; l++)
 			world->process[i].lane[l] = (struct skep_lane_queue){.first = NONE, .last = NONE};
-		world->process[i].dead = scenario->has_trace && i < plan->workers;
+		world->process[i].dead = skep_scenario_has_absent(scenario) && i < plan->workers;
 	}
 	for (uint32_t i = 0; i < scenario->churn.presents; i++)
 		world->process[scenario->churn.present[i]].dead = false;
@@ -566,7 +572,7 @@ bool skep_world_init(struct skep_world *world, const struct skep_scenario *scena
 			!skep_arithmetic_device(world, i, plan->first_stage_of[i]))
 			return false;
 	}
-	return init_nodes(world) && skep_preemption_begin(world) && !world->no_memory;
+	return init_nodes(world) && skep_preemption_begin(world) && skep_scaling_begin(world) && !world->no_memory;
 }
 
 void skep_world_finish(struct skep_world *world)
@@ -585,6 +591,7 @@ void skep_world_finish(struct skep_world *world)
 	skep_traffic_finish(&world->traffic);
 	skep_fused_finish(world);
 	free(world->notice);
+	skep_scaling_finish(world);
 	free(world->node_memory);
 	free(world->actions.item);
 	free(world->process);

@@ -21,6 +21,7 @@ enum skep_sim_event {            /* kinds of queue entries, and what their index
 	SKEP_SIM_EVENT_CHURN,    /* an event of the scenario's trace */
 	SKEP_SIM_EVENT_NOTICE,   /* one of the world's notices */
 	SKEP_SIM_EVENT_DETECTED, /* a process that has died, of which the directory hears now */
+	SKEP_SIM_EVENT_BOOTED,   /* a machine that was asked for: its process begins */
 };
 
 struct skep_inflight_message { /* a message under way; free: next is the next free one */
@@ -85,6 +86,18 @@ struct skep_fused { /* a collective as flows */
 	struct skep_fused_rank *rank; /* [size] */
 };
 
+struct skep_scaling_machine {   /* with cluster.scale: one that may be asked for */
+	bool there;             /* there is one to be had */
+	bool had;               /* it boots, or its process is there */
+	bool known;             /* it has been had before: files are there */
+	uint64_t boot_sequence; /* of the queue entry that ends its boot; entries with another one are void */
+};
+
+struct skep_scaling_world {
+	struct skep_scaling_machine *machine; /* [workers] */
+	uint32_t wanted[SKEP_SCALE_KINDS_MAX], had[SKEP_SCALE_KINDS_MAX];
+};
+
 struct skep_world {
 	const struct skep_scenario *scenario;
 	const struct skep_plan *plan; /* own_plan */
@@ -116,6 +129,7 @@ struct skep_world {
 	uint32_t flight_capacity, free_flight, job_capacity, free_job;
 	struct skep_notice *notice; /* by time */
 	uint32_t notices;
+	struct skep_scaling_world *scaling; /* NULL: no machines are asked for */
 	struct skep_fused *fused;
 	uint32_t fused_made;
 	uint32_t fused_slots; /* slots, some of them free */
@@ -167,6 +181,17 @@ void skep_preemption_churn(struct skep_world *world, uint32_t number);
 void skep_preemption_notice(struct skep_world *world, uint32_t number);
 void skep_preemption_detected(
 	struct skep_world *world, uint32_t index); /* by the directory: that this worker has died */
+/* The process ends, or another one begins, now; heard_at_ns: when the directory is told, SKEP_TIME_NEVER: it is not. */
+void skep_preemption_end(struct skep_world *world, uint32_t index, skep_time heard_at_ns);
+void skep_preemption_start(struct skep_world *world, uint32_t index);
+
+/* scaling.c; without world->scaling there is nothing to do, and nothing but the first and the last two are called */
+bool skep_scaling_begin(struct skep_world *world);                                       /* false: no memory */
+void skep_scaling_want(struct skep_world *world, uint32_t kind, uint32_t machines);      /* the directory says so */
+void skep_scaling_churn(struct skep_world *world, const struct skep_churn_event *event); /* the trace does */
+void skep_scaling_booted(struct skep_world *world, const struct skep_queue_entry *entry);
+void skep_scaling_stopped(struct skep_world *world, uint32_t index); /* a process has, by itself */
+void skep_scaling_finish(struct skep_world *world);
 
 /* arithmetic.c; with arithmetic: none none of it does anything */
 bool skep_arithmetic_init(struct skep_world *world, uint32_t threads); /* false: no memory, or no threads */

@@ -84,6 +84,8 @@ static const struct note_form {
 	[SKEP_NOTE_CANDIDATE_CHOSEN] = {true, false, true, false, false},
 	[SKEP_NOTE_ROUND_VOIDED] = {true, false, true, false, false},
 	[SKEP_NOTE_UNEQUAL] = {true, true, false, true, false},
+	[SKEP_NOTE_SCALED] = {true, true, true, false, false},
+	[SKEP_NOTE_RETURNED] = {true, true, false, true, false},
 };
 
 bool skep_note_kept(uint8_t kind)
@@ -111,8 +113,7 @@ static struct cursor fill(struct skep_store *store, enum skep_statement statemen
 
 static void bound(struct cursor *c, int rc)
 {
-	if (c->rc == SQLITE_OK)
-		c->rc = rc;
+	c->rc = c->rc == SQLITE_OK ? rc : c->rc;
 }
 
 static void integer(struct cursor *c, int64_t value)

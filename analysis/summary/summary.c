@@ -44,6 +44,7 @@ struct skep_tally {
 	double late_ns;              /* of the late ones: longer than paced, together */
 	uint64_t died;               /* processes of workers */
 	bool *moving;                /* [workers]: when it joins, that is the end of a migration */
+	bool *returned;              /* [workers]: when it leaves, its machine was given back */
 	struct span *span;           /* [spans] by round */
 	size_t spans;
 	bool lacking;     /* memory, for them: then the figures are not known */
@@ -64,7 +65,8 @@ struct skep_tally *skep_tally_create(const struct skep_scenario *scenario, const
 	tally->open = calloc(tally->heard, sizeof *tally->open);
 	tally->moving = calloc((size_t)scenario->plan.workers + 1, sizeof *tally->moving);
 	bool room = skep_candidates_init(&tally->candidates, &scenario->plan);
-	if (tally->use == NULL || tally->moving == NULL || tally->open == NULL || !room) {
+	tally->returned = calloc((size_t)scenario->plan.workers + 1, sizeof *tally->returned);
+	if (tally->use == NULL || tally->moving == NULL || tally->returned == NULL || tally->open == NULL || !room) {
 		skep_tally_destroy(tally);
 		return NULL;
 	}
@@ -88,6 +90,7 @@ void skep_tally_destroy(struct skep_tally *tally)
 	skep_candidates_finish(&tally->candidates);
 	free(tally->use);
 	free(tally->moving);
+	free(tally->returned);
 	free(tally->open);
 	free(tally->span);
 	free(tally);
@@ -158,6 +161,19 @@ static void hear_join(struct skep_tally *tally, const struct skep_note *note)
 	*moving = note->kind == SKEP_NOTE_MIGRATED;
 }
 
+/* One that was given back is not lost. One that is lost before it has left is, all the same. */
+static void hear_leave(struct skep_tally *tally, const struct skep_note *note)
+{
+	if (note->peer.index >= tally->scenario->plan.workers)
+		return;
+	bool *returned = &tally->returned[note->peer.index];
+	if (note->kind == SKEP_NOTE_LEFT) {
+		tally->sum.returned += *returned;
+		tally->sum.preemptions += !*returned;
+	}
+	*returned = note->kind == SKEP_NOTE_RETURNED;
+}
+
 /* What stopped the run, in one sentence. */
 static void hear_fault(struct skep_tally *tally, skep_time now, const struct skep_note *note)
 {
@@ -215,6 +231,7 @@ static void hear_note(void *context, skep_time now, struct skep_peer who, const 
 		tally->sum.unequal++;
 		break;
 	case SKEP_NOTE_FENCED:
+		hear_leave(tally, note);
 		hear_join(tally, note);
 		tally->sum.fenced++;
 		tally->sum.preemptions++;
@@ -231,8 +248,12 @@ static void hear_note(void *context, skep_time now, struct skep_peer who, const 
 	case SKEP_NOTE_STAGE_RESTARTED:
 		tally->sum.restarts++;
 		break;
+	case SKEP_NOTE_SCALED:
+		tally->sum.scalings++;
+		break;
+	case SKEP_NOTE_RETURNED:
 	case SKEP_NOTE_LEFT:
-		tally->sum.preemptions++;
+		hear_leave(tally, note);
 		break;
 	case SKEP_NOTE_MIGRATED:
 		hear_join(tally, note);

@@ -50,6 +50,8 @@ void skep_summary_print_json(const struct skep_summary *summary, FILE *out)
 	skep_json_add_count(object, "preemptions", summary->preemptions);
 	skep_json_add_count(object, "joins", summary->joins);
 	skep_json_add_count(object, "migrations", summary->migrations);
+	skep_json_add_count(object, "scalings", summary->scalings);
+	skep_json_add_count(object, "returned", summary->returned);
 	skep_json_add_count(object, "checkpoints", summary->checkpoints);
 	skep_json_add_count(object, "restarts", summary->restarts);
 	skep_json_add_count(object, "damaged", summary->damaged);
@@ -157,8 +159,13 @@ static void print_workers(FILE *out, const struct skep_summary *summary)
 	fprintf(out, "%llu lost", (unsigned long long)summary->preemptions);
 	if (summary->preemptions > 0)
 		fprintf(out, " (%llu fenced)", (unsigned long long)summary->fenced);
-	fprintf(out, ", %llu joined, %llu migrated\n", (unsigned long long)summary->joins,
+	fprintf(out, ", %llu joined, %llu migrated", (unsigned long long)summary->joins,
 		(unsigned long long)summary->migrations);
+	if (summary->scalings > 0)
+		fprintf(out, "; %llu given back, another number was wanted %llu time%s",
+			(unsigned long long)summary->returned, (unsigned long long)summary->scalings,
+			summary->scalings == 1 ? "" : "s");
+	fputc('\n', out);
 }
 
 static void print_damaged(FILE *out, const struct skep_summary *summary)

@@ -134,6 +134,15 @@ static void name_host(struct serve_arguments *a)
 	a->serve.host = all ? NULL : a->host;
 }
 
+static bool check_scale(const struct skep_scenario *scenario, struct skep_diag *reterr)
+{
+	if (scenario->plan.scale == NULL)
+		return true;
+	skep_diag_set(reterr, scenario->path, 0, 0, NULL,
+		"cluster.scale is simulated alone: `skep sim` it, or leave it out (--set cluster.scale=null)");
+	return false;
+}
+
 static bool check_least(const struct serve_arguments *a, const struct skep_scenario *scenario, struct skep_diag *reterr)
 {
 	uint32_t least = a->serve.least, workers = scenario->plan.workers;
@@ -350,7 +359,7 @@ static enum status serve(struct skep_command_line *line)
 	a.serve.has_seed = options.has_seed;
 	a.serve.quiet = a.common.quiet;
 	bool fine = read_scenario(&a, &options, &scenario, &allocation, &diag) && check_least(&a, &scenario, &diag) &&
-	            name_keys(&a, &scenario, &diag) &&
+	            check_scale(&scenario, &diag) && name_keys(&a, &scenario, &diag) &&
 	            (a.replicas != NULL ? prepare_replica(&a, &scenario, own, &diag) : find_keys(&a, &diag)) &&
 	            skep_manifest_make(&scenario, &options, NULL, NULL, &manifest, &diag);
 	a.listen = a.listen != NULL ? a.listen : ":" SKEP_PORT;

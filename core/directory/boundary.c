@@ -240,7 +240,7 @@ static void move(struct directory *d, struct step *step, struct skep_migration c
 	skep_directory_retire(d, step, chosen.worker);
 	row->epoch++;
 	row->assigned = 0;
-	row->member = false;
+	row->member = row->returned = false;
 	skep_boundary_forget_load(d, chosen.worker);
 	d->mover = directory_worker(d, chosen.worker);
 	skep_directory_assign(d, step, chosen.worker, chosen.to);

@@ -50,6 +50,7 @@ static size_t lay_out(struct directory *d, const struct skep_plan *plan, const s
 	if (skep_plan_fixed(plan))
 		at += skep_align(skep_plan_pipelines(plan) * sizeof(struct pipeline));
 	at = skep_validate_lay_out(d, plan, at);
+	at = how->scaling->lay_out(d, plan, at);
 	return how->directory->lay_out(d, plan, at);
 }
 
@@ -71,7 +72,8 @@ uint32_t skep_directory_actions_limit(const struct skep_plan *plan, const struct
 	if (skep_collective_has_roster(
 		    plan->collective)) /* a reduction of each stage, and anew for each that is fenced */
 		per_worker += (FENCES_PER_STEP + 1 + plan->eager) * (skep_stage_size_max(plan) / SKEP_ROSTER_PART + 1);
-	return 256 + per_worker * plan->workers + (FENCES_PER_STEP + 1) * how->directory->refills * GRANTS_PER_REFILL +
+	return 256 + how->scaling->actions + per_worker * plan->workers +
+	       (FENCES_PER_STEP + 1) * how->directory->refills * GRANTS_PER_REFILL +
 	       (how->losses->voids ? skep_plan_vstages(plan) : skep_plan_model_chunks(plan)) *
 	               skep_bits_words(skep_round_capacity(plan));
 }
@@ -345,7 +347,7 @@ static void on_join(struct directory *d, struct step *step, const struct skep_me
 	row->assigned = 0;
 	row->heard_ns = d->node.now;
 	row->outstanding = 0;
-	row->member = row->leaving = row->summing = row->tallied = false;
+	row->member = row->leaving = row->returned = row->summing = row->tallied = false;
 	skep_boundary_forget_load(d, worker);
 	skep_directory_assign(d, step, worker, skep_boundary_needy_stage(d, step, worker));
 }
@@ -518,6 +520,7 @@ static void on_start(struct directory *d, struct step *step)
 		directory_row(d, i)->heard_ns = d->node.now;
 	d->scan_ns = d->node.now + step->plan->heartbeat_ns;
 	d->rebalance_due_ns = d->node.now + step->plan->rebalance_ns;
+	step->how.scaling->begin(d, step->plan);
 	step->how.directory->begin(d, step);
 }
 

@@ -54,6 +54,7 @@ struct row { /* one worker */
 	bool announced;  /* SERVING: those who may choose it have been told */
 	bool has_joined; /* started_ns and join_epoch are of its newest JOIN */
 	bool leaving;    /* it gave notice: no new work, and it goes at the round boundary */
+	bool returned;   /* it was told to, since its machine is given back */
 	uint32_t join_epoch, assigned;
 	uint32_t since;       /* JOINING and more: member of the reductions from this round on */
 	uint64_t queue_milli; /* mean of the reports since the last decision that had any */
@@ -96,6 +97,7 @@ struct stage_state {
 	uint32_t keeps;             /* ... of which version; 0: none was */
 	uint32_t behind;            /* without a flush: rounds that it has committed; async: outer updates */
 	uint32_t began;             /* workers at the start */
+	uint32_t staying;           /* of those that serve; while machines are given back (scale/scaling.c) */
 	skep_time
 		short_since_ns; /* that fewer of them hold its state; SKEP_TIME_NEVER: so many do (SKEP_ON_LOSS_WAIT) */
 };
@@ -212,6 +214,7 @@ struct directory {
 	uint64_t merges; /* async: outer updates that were announced */
 	bool forced;     /* async: the round that is being closed is wanted now */
 	struct candidacy candidacy;
+	size_t scaling_at;
 	size_t row_at, stage_at, owner_at, counter_at, order_at, load_at, stage_load_at;
 };
 

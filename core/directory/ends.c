@@ -22,6 +22,14 @@ static uint32_t step_at(const struct skep_plan *plan, uint32_t series, uint64_t 
 	return low;
 }
 
+uint64_t skep_ends_price(const struct skep_plan *plan, uint32_t worker, skep_time at_ns)
+{
+	assert(worker < plan->workers);
+	if (plan->price_of == NULL)
+		return 1;
+	return plan->price_step[step_at(plan, plan->price_of[worker], at_ns / NS_PER_MS)].microusd_per_h;
+}
+
 static uint64_t cost(const struct skep_plan *plan, uint32_t worker, uint64_t from_ms, uint64_t to_ms)
 {
 	assert(from_ms <= to_ms);

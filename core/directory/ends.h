@@ -22,4 +22,7 @@ void skep_ends_joined(struct directory *d, const struct skep_plan *plan, uint32_
  * round. */
 void skep_ends_pay(struct directory *d, const struct skep_plan *plan, uint32_t worker);
 
+/* What the worker's machine costs an hour at that time, in 1e-6 USD; 1 where the plan has no prices. */
+uint64_t skep_ends_price(const struct skep_plan *plan, uint32_t worker, skep_time at_ns);
+
 #endif

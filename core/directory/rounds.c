@@ -317,6 +317,7 @@ void skep_rounds_closed(struct directory *d, struct step *step)
 			.round = d->reduced.round,
 			.issued = d->reduced.issued + d->candidacy.beside});
 	d->candidacy.beside = 0;
+	step->how.scaling->round_closed(d, step);
 	skep_rounds_after_close(d, step);
 }
 

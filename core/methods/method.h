@@ -221,6 +221,14 @@ struct skep_scope {
 	bool (*falls)(struct directory *d); /* it stops; true: and others go on */
 };
 
+/* In the directory: machines that the run asks for, and gives back (core/scale/). */
+struct skep_scaling {
+	uint32_t actions; /* of a step, at most */
+	size_t (*lay_out)(struct directory *d, const struct skep_plan *plan, size_t at);
+	void (*begin)(struct directory *d, const struct skep_plan *plan);
+	void (*round_closed)(struct directory *d, struct step *step); /* before the boundary that may follow */
+};
+
 struct skep_methods {
 	const struct skep_directory_method *directory;
 	const struct skep_worker_method *worker;
@@ -229,6 +237,7 @@ struct skep_methods {
 	const struct skep_losses *losses;
 	const struct skep_agreement *agreement;
 	const struct skep_scope *scope;
+	const struct skep_scaling *scaling;
 	const struct route *route;
 	const struct skep_order *order;
 	uint32_t features;
@@ -254,5 +263,6 @@ extern const struct skep_losses skep_losses_report, skep_losses_rerun, skep_loss
 extern const struct skep_agreement skep_agreement_alone, skep_agreement_pair, skep_agreement_all;
 extern const struct skep_feature skep_feature_tied, skep_feature_clip;
 extern const struct skep_scope skep_scope_run, skep_scope_candidate;
+extern const struct skep_scaling skep_scaling_none, skep_scaling_policy;
 
 #endif

@@ -97,6 +97,7 @@ struct skep_methods skep_methods_of_directory(const struct skep_plan *plan, uint
 		.losses = losses_of[plan->on_loss],
 		.agreement = agreement_of(plan),
 		.scope = &skep_scope_run,
+		.scaling = plan->scale != NULL ? &skep_scaling_policy : &skep_scaling_none,
 		.order = skep_order_of[plan->pipeline],
 		.features = features_of(plan),
 		.feature = {first_feature(plan), &skep_feature_clip},
@@ -125,5 +126,6 @@ void skep_methods_check(const struct skep_plan *plan)
 	assert(!fixed || !skep_plan_periodic(plan) || (method != NO_FLUSH && plan->inner_cycle == 0));
 	assert(!fixed || !skep_plan_periodic(plan) || skep_plan_share(plan) % plan->inner_steps == 0);
 	assert(!skep_plan_has_candidates(plan) || (method == FLUSH && !fixed));
+	assert(!plan->scale || (!fixed && !waits && !skep_plan_has_candidates(plan) && !plan->stands_by));
 	(void)rerun, (void)voids, (void)waits, (void)fixed, (void)method;
 }

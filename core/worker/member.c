@@ -365,6 +365,10 @@ void skep_member_on_peer(struct worker *w, struct step *step, const struct skep_
 	if (who.index == w->node.self.index) {
 		if (!message->u.peer.alive && skep_peer_covers(who, w->node.self))
 			fenced(w, step);
+		else if (message->u.peer.leaving && skep_peer_same(who, w->node.self)) { /* its machine is given back */
+			w->returned = true;
+			skep_member_notice(w, step);
+		}
 		return;
 	}
 	if (!message->u.peer.alive) {

@@ -449,6 +449,11 @@ void skep_worker_step(struct skep_node *node, struct step *step, const struct sk
 	w->met = false;
 }
 
+bool skep_worker_returned(const struct skep_node *node)
+{
+	return ((const struct worker *)node)->returned;
+}
+
 /* Which microbatch comes is not known here: of the table those slots that are used most. */
 void skep_worker_fetch(const struct skep_node *node, bool deep)
 {

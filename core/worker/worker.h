@@ -171,6 +171,7 @@ struct worker {
 	uint32_t restore_version; /* 0: as at the start of the run */
 	uint32_t candidate;       /* for which it works, or did before one was kept */
 	bool leaving;             /* notice was given: it does not join again */
+	bool returned;            /* the directory gave it, since the run needs fewer machines */
 	bool entered, admitted;   /* JOINING: see above */
 	uint32_t version;
 	uint32_t assigned; /* number of the newest ADMIT in this epoch */

@@ -22,9 +22,9 @@
 static uint32_t choose_workers(struct skep_planning *p)
 {
 	const struct skep_scenario *s = p->scenario;
-	uint32_t all = s->has_trace ? s->churn.presents : s->plan.workers, count = 0;
+	uint32_t all = skep_scenario_has_absent(s) ? s->churn.presents : s->plan.workers, count = 0;
 	for (uint32_t i = 0; i < all; i++) {
-		uint32_t worker = s->has_trace ? s->churn.present[i] : i;
+		uint32_t worker = skep_scenario_has_absent(s) ? s->churn.present[i] : i;
 		if (s->plan.stands_by && s->plan.stands_by[worker])
 			continue;
 		p->type[count] = s->topology.machine[worker].gpu;

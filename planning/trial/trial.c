@@ -63,6 +63,7 @@ static void leave_arithmetic(struct skep_scenario *s)
 	s->arithmetic = SKEP_ARITHMETIC_NONE;
 	s->plan.target_loss_nano = INT64_MIN;
 	s->plan.end_ns = s->plan.budget_microusd = 0;
+	s->plan.scale = NULL; /* with the machines of the start */
 	s->target_loss = NAN;
 }
 

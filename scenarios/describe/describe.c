@@ -27,6 +27,7 @@
 #include "scenarios/read/periodic.h"
 #include "scenarios/read/planned.h"
 #include "scenarios/read/pool.h"
+#include "scenarios/scale/scaled.h"
 
 struct stage_view {                                      /* one row of the table */
 	uint32_t first_layer, layers, workers;           /* of several virtual stages: of the first one, and of all */
@@ -125,9 +126,10 @@ static void print_price(const struct skep_scenario *s, FILE *out)
 {
 	double usd_per_h;
 	if (skep_scenario_price(s, &usd_per_h))
-		fprintf(out, "  price     %.6g USD/h %s\n", usd_per_h,
-			s->topology.prices > 0 ? "at the start with all workers there, then as the price histories say"
-					       : "with all workers there");
+		fprintf(out, "  price     %.6g USD/h %swith %s there%s\n", usd_per_h,
+			s->topology.prices > 0 ? "at the start " : "",
+			s->plan.scale != NULL ? "the first machines" : "all workers",
+			s->topology.prices > 0 ? ", then as the price histories say" : "");
 }
 
 static void print_by_stage(const struct skep_plan *plan, uint32_t (*of)(const struct skep_plan *, uint32_t), FILE *out)
@@ -443,6 +445,7 @@ static void print_text(const struct skep_scenario *s, FILE *out)
 	skep_compute_print_type(s, out);
 	skep_pool_print(s, out);
 	skep_traced_print(s, out);
+	skep_scaled_print(s, out);
 	if (s->zero == 0)
 		print_recovery(s, out);
 	print_price(s, out);

@@ -13,6 +13,7 @@
 #include "scenarios/read/periodic.h"
 #include "scenarios/read/planned.h"
 #include "scenarios/read/pool.h"
+#include "scenarios/scale/scaled.h"
 
 static double seconds(uint64_t ns)
 {
@@ -31,6 +32,7 @@ static void add_cluster(const struct skep_scenario *s, cJSON *root)
 	cJSON_AddStringToObject(root, "allocation", skep_allocation_name(s->allocation));
 	skep_pool_add_json(s, root);
 	skep_traced_add_json(s, root);
+	skep_scaled_add_json(s, root);
 	if (skep_scenario_price(s, &usd_per_h))
 		cJSON_AddNumberToObject(root, "price_usd_per_h", usd_per_h);
 	else

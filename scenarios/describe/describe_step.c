@@ -22,7 +22,8 @@ static double machines_usd(const struct skep_scenario *s, double time_s)
 	skep_time until_ns = (skep_time)fmin(1e9 * time_s, (double)(SKEP_TIME_NEVER / 4));
 	double usd = 0;
 	for (uint32_t i = 0; i < s->plan.workers; i++)
-		usd += skep_topology_cost_usd(&s->topology, i, 0, until_ns);
+		if (skep_scenario_pays_at_start(s, i))
+			usd += skep_topology_cost_usd(&s->topology, i, 0, until_ns);
 	return usd;
 }
 

@@ -243,3 +243,12 @@ bool skep_plan_make_collective(struct skep_scenario *s)
 		return make_sites(s);
 	return s->plan.collective != SKEP_COLLECTIVE_BUTTERFLY || make_links(s);
 }
+
+double skep_links_to_directory_s(const struct skep_scenario *s)
+{
+	double longest_s = 0;
+	for (uint32_t i = 0; i < s->topology.machines; i++)
+		longest_s = fmax(longest_s, skep_path_late_s(&s->topology, s->topology.machine[i].place,
+						    s->topology.machine[s->topology.machines].place));
+	return longest_s;
+}

@@ -19,4 +19,7 @@ uint32_t skep_ring_order_members(const struct skep_scenario *s, uint32_t stage, 
 /* What each of so many members sends to the next one in a step of the ring, of the first bucket or fragment. */
 double skep_ring_order_bytes(const struct skep_scenario *s, uint32_t stage, uint32_t members);
 
+/* From the worker that is farthest from the directory, one way, when a message is late. Needs the topology alone. */
+double skep_links_to_directory_s(const struct skep_scenario *s);
+
 #endif

@@ -49,7 +49,7 @@ static void shuffle(uint32_t *item, uint32_t count, uint64_t seed)
 /* Workers that a trace lets come later are spares. */
 void skep_plan_allocate(struct skep_scenario *s)
 {
-	uint32_t stages = s->plan.stages, count = s->has_trace ? s->churn.presents : s->plan.workers;
+	uint32_t stages = s->plan.stages, count = skep_scenario_has_absent(s) ? s->churn.presents : s->plan.workers;
 	if (s->allocation == SKEP_ALLOCATION_EXPLICIT)
 		return;
 	for (uint32_t i = 0; i < s->plan.workers; i++)
@@ -60,8 +60,8 @@ void skep_plan_allocate(struct skep_scenario *s)
 		                               : i % stages;
 	if (s->allocation == SKEP_ALLOCATION_RANDOM)
 		shuffle(s->first_stage_of, count, s->seed);
-	for (uint32_t i = count;
-		s->has_trace && i-- > 0;) { /* present[] rises, so nothing is overwritten that is needed */
+	for (uint32_t i = count; skep_scenario_has_absent(s) &&
+				 i-- > 0;) { /* present[] rises, so nothing is overwritten that is needed */
 		uint32_t worker = s->churn.present[i], stage = s->first_stage_of[i];
 		s->first_stage_of[i] = SKEP_NO_STAGE;
 		s->first_stage_of[worker] = stage;

@@ -32,7 +32,8 @@ bool skep_scenario_price(const struct skep_scenario *s, double *ret_usd_per_h)
 {
 	*ret_usd_per_h = 0;
 	for (uint32_t i = 0; i < s->plan.workers; i++)
-		*ret_usd_per_h += s->topology.machine[i].price_usd_per_h;
+		if (skep_scenario_pays_at_start(s, i))
+			*ret_usd_per_h += s->topology.machine[i].price_usd_per_h;
 	return skep_prices_missing(s) == s->plan.workers;
 }
 
@@ -78,7 +79,7 @@ bool skep_prices_make(struct skep_scenario *s)
 	const struct skep_topology *t = &s->topology;
 	uint32_t workers = s->plan.workers, series = 0;
 	size_t steps = 0;
-	if (s->plan.budget_microusd == 0)
+	if (s->plan.budget_microusd == 0 && (s->plan.scale == NULL || skep_prices_missing(s) < workers))
 		return true;
 	assert(skep_prices_missing(s) == workers);
 	s->price_of =

@@ -13,7 +13,8 @@ struct skep_scenario;
 /* The first worker whose machine has no price; the number of workers: all have one. */
 uint32_t skep_prices_missing(const struct skep_scenario *s);
 
-/* Fills the prices of a plan that has a budget, from the topology; false: no memory. All machines have a price. */
+/* Fills the prices of a plan that has a budget, where all machines have a price, or asks for machines, where all have one; from
+ * the topology. False: no memory. */
 bool skep_prices_make(struct skep_scenario *s);
 
 #endif

@@ -18,6 +18,7 @@
 #include "models/corpus/tokens.h"
 #include "models/read/given.h"
 #include "models/weights/safetensors.h"
+#include "scenarios/plan/links.h"
 #include "scenarios/plan/loss.h"
 #include "scenarios/plan/memory.h"
 #include "scenarios/plan/overlap.h"
@@ -28,6 +29,7 @@
 #include "scenarios/read/periodic.h"
 #include "scenarios/read/planned.h"
 #include "scenarios/read/pool.h"
+#include "scenarios/scale/scaled.h"
 #include "topologies/read/path.h"
 
 enum {
@@ -169,6 +171,7 @@ static void read_cluster(struct draft *d)
 		skep_traced_read(&d->r, map, d->s);
 	read_price_start(d, map);
 	read_allocation(d, map);
+	skep_scaled_read(&d->r, map, d->s);
 	skep_compute_read(&d->r, map, &d->s->compute);
 	if (!d->r.diag->set)
 		skep_split_read_cluster(&d->r, map, d->s);
@@ -301,23 +304,13 @@ static void read_checkpoint(struct draft *d)
 			sizeof s->checkpoint_to - 1);
 }
 
-/* Of the worker that is farthest from it, when a message is late. */
-static double latency_to_directory_s(const struct skep_scenario *s)
-{
-	double longest_s = 0;
-	for (uint32_t i = 0; i < s->topology.machines; i++)
-		longest_s = fmax(longest_s, skep_path_late_s(&s->topology, s->topology.machine[i].place,
-						    s->topology.machine[s->topology.machines].place));
-	return longest_s;
-}
-
 static void read_directory(struct draft *d)
 {
 	const struct skep_yaml_node *map = skep_read_map(&d->r, d->root, "directory", false);
 	double heartbeat_s = skep_read_quantity(&d->r, map, "heartbeat", SKEP_TIME, 1e-3, 3600, 1);
 	double timeout_s = skep_read_quantity(&d->r, map, "timeout", SKEP_TIME, 2e-3, DAY_S, fmax(10, 2 * heartbeat_s));
 	skep_reader_close_map(&d->r, map);
-	double least_s = 2 * (heartbeat_s + latency_to_directory_s(d->s));
+	double least_s = 2 * (heartbeat_s + skep_links_to_directory_s(d->s));
 	if (!d->r.diag->set && timeout_s < least_s)
 		skep_reader_fail(&d->r, map, "timeout",
 			"directory.timeout: %g s is less than two heartbeats and the way to the directory and back, %g "
@@ -439,6 +432,7 @@ static void read_root(struct draft *d)
 	read_model(d);
 	read_cluster(d);
 	read_schedule(d);
+	skep_scaled_check(&d->r, group(d, "cluster"), d->s); /* before its pipelines are: of spares they know nothing */
 	skep_cut_check(&d->r, group(d, "model"), d->s);
 	read_sync(d);
 	read_directory(d);
@@ -446,6 +440,7 @@ static void read_root(struct draft *d)
 	read_checkpoint(d);
 	read_train(d);
 	skep_losses_check(&d->r, group(d, "schedule"), &d->s->plan);
+	skep_scaled_check(&d->r, group(d, "cluster"), d->s);
 	read_simulate(d);
 	skep_compute_choose_types(d->s, &d->r, group(d, "cluster"));
 	skep_compute_prepare(d->s, &d->r, group(d, "cluster"));
@@ -459,6 +454,7 @@ static void read_root(struct draft *d)
 		skep_reader_fail(&d->r, NULL, NULL, "not enough memory for this scenario");
 		return;
 	}
+	skep_scaled_make(d->s);
 	skep_train_check(&d->r, group(d, "model"), group(d, "train"), d->s);
 	skep_split_check_predictor(&d->r, group(d, "cluster"), d->s);
 	skep_compute_check(d->s, &d->r, group(d, "cluster"));
@@ -592,5 +588,6 @@ void skep_scenario_finish(struct skep_scenario *scenario)
 	free(scenario->stands_by);
 	free(scenario->price_of);
 	free(scenario->price);
+	skep_scaled_finish(scenario);
 	*scenario = (struct skep_scenario){.target_loss = NAN};
 }

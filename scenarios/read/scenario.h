@@ -10,6 +10,7 @@
 
 #include "base/diag.h"
 #include "base/files/files.h"
+#include "core/scale/policy.h"
 #include "core/skep.h"
 #include "models/device/device.h"
 #include "models/read/model.h"
@@ -76,7 +77,13 @@ struct skep_scenario {
 	skep_time boot_ns;            /* from a join in the trace until its process asks to be let in ... */
 	bool admitted;                /* ... and is, by `serve`: connections and files take their time */
 	skep_time admission_ns;       /* the longest of these; boot_ns is in it */
-	skep_time notice_ns;          /* so long before the trace takes a worker away it is told; 0: it is not */
+	struct skep_scale scale;      /* of the plan, see scaled.h: with plan.scale, and ... */
+	struct skep_scale_kind scale_kind[SKEP_SCALE_KINDS_MAX];
+	char scale_name[SKEP_SCALE_KINDS_MAX][96];
+	uint32_t *scale_kind_of;                    /* ... [workers] of the plan, ... */
+	bool *scale_there;                          /* ... [workers] machines that may be had at the start, and ... */
+	skep_time *scale_first_ns, *scale_again_ns; /* ... [workers] from being asked for to joining; NULL: no time */
+	skep_time notice_ns; /* so long before the trace takes a worker away it is told; 0: it is not */
 	enum skep_allocation allocation;
 	bool unresolved; /* it is searched for, and not yet found: until then workers are dealt out to the stages in turn */
 
@@ -186,6 +193,17 @@ uint64_t skep_scenario_op_bytes(const struct skep_scenario *scenario, const stru
 
 /* The price of all machines of the topology together when the run starts; false if the price of one is not known. */
 bool skep_scenario_price(const struct skep_scenario *scenario, double *ret_usd_per_h);
+
+/* Are only those there at the start that are in churn.present? */
+static inline bool skep_scenario_has_absent(const struct skep_scenario *scenario)
+{
+	return scenario->has_trace || scenario->scale_there != NULL;
+}
+/* Is the worker's machine paid for from the start? Those that are asked for later are not. */
+static inline bool skep_scenario_pays_at_start(const struct skep_scenario *scenario, uint32_t worker)
+{
+	return scenario->scale_there == NULL || scenario->first_stage_of[worker] != SKEP_NO_STAGE;
+}
 
 /* The machine of a worker, or of the directory, which is number plan.workers. */
 static inline uint32_t skep_scenario_machine(const struct skep_scenario *scenario, uint32_t worker)

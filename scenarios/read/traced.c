@@ -14,6 +14,7 @@
 
 #include "base/layout.h"
 #include "core/names.h"
+#include "scenarios/scale/scaled.h"
 #include "topologies/read/path.h"
 
 #define DAY_S 86400.0
@@ -143,7 +144,7 @@ static skep_time admission_ns(const struct skep_scenario *s, uint32_t machine, s
 void skep_traced_admit(struct skep_reader *r, struct skep_scenario *s)
 {
 	uint32_t machines = s->topology.machines;
-	if (!s->has_trace || (s->boot_ns == 0 && !s->admitted))
+	if ((!s->has_trace && s->plan.scale == NULL) || (s->boot_ns == 0 && !s->admitted))
 		return;
 	skep_time *first = calloc(machines, sizeof *first), *again = calloc(machines, sizeof *again);
 	struct files files = that_travel(s);
@@ -152,7 +153,12 @@ void skep_traced_admit(struct skep_reader *r, struct skep_scenario *s)
 		again[i] = admission_ns(s, i, (struct files){0});
 		s->admission_ns = first[i] > s->admission_ns ? first[i] : s->admission_ns;
 	}
-	if (first == NULL || again == NULL || !skep_churn_admit(&s->churn, machines, first, again))
+	bool fine = first != NULL && again != NULL;
+	if (fine && s->plan.scale != NULL) /* a machine that is there is had when it is asked for, and no sooner */
+		fine = skep_scaled_admit(s, first, again);
+	else if (fine)
+		fine = skep_churn_admit(&s->churn, machines, first, again);
+	if (!fine)
 		skep_reader_fail(r, NULL, NULL, "not enough memory for the joins of the trace");
 	free(first);
 	free(again);

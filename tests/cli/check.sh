@@ -25,6 +25,7 @@ labels = {
     "churn": seen["trace"] is not None,
     "standby": bool(seen["standby"]),
     "left": bool(seen["machines_out"]),
+    "scale": seen["scale"] is not None,
     "joins": "joins" in seen,
     "rebalance": "joins" in seen and seen["rebalance_s"] > 0,
     "price": seen["price_usd_per_h"] is not None,
@@ -104,6 +105,11 @@ number(r"(\d+) in flight", seen["in_flight"])
 number(r"(\d+) rounds?\n", seen["rounds"])
 if labels["price"]:
     number(r"price +([\d.]+) USD/h", seen["price_usd_per_h"])
+if labels["scale"]:
+    number(r"(\d+) to \d+ machines", seen["scale"]["min"])
+    number(r"to (\d+) machines", seen["scale"]["max"])
+    number(r"machines, (\d+) at the start", seen["scale"]["start"])
+    number(r"start; what is said of a step is with those\n +(\d+)", seen["scale"]["kinds"][0]["machines"])
 if labels["joins"]:
     number(r"in (\d+) chunks?;", seen["joins"]["chunks"])
 if labels["pipelines"]:

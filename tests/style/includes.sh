@@ -25,7 +25,7 @@ may_include() { # may_include FILE: sets `may` to the folders, as one extended r
 }
 
 # The interface; numbers and bits; what collectives send, which worlds and descriptions count on.
-public='skep|plan|note|record|names|prefetch|codec|random|hash|bits|square|collective/collective|collective/ring'
+public='skep|plan|note|record|names|prefetch|codec|random|hash|bits|square|collective/collective|collective/ring|scale/policy'
 
 declare -A found
 
