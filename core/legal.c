@@ -139,6 +139,12 @@ static bool admission_legal(const struct skep_plan *plan, const struct skep_mess
 	       (source < plan->workers || source == SKEP_NO_INDEX);
 }
 
+/* There are at most as many pipelines as microbatches. */
+static bool pipeline_legal(const struct skep_plan *plan, uint32_t pipeline)
+{
+	return pipeline == 0 || (skep_plan_fixed(plan) && pipeline < plan->microbatches);
+}
+
 /* What is of this kind alone. */
 static bool particulars_legal(const struct skep_plan *plan, const struct skep_message *message)
 {
@@ -146,7 +152,10 @@ static bool particulars_legal(const struct skep_plan *plan, const struct skep_me
 	case SKEP_MESSAGE_GRANT:
 		return message->u.grant.in_flight > 0 && message->u.grant.in_flight <= skep_plan_in_flight_most(plan) &&
 		       message->u.grant.count > 0 && message->u.grant.count <= skep_plan_numbers(plan) &&
-		       message->microbatch <= skep_plan_numbers(plan) - message->u.grant.count;
+		       message->microbatch <= skep_plan_numbers(plan) - message->u.grant.count &&
+		       pipeline_legal(plan, message->u.grant.pipeline);
+	case SKEP_MESSAGE_FORWARD:
+		return pipeline_legal(plan, message->u.forward.pipeline);
 	case SKEP_MESSAGE_REDUCE:
 	case SKEP_MESSAGE_ROSTER:
 	case SKEP_MESSAGE_COMMIT:

@@ -194,7 +194,12 @@ struct skep_message {
 		struct {
 			uint32_t count;
 			uint32_t in_flight; /* that the receiver is to keep in the pipeline */
+			/* Fixed pipelines: that the first one takes; the others take the receiver's next ones in turn. */
+			uint32_t pipeline;
 		} grant;
+		struct {
+			uint32_t pipeline; /* fixed pipelines: the one that it takes */
+		} forward;
 		struct {
 			uint64_t queue_milli; /* mean since the last report, in thousandths of a microbatch */
 			skep_time needed_ns;  /* by the sender's device for one, on the mean; 0: it did none */

@@ -41,7 +41,7 @@
 /* skep_plan_credit(), which looks at all workers to count pipelines. */
 static uint32_t credit(const struct directory *d, const struct skep_plan *plan, const struct row *row)
 {
-	return d->pipelines > 0 ? plan->microbatches / d->pipelines
+	return d->pipelines > 0 ? skep_fixed_share(d, plan)
 	                        : skep_plan_credit(plan, skep_dealing_in_flight(d, plan, row));
 }
 
@@ -283,7 +283,8 @@ void skep_dealing_begin(struct directory *d, const struct skep_plan *plan, uint6
 	assert(d->phase == PHASE_OPEN && d->issued == 0);
 	weigh(d, plan);
 	split_in_flight(d, plan);
-	if (plan->inner_fixed && limit > plan->workers + GRANTS_PER_REFILL) /* each is a message */
+	bool one_by_one = plan->inner_fixed || skep_fixed_one_by_one(d);
+	if (one_by_one && limit > plan->workers + GRANTS_PER_REFILL) /* each is a message */
 		limit = plan->workers + GRANTS_PER_REFILL;
 	uint32_t quota = skep_plan_quota(plan, d->round);
 	d->turn = 0;

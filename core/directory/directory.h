@@ -42,14 +42,18 @@ enum standing {
 struct pipeline {                  /* fixed pipelines alone */
 	uint32_t first, last;      /* workers: who issues its microbatches, and who turns them round */
 	uint32_t serving, leaving; /* of its workers */
-	bool drained;              /* in the open round: DRAIN has been sent to those that may wait */
+	/* In the open round: DRAIN has been sent to those that may wait. Where stages are uneven pipeline 0 says it of all. */
+	bool drained;
 	bool awaited;              /* in the open round: before its barrier */
-	uint32_t given_up;         /* without a flush: newest round + 1 that DRAIN has named, 0: none */
+	/* Without a flush: newest round + 1 that DRAIN has named, 0: none; said like `drained`. */
+	uint32_t given_up;
 };
 
 struct row { /* one worker */
 	uint32_t epoch, stage;
-	uint32_t pipeline; /* fixed pipelines: of which one it is a part, for ever */
+	uint32_t pipeline; /* fixed pipelines: the first of which it is a part, for ever; and ... */
+	uint32_t replicas; /* ... workers of its stage, so every replicas-th one from there on */
+	uint32_t dealt;    /* the same, of an owner: the pipeline that its next microbatch takes, if that one can work */
 	uint8_t standing;
 	bool announced;  /* SERVING: those who may choose it have been told */
 	bool has_joined; /* started_ns and join_epoch are of its newest JOIN */
@@ -201,6 +205,7 @@ struct directory {
 	/* Fixed pipelines: the number of all; of those whose every place is taken; of these, of those that no worker
 	 * will leave. */
 	uint32_t pipelines, whole, staying; /* pipelines: 0 in a swarm */
+	bool uneven;                        /* skep_plan_uneven() */
 	uint32_t workers, stages;           /* of the plan */
 	uint32_t awaited;          /* that have not gone forwards with all of their share, while there is a barrier */
 	skep_time broken_since_ns; /* no pipeline can be whole without a join; SKEP_TIME_NEVER: one can */
@@ -304,6 +309,13 @@ void skep_checkpoints_async(
 
 /* fixed.c: all of it for fixed pipelines alone */
 void skep_fixed_init(struct directory *d, const struct skep_plan *plan);
+void skep_fixed_opens(struct directory *d); /* a round does: before anything of it is granted */
+uint32_t skep_fixed_share(const struct directory *d, const struct skep_plan *plan); /* of an owner in a round */
+bool skep_fixed_works(struct directory *d, uint32_t pipeline); /* it is granted work */
+/* True if an owner has pipelines that cannot work beside others: then each microbatch is granted by itself. */
+bool skep_fixed_one_by_one(const struct directory *d);
+/* The pipeline that the first of so many microbatches takes which an owner is granted; the others take the next ones. */
+uint32_t skep_fixed_deal(struct directory *d, struct row *owner, uint32_t count);
 void skep_fixed_count_in(struct directory *d, const struct row *row);
 void skep_fixed_count_out(struct directory *d, const struct row *row);
 bool skep_fixed_is_owner(struct directory *d, const struct row *row);
@@ -314,13 +326,26 @@ void skep_fixed_lift_barrier(struct directory *d, struct step *step);           
 void skep_fixed_drain(struct directory *d, struct step *step, uint32_t pipeline); /* not all of its share will come */
 void skep_fixed_ready(struct directory *d, struct step *step, uint32_t worker);   /* it holds all: it takes its place */
 void skep_fixed_serve_ready(struct directory *d, const struct skep_plan *plan);   /* all that hold all do */
+void skep_fixed_worker_gone(struct directory *d, struct step *step, uint32_t worker); /* while a round is open */
 void skep_fixed_timer(struct directory *d, struct step *step);
 uint32_t skep_fixed_missing_stage(struct directory *d, const struct skep_plan *plan); /* one that lacks a worker */
+
+/* Where stages are uneven pipelines share workers, and all are told together: pipeline 0 says of what, to every worker. */
+static inline struct pipeline *directory_told_with(struct directory *d, uint32_t pipeline)
+{
+	return directory_pipeline(d, d->uneven ? 0 : pipeline);
+}
+static inline bool directory_is_told(const struct directory *d, const struct row *row, uint32_t pipeline)
+{
+	return row->standing == STANDING_SERVING && (d->uneven || row->pipeline == pipeline);
+}
 
 /* Do workers of the two rows send each other microbatches, the first to the second? */
 static inline bool directory_leads(const struct skep_plan *plan, const struct row *from, const struct row *to)
 {
-	return route_leads(plan, from->stage, to->stage) && (!skep_plan_fixed(plan) || from->pipeline == to->pipeline);
+	return route_leads(plan, from->stage, to->stage) &&
+	       (!skep_plan_fixed(plan) ||
+		       skep_pipeline_joins(from->pipeline, from->replicas, to->pipeline, to->replicas));
 }
 
 /* boundary.c */

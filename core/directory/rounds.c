@@ -62,6 +62,8 @@ void skep_rounds_send_grant(
 	message.span = span;
 	message.u.grant.count = count;
 	message.u.grant.in_flight = skep_dealing_in_flight(d, step->plan, directory_row(d, worker));
+	if (d->pipelines > 0)
+		message.u.grant.pipeline = skep_fixed_deal(d, directory_row(d, worker), count);
 	skep_emit_send(step, &d->node, &message);
 	d->outstanding += count;
 	if (directory_row(d, worker)->outstanding == 0)
@@ -182,7 +184,7 @@ static void grant_shares(struct directory *d, struct step *step)
 	assert(d->phase == PHASE_OPEN);
 	skep_dealing_begin(d, step->plan, skep_rounds_limit(d, step->plan));
 	uint32_t left = d->outstanding, most = step->plan->inner_deadline ? 1 + left / TURNS_MOST : left;
-	most = step->plan->inner_fixed ? 1 : most;
+	most = step->plan->inner_fixed || skep_fixed_one_by_one(d) ? 1 : most;
 	for (uint32_t i = 0; i < step->plan->workers; i++) {
 		directory_row(d, i)->to_grant = directory_row(d, i)->outstanding;
 		directory_row(d, i)->outstanding = 0;
@@ -211,6 +213,8 @@ void skep_rounds_begin(struct directory *d, struct step *step)
 	skep_emit_note(step, &d->node, (struct skep_note){.kind = SKEP_NOTE_ROUND_OPENED, .round = d->round});
 	for (uint32_t i = 0; i < plan->workers; i++)
 		directory_row(d, i)->outstanding = 0;
+	if (d->pipelines > 0)
+		skep_fixed_opens(d);
 	if (!d->cut)
 		grant_shares(d, step);
 	if (d->pipelines > 0)
@@ -552,6 +556,7 @@ void skep_rounds_worker_gone(struct directory *d, struct step *step, uint32_t wo
 	skep_validate_worker_gone(d, step, worker);
 	if (d->phase != PHASE_OPEN)
 		return;
+	skep_fixed_worker_gone(d, step, worker);
 	for (uint32_t i = 0; i < d->issued && row->outstanding > 0; i++) {
 		if (owners(d)[i] != worker)
 			continue;

@@ -228,7 +228,7 @@ size_t skep_flush_worker_lay_out(struct worker *w, const struct skep_plan *plan,
 {
 	w->slots = 2;
 	w->tallies = 1;
-	w->grant_capacity = 2 * (skep_plan_fixed(plan) ? skep_plan_share(plan) : skep_plan_in_flight_most(plan)) + 8;
+	w->grant_capacity = 2 * (skep_plan_fixed(plan) ? skep_plan_share(plan, 0) : skep_plan_in_flight_most(plan)) + 8;
 	return at;
 }
 

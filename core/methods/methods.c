@@ -124,7 +124,9 @@ void skep_methods_check(const struct skep_plan *plan)
 	assert(method != EAGER || fixed);
 	assert(!fixed || (method != DELAYED && method != ASYNC && !plan->gossip && !plan->inner_by_share));
 	assert(!fixed || !skep_plan_periodic(plan) || (method != NO_FLUSH && plan->inner_cycle == 0));
-	assert(!fixed || !skep_plan_periodic(plan) || skep_plan_share(plan) % plan->inner_steps == 0);
+	assert(!fixed || !skep_plan_periodic(plan) || skep_plan_share(plan, 0) % plan->inner_steps == 0);
+	assert(!skep_plan_uneven(plan) || (!skep_plan_periodic(plan) && !plan->barrier));
+	assert(!skep_plan_uneven(plan) || skep_pipeline_may_be_uneven(plan->pipeline));
 	assert(!skep_plan_has_candidates(plan) || (method == FLUSH && !fixed));
 	assert(!plan->scale || (!fixed && !waits && !skep_plan_has_candidates(plan) && !plan->stands_by));
 	(void)rerun, (void)voids, (void)waits, (void)fixed, (void)method;

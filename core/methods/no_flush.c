@@ -2,6 +2,9 @@
  *
  * no_flush.c - the directory's rounds where nothing is flushed between them (SKEP_PIPELINE_PIPEDREAM).
  *
+ * Where stages are uneven (plan.h) a round of 15-1, say, is one microbatch of each worker of the first stage, and the only one
+ * of the second makes its step with all of them; the code released with PipeDream has it make one after each.
+ *
  * A round is one microbatch of each pipeline that is whole, and several rounds are open at once: skep_plan_window().
  * Opening one grants its microbatches and tells every member of every stage who takes part in its sum (REDUCE) and
  * whether a microbatch of it is coming to that one (the share). So no worker waits for word from here: a worker sums
@@ -118,6 +121,15 @@ static uint32_t choose_members(
 	return size;
 }
 
+/* Of all the pipelines of a worker. */
+static uint32_t share_of(struct directory *d, uint32_t round, const struct row *row)
+{
+	uint32_t share = 0;
+	for (uint32_t i = row->pipeline; i < d->pipelines; i += row->replicas)
+		share += shares(d, round)[i];
+	return share;
+}
+
 /* The first of the members that hold all of the state keeps it, if it is time for that. */
 static uint32_t keeper(
 	struct directory *d, const struct skep_plan *plan, uint32_t round, const uint32_t *order, uint32_t size)
@@ -151,7 +163,7 @@ static void begin_attempt(struct directory *d, struct step *step, uint32_t round
 		message.u.reduce.rank = rank;
 		message.u.reduce.size = size;
 		message.u.reduce.next = directory_worker(d, order[(rank + 1) % size]);
-		message.u.reduce.share = shares(d, round)[directory_row(d, order[rank])->pipeline];
+		message.u.reduce.share = share_of(d, round, directory_row(d, order[rank]));
 		message.u.reduce.checkpoint = rank == keeps;
 		skep_emit_send(step, &d->node, &message);
 	}
@@ -261,8 +273,9 @@ static void resolve(struct directory *d, struct step *step)
 
 /* ---- a round opens ----------------------------------------------------------------------------------------------- */
 
-static void grant(struct directory *d, struct step *step, uint32_t round, uint32_t owner)
+static void grant(struct directory *d, struct step *step, uint32_t round, uint32_t pipeline)
 {
+	uint32_t owner = directory_pipeline(d, pipeline)->first;
 	assert(d->phase == PHASE_OPEN);
 	struct open_round *open = round_at(d, round);
 	struct skep_message message = skep_message_to(&d->node, SKEP_MESSAGE_GRANT, directory_worker(d, owner));
@@ -277,6 +290,7 @@ static void grant(struct directory *d, struct step *step, uint32_t round, uint32
 	message.span = (struct skep_span){0, (uint16_t)(step->plan->stages - 1)};
 	message.u.grant.count = 1;
 	message.u.grant.in_flight = step->plan->in_flight;
+	message.u.grant.pipeline = pipeline;
 	skep_emit_send(step, &d->node, &message);
 }
 
@@ -288,11 +302,10 @@ static void open_round(struct directory *d, struct step *step)
 	*round_at(d, round) = (struct open_round){0};
 	skep_emit_note(step, &d->node, (struct skep_note){.kind = SKEP_NOTE_ROUND_OPENED, .round = round});
 	memset(shares(d, round), 0, d->pipelines * sizeof(uint32_t));
-	for (uint32_t i = 0; i < step->plan->workers; i++) {
-		const struct row *row = directory_row(d, i);
-		if (!skep_fixed_is_owner(d, row))
+	for (uint32_t i = 0; i < d->pipelines; i++) {
+		if (!skep_fixed_works(d, i))
 			continue;
-		shares(d, round)[row->pipeline] = 1;
+		shares(d, round)[i] = 1;
 		grant(d, step, round, i);
 	}
 	for (uint32_t stage = 0; stage < d->stages; stage++) {
@@ -354,14 +367,13 @@ static void fill(struct directory *d, struct step *step)
 /* The pipeline gives up what it holds of the open rounds up to this one. */
 static void give_up(struct directory *d, struct step *step, uint32_t pipeline, uint32_t round)
 {
-	assert(pipeline < skep_plan_pipelines(step->plan));
-	struct pipeline *p = directory_pipeline(d, pipeline);
+	struct pipeline *p = directory_told_with(d, pipeline);
 	if (p->given_up > round)
 		return;
 	p->given_up = round + 1;
 	for (uint32_t i = 0; i < step->plan->workers; i++) {
 		const struct row *row = directory_row(d, i);
-		if (row->pipeline != pipeline || row->standing != STANDING_SERVING)
+		if (!directory_is_told(d, row, pipeline))
 			continue;
 		struct skep_message message = skep_message_to(&d->node, SKEP_MESSAGE_DRAIN, directory_worker(d, i));
 		message.round = round;
@@ -452,10 +464,10 @@ static uint32_t stop_version(struct directory *d, const struct row *row)
 	return directory_stage(d, row->stage)->behind;
 }
 
-/* All that may be open opens; is summed anew for each that is fenced; ends. */
+/* All that may be open opens; is summed anew for each that is fenced; ends. Uneven pipelines may be more than workers. */
 static uint32_t actions(const struct skep_plan *plan, uint32_t fences)
 {
-	return (fences + 6) * skep_plan_window(plan);
+	return (fences + 6 + skep_plan_pipelines(plan) / plan->workers) * skep_plan_window(plan);
 }
 
 static void never(struct directory *d, struct step *step)

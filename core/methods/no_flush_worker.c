@@ -3,9 +3,9 @@
  * no_flush_worker.c - a worker's part in rounds that are not flushed (no_flush.c is the directory's).
  *
  * Several rounds are open; round `version` is the oldest that is not behind this worker, and REDUCE comes when a round
- * opens. Its sum begins when the worker has counted its share of it, which is one microbatch or none, and nothing is sealed:
- * what has not come will come, until DRAIN says that the pipeline has given it up. Sums and steps go round by round, in
- * order; a REDUCE of a later round waits for its turn (worker_pending).
+ * opens. Its sum begins when the worker has counted its share of it, at most one microbatch of each of its pipelines. Nothing
+ * is sealed: what has not come will come, until DRAIN says that the pipeline has given it up. Sums and steps go round by
+ * round, in order; a REDUCE of a later round waits for its turn (worker_pending).
  *
  * FORWARD reads the parameters that are there, BACKWARD the same ones (work->version). When a pass may begin is for
  * pipedream.c.
@@ -24,15 +24,16 @@ static size_t worker_lay_out(struct worker *w, const struct skep_plan *plan, siz
 {
 	w->slots = skep_plan_window(plan) + 1;
 	w->tallies = 2;
-	w->grant_capacity = w->slots;
+	w->came = skep_plan_uneven(plan) ? plan->microbatches : 1;
+	w->grant_capacity = w->slots * w->came;
 	w->came_at = at;
-	return at + skep_align(w->slots * sizeof(uint32_t));
+	return at + skep_align((size_t)w->slots * w->came * sizeof(uint32_t));
 }
 
-/* Of which at most one microbatch of a round comes here: the newest round + 1 of this slot that has. */
-static uint32_t *came(struct worker *w, uint32_t round)
+/* The newest round + 1 of this slot of which the microbatch has come here; of one pipeline at most one in a round does. */
+static uint32_t *came(struct worker *w, uint32_t round, uint32_t microbatch)
 {
-	return (uint32_t *)skep_at(w, w->came_at) + round % w->slots;
+	return (uint32_t *)skep_at(w, w->came_at) + (size_t)(round % w->slots) * w->came + microbatch % w->came;
 }
 
 static void derive(struct worker *w)
@@ -44,7 +45,8 @@ static void derive(struct worker *w)
 static void forget(struct worker *w)
 {
 	for (uint32_t slot = 0; slot < w->slots; slot++)
-		*came(w, slot) = 0;
+		for (uint32_t i = 0; i < w->came; i++)
+			*came(w, slot, i) = 0;
 }
 
 static uint32_t version_of(const struct worker *w, const struct skep_plan *plan, const struct skep_work *work)
@@ -64,9 +66,8 @@ static uint32_t staleness(const struct worker *w, const struct skep_plan *plan, 
 static bool first_visit(struct worker *w, uint32_t round, uint32_t item)
 {
 	assert(w->state == WORKER_SERVING);
-	(void)item;
-	bool seen = *came(w, round) == round + 1;
-	*came(w, round) = round + 1;
+	bool seen = *came(w, round, item) == round + 1;
+	*came(w, round, item) = round + 1;
 	return !seen;
 }
 

@@ -12,14 +12,28 @@
 
 #include <assert.h>
 
+/* The one worker of the next stage in its pipeline, which may not come back within the round. */
+static struct skep_peer partner(
+	struct worker *w, const struct skep_plan *plan, const struct skep_work *work, bool *ret_gone)
+{
+	assert(skep_plan_fixed(plan));
+	uint32_t index = skep_plan_place(plan, work->pipeline, work->leg);
+	struct skep_peer peer = skep_view_find(worker_view(w, plan, work->leg), index);
+	*ret_gone = peer.index == SKEP_NO_INDEX;
+	return peer;
+}
+
 static void go_on(struct worker *w, struct step *step, struct skep_work *work)
 {
 	assert(w->state == WORKER_SERVING);
 	assert(work->microbatch < w->numbers);
 	work->leg = (uint16_t)((w->node.stage + 1) % step->plan->stages);
 	bool hopeless;
-	work->down = skep_reissue_choose(w, step, work, work->leg, &hopeless);
-	if (hopeless || (work->down.index == SKEP_NO_INDEX && skep_plan_fixed(step->plan))) {
+	if (skep_plan_fixed(step->plan))
+		work->down = partner(w, step->plan, work, &hopeless);
+	else
+		work->down = skep_reissue_choose(w, step, work, work->leg, &hopeless);
+	if (hopeless) {
 		skep_pipeline_give_up(w, step, work);
 		return;
 	}
@@ -30,6 +44,7 @@ static void go_on(struct worker *w, struct step *step, struct skep_work *work)
 	skep_reissue_begin(w, step, work, SKEP_WORK_WAIT_GRADIENT);
 	struct skep_message message = skep_pipeline_tensor(
 		w, step, work, SKEP_MESSAGE_FORWARD, work->down, worker_vstage(w, work), work->gradient);
+	message.u.forward.pipeline = work->pipeline;
 	skep_worker_send(w, step, &message);
 	work->gradient = (struct skep_buf){0, 0};
 }

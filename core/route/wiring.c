@@ -23,6 +23,8 @@ static_assert(SKEP_VIEW_MAX <= UINT16_MAX, "a winner is a uint16_t");
 
 uint32_t skep_view_capacity(const struct skep_plan *plan)
 {
+	if (skep_plan_uneven(plan)) /* none of them stands for another */
+		return skep_stage_size_max(plan);
 	return plan->workers < SKEP_VIEW_MAX ? plan->workers : SKEP_VIEW_MAX;
 }
 
@@ -245,6 +247,12 @@ void skep_view_met(struct skep_view *view)
 bool skep_view_has(const struct skep_view *view, uint32_t index)
 {
 	return find(view, index) < view->count;
+}
+
+struct skep_peer skep_view_find(const struct skep_view *view, uint32_t index)
+{
+	uint32_t i = find(view, index);
+	return i < view->count ? view->choice[i].peer : no_worker;
 }
 
 void skep_view_remove(struct skep_view *view, struct skep_peer peer)

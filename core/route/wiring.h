@@ -5,7 +5,7 @@
  * A view is what one worker has heard about its next stage, or, if it is an owner with trainer routing, about one of the
  * later stages. It keeps at most SKEP_VIEW_MAX of them, so that memory stays linear in the number of workers; of a larger
  * stage it keeps a random sample, which leaves the choice uniform overall. When half of a sample is gone its owner asks
- * the directory for the rest.
+ * the directory for the rest. In fixed pipelines it keeps all partners: there is one for each of a worker's pipelines.
  *
  * Policies
  *   uniform     each worker is as likely as any other.
@@ -67,6 +67,7 @@ void skep_view_met(struct skep_view *view);
 /* Removes the worker if it is there with this or an older epoch: it is banned until it announces itself anew. */
 void skep_view_remove(struct skep_view *view, struct skep_peer peer);
 bool skep_view_has(const struct skep_view *view, uint32_t index);
+struct skep_peer skep_view_find(const struct skep_view *view, uint32_t index); /* index SKEP_NO_INDEX: it is not there */
 /* The worker, if it is there with this epoch, wants to go: others are chosen as long as there are any. */
 void skep_view_leaving(struct skep_view *view, struct skep_peer peer);
 /* Of a sample half is gone, or about to go: its owner should hear of all again. True once for each time that it was full. */

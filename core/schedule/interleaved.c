@@ -33,6 +33,12 @@
  * be done together, and the stages behind would wait meanwhile.
  *
  * What a pipeline is granted beyond its share, for another one that is broken, it does in that way after its own forwards.
+ *
+ * 1F1B where stages have unequal numbers of workers is PipeDream's 1F1B-RR (2019, section 3.2) with a flush: with all
+ * microbatches of a round numbered in the order in which they begin, number g is of worker g mod r_s in stage s of r_s
+ * workers. That one holds at most R_s / r_s of them, rounded up, R_s = r_s + r_(s+1) + ..: as many as all workers from here
+ * on. No worker waits for ever: before the backward pass of g' the next stage makes forward passes of numbers up to
+ * g' + R_(s+1) - 1, and what this one is to begin after it, g, is R_s or more behind g', so only of earlier ones than g.
  */
 #include <assert.h>
 
@@ -47,10 +53,27 @@ static bool loose(const struct worker *w, uint32_t round)
 	return w->drained > round || worker_pass(w, round) > 0;
 }
 
+/* Uneven stages, in an undisturbed round (plan.h): of owner i the n-th comes as number i + n r_0 of all. */
+static uint32_t uneven_microbatch(const struct worker *w, uint32_t number)
+{
+	uint32_t own = w->share * w->place.of / w->place.owners; /* of each owner */
+	return number % w->place.owners * own + number / w->place.owners;
+}
+
+static uint64_t uneven_number(const struct worker *w, uint32_t microbatch)
+{
+	uint32_t all = w->share * w->place.of, own = all / w->place.owners;
+	if (microbatch >= all) /* in the place of others */
+		return microbatch;
+	return (uint64_t)(microbatch % own) * w->place.owners + microbatch / own;
+}
+
 /* The pass that is number `nth` of its kind; the smaller, the sooner. */
 static uint32_t microbatch_of(const struct worker *w, uint32_t nth)
 {
 	assert(w->state == WORKER_SERVING);
+	if (w->place.uneven)
+		return uneven_microbatch(w, w->place.nth + nth * w->place.of);
 	const struct model_chunks *model_chunks = &w->model_chunks;
 	return model_chunks->first + nth / (model_chunks->stages * model_chunks->count) * model_chunks->stages +
 	       nth % model_chunks->stages;
@@ -67,6 +90,8 @@ static uint64_t key_of(const struct worker *w, const struct skep_work *work, boo
 {
 	assert(w->state == WORKER_SERVING);
 	assert(work->microbatch < w->numbers);
+	if (w->place.uneven)
+		return uneven_number(w, work->microbatch);
 	const struct model_chunks *model_chunks = &w->model_chunks;
 	uint32_t model_chunk = backward ? model_chunks->count - 1 - work->model_chunk : work->model_chunk;
 	uint64_t group = work->microbatch / model_chunks->stages, place = work->microbatch % model_chunks->stages;
@@ -75,6 +100,8 @@ static uint64_t key_of(const struct worker *w, const struct skep_work *work, boo
 
 static bool own(const struct worker *w, uint32_t microbatch)
 {
+	if (w->place.uneven)
+		return microbatch < w->share * w->place.of;
 	return w->model_chunks.first != SKEP_NO_INDEX && microbatch - w->model_chunks.first < w->share;
 }
 
@@ -93,7 +120,7 @@ static bool know_first(struct worker *w, uint32_t round)
 	assert(w->state == WORKER_SERVING);
 	const struct skep_inflight *table = worker_inflight(w);
 	const struct grant *grant = w->node.stage == 0 ? granted(w, round) : NULL;
-	if (w->model_chunks.first != SKEP_NO_INDEX)
+	if (w->model_chunks.first != SKEP_NO_INDEX || w->place.uneven)
 		return true;
 	if (grant && grant->first % w->share == 0 && !worker_validates(w, grant->first))
 		w->model_chunks.first = grant->first;

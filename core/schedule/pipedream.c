@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * pipedream.c - PipeDream (Narayanan et al. 2019): one forwards, one backwards over rounds that are never flushed, the
- * oldest ready round first. Stage s of K begins a FORWARD of round r when it holds fewer than K - s and its parameters lack
- * at most `staleness` steps of r, and a BACKWARD of r when round r - 2 is stepped. The step is on this lane, before anything
+ * oldest ready round first. A worker of stage s begins a FORWARD of round r when it holds fewer than skep_plan_held(), K - s of
+ * K stages with equally many workers, and its parameters lack at most `staleness` steps of r, and a BACKWARD of r when round r - 2 is stepped. The step is on this lane, before anything
  * else.
  *
  * A step from r to r + 1 finds the place of version r + 1 free, which is that of version r - staleness: nothing of round r
@@ -10,7 +10,8 @@
  * staleness > r - staleness or newer. That is asserted (no_flush.c).
  *
  * No stage waits for ever: of the oldest round that is not behind a stage, all that has come may go both ways as soon as one
- * of the later ones has gone backwards to make room, and that waits for no step of this round.
+ * of the later ones has gone backwards to make room, and that waits for no step of this round. Where stages are uneven a worker
+ * may hold nothing but later ones, of faster senders, which do: so what is of the oldest round needs no room.
  */
 #include "core/schedule/order.h"
 
@@ -41,7 +42,7 @@ static void forward(struct worker *w, struct step *step)
 	assert(w->grants <= w->grant_capacity);
 	uint32_t end = w->version + w->staleness + 1;
 	if (!skep_order_has_room(w))
-		return;
+		end = w->place.uneven ? w->version + 1 : 0;
 	struct skep_work *work = take_oldest(w, SKEP_WORK_READY_FORWARD, end);
 	if (work)
 		skep_pipeline_run(w, step, work, SKEP_OP_FORWARD);

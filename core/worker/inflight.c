@@ -10,8 +10,8 @@
 /* The directory keeps a swarm below half of what a stage can hold (rounds.c), so that overflow is rare. */
 uint32_t skep_inflight_capacity(const struct skep_plan *plan)
 {
-	if (skep_plan_no_flush(plan)) /* one of each round that may be open */
-		return skep_plan_window(plan) + 2;
+	if (skep_plan_no_flush(plan)) /* of each of its pipelines one of each round that may be open */
+		return (skep_plan_window(plan) + 2) * (skep_plan_uneven(plan) ? plan->microbatches : 1);
 	if (skep_plan_fixed(plan)) { /* of one pipeline, and after a death what is left of it beside fresh ones */
 		uint64_t items = skep_plan_model_chunks(plan) * (2 * (uint64_t)plan->in_flight + 4);
 		return items < SKEP_NO_WORK / 2 ? (uint32_t)items : SKEP_NO_WORK / 2;

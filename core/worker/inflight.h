@@ -35,6 +35,7 @@ struct skep_work {
 	uint32_t round, microbatch;
 	uint32_t item; /* its number in the table: the microbatch's, or one for each of its model chunks */
 	uint32_t model_chunk;
+	uint32_t pipeline;         /* fixed pipelines: the one that it takes */
 	uint32_t version;          /* rounds without a flush: of the parameters that FORWARD read */
 	struct skep_peer up;       /* who sent it; index SKEP_NO_INDEX: this worker owns it, or the sender is gone */
 	struct skep_peer down;     /* who has it next */

@@ -97,7 +97,7 @@ static void heartbeat(struct worker *w, struct step *step)
 	bool thin = false;
 	for (uint32_t stage = 1; stage < step->plan->stages; stage++)
 		thin |= route_leads(step->plan, w->node.stage, stage) &&
-		        skep_view_thin(worker_view(w, step->plan, stage), skep_view_capacity(step->plan));
+		        skep_view_thin(worker_view(w, step->plan, stage), w->view_capacity);
 	if (skep_reissue_ban_is_old(w, step) || thin) {
 		struct skep_message ask =
 			skep_message_to(&w->node, SKEP_MESSAGE_LIST_PEERS, skep_directory_peer(step->plan));
@@ -377,7 +377,7 @@ void skep_member_on_peer(struct worker *w, struct step *step, const struct skep_
 		skep_pipeline_peer_gone(w, step, who);
 	} else if (route_leads(step->plan, w->node.stage, message->stage) && !known_gone(w, who)) {
 		struct skep_view *view = worker_view(w, step->plan, message->stage);
-		skep_view_add(view, step->plan, skep_view_capacity(step->plan), who, &w->node.random);
+		skep_view_add(view, step->plan, w->view_capacity, who, &w->node.random);
 		if (message->u.peer.leaving) /* no new work, but what it has may come back */
 			skep_view_leaving(view, who);
 		skep_pipeline_peer_new(w, step);

@@ -190,6 +190,8 @@ void skep_pipeline_issue(struct worker *w, struct step *step)
 	work->microbatch = grant->first;
 	work->attempt = grant->attempt;
 	work->span = grant->span;
+	work->pipeline = grant->pipeline;
+	grant->pipeline = worker_next_pipeline(w, grant->pipeline);
 	w->issued_in_flight++;
 	w->issued += !worker_validates(w, work->microbatch);
 	if (++grant->first == grant->end) {
@@ -479,6 +481,7 @@ struct skep_work *skep_pipeline_take_in(struct worker *w, struct step *step, con
 	taken->up = message->from;
 	taken->attempt = message->attempt;
 	taken->span = message->span;
+	taken->pipeline = message->kind == SKEP_MESSAGE_FORWARD ? message->u.forward.pipeline : 0;
 	if (work)
 		return work;
 	skep_emit_note(step, &w->node,
@@ -563,5 +566,6 @@ void skep_pipeline_on_grant(struct worker *w, struct step *step, const struct sk
 	struct grant *grant = worker_grants(w);
 	for (; at > 0 && grant[at - 1].round > message->round; at--)
 		grant[at] = grant[at - 1];
-	grant[at] = (struct grant){message->round, first, end, message->attempt, message->span};
+	grant[at] = (struct grant){
+		message->round, first, end, message->attempt, message->u.grant.pipeline, message->span};
 }

@@ -51,7 +51,8 @@ static size_t lay_out(struct worker *w, const struct skep_plan *plan, const stru
 	w->gone_capacity = plan->workers < GONE_MAX ? plan->workers : GONE_MAX;
 	size_t at = how->worker->lay_out(w, plan, skep_align(sizeof *w));
 	w->view_at = at;
-	w->view_bytes = skep_align(sizeof(struct skep_view) + skep_view_capacity(plan) * sizeof(struct skep_choice));
+	w->view_capacity = skep_view_capacity(plan);
+	w->view_bytes = skep_align(sizeof(struct skep_view) + w->view_capacity * sizeof(struct skep_choice));
 	at += route_views(plan) * w->view_bytes;
 	w->leg_at = at;
 	at += skep_align(legs(plan) * sizeof(struct skep_leg));
@@ -91,14 +92,39 @@ uint32_t skep_worker_actions_limit(const struct skep_plan *plan, const struct sk
 	       skep_plan_model_chunks(plan) * skep_round_capacity(plan) / SKEP_TALLY_PART;
 }
 
-/* The worker of the next stage of its pipeline; after the last stage the first one, if another model chunk follows. */
-static uint32_t partner_of(const struct skep_plan *plan, uint32_t worker)
+static void take_place(struct worker *w, const struct skep_plan *plan, uint32_t stage)
 {
-	assert(worker < plan->workers);
-	uint32_t next = plan->first_stage_of[worker] + 1;
-	if (route_leads(plan, next - 1, 0))
-		next = 0;
-	return skep_plan_place(plan, skep_plan_pipeline_of(plan, worker), next);
+	w->share = skep_plan_share(plan, stage);
+	w->flush = skep_plan_flush_share(plan, stage);
+	w->held = skep_plan_held(plan, stage);
+	w->staleness = skep_plan_staleness(plan, stage);
+	w->place = (struct place){.uneven = skep_plan_uneven(plan),
+		.nth = skep_plan_pipeline_of(plan, w->node.self.index),
+		.of = skep_plan_replicas(plan, stage),
+		.owners = skep_plan_replicas(plan, 0),
+		.pipelines = skep_plan_pipelines(plan)};
+}
+
+/* Do the worker and the nth one of another stage share a pipeline? Else they have nothing to do with each other. */
+static bool shares_pipeline(const struct worker *w, const struct skep_plan *plan, uint32_t nth, uint32_t replicas)
+{
+	return !skep_plan_fixed(plan) || skep_pipeline_joins(w->place.nth, w->place.of, nth, replicas);
+}
+
+/* Whom it may send microbatches to. */
+static void meet_all(struct worker *w, const struct skep_plan *plan, uint32_t stage)
+{
+	uint32_t next = route_leads(plan, stage, 0) ? 0 : stage + 1, nth = 0;
+	uint32_t replicas = skep_plan_fixed(plan) ? skep_plan_replicas(plan, next) : 0;
+	for (uint32_t i = 0; i < plan->workers; i++) {
+		uint32_t other = plan->first_stage_of[i];
+		bool together = skep_plan_candidate_of(plan, i) == w->candidate;
+		if (together && route_leads(plan, stage, other) && shares_pipeline(w, plan, nth++, replicas))
+			skep_view_meet(worker_view(w, plan, other), plan, w->view_capacity, (struct skep_peer){i, 1},
+				&w->node.random);
+	}
+	for (uint32_t view = 0; view < route_views(plan); view++)
+		skep_view_met(skep_at(w, w->view_at + view * w->view_bytes));
 }
 
 void skep_worker_init(void *mem, const struct skep_plan *plan, const struct skep_methods *how)
@@ -112,12 +138,8 @@ void skep_worker_init(void *mem, const struct skep_plan *plan, const struct skep
 	w->in_flight = plan->in_flight;
 	w->reissue_due_ns = SKEP_TIME_NEVER;
 	uint32_t stage = plan->first_stage_of[w->node.self.index];
-	if (skep_plan_fixed(plan)) { /* it never serves another stage */
-		w->share = skep_plan_share(plan);
-		w->flush = skep_plan_flush_share(plan);
-		w->held = skep_plan_held(plan, stage);
-		w->staleness = skep_plan_staleness(plan, stage);
-	}
+	if (skep_plan_fixed(plan)) /* it never serves another stage */
+		take_place(w, plan, stage);
 	how->worker->derive(w);
 	if (w->node.self.epoch == 0 || stage == SKEP_NO_STAGE)
 		return;
@@ -128,16 +150,7 @@ void skep_worker_init(void *mem, const struct skep_plan *plan, const struct skep
 	w->candidate = skep_plan_candidate_of(plan, w->node.self.index);
 	how->local->init(w, plan);
 	how->worker->derive(w);
-	uint32_t partner = skep_plan_fixed(plan) ? partner_of(plan, w->node.self.index) : SKEP_NO_INDEX;
-	for (uint32_t i = 0; i < plan->workers; i++) {
-		uint32_t other = plan->first_stage_of[i];
-		bool together = skep_plan_candidate_of(plan, i) == w->candidate;
-		if (together && route_leads(plan, stage, other) && (!skep_plan_fixed(plan) || i == partner))
-			skep_view_meet(worker_view(w, plan, other), plan, skep_view_capacity(plan),
-				(struct skep_peer){i, 1}, &w->node.random);
-	}
-	for (uint32_t nth = 0; nth < route_views(plan); nth++)
-		skep_view_met(skep_at(w, w->view_at + nth * w->view_bytes));
+	meet_all(w, plan, stage);
 }
 
 /* ---- helpers -------------------------------------------------------------------------------------------------- */

@@ -70,6 +70,7 @@ struct fetch { /* a chunk that a worker waits for, of this version or a later on
 
 struct grant { /* microbatches this owner may still issue */
 	uint32_t round, first, end, attempt;
+	uint32_t pipeline; /* fixed pipelines: that the next one takes */
 	struct skep_span span;
 };
 
@@ -123,6 +124,14 @@ struct worker_work {           /* what it does work of; the method says so (deri
 	uint32_t early;        /* rounds after `round` whose work may come before its time */
 	uint32_t pass; /* attempt that work of round `version` carries: 0 until that was counted for the first time */
 	bool stepping; /* the step that makes the parameters of `round` is still to come */
+};
+
+struct place {              /* in fixed pipelines (plan.h): */
+	bool uneven;        /* skep_plan_uneven() */
+	uint32_t nth;       /* of the workers of its stage, from 0 */
+	uint32_t of;        /* these, */
+	uint32_t owners;    /* those of the first stage, */
+	uint32_t pipelines; /* and all of them */
 };
 
 struct model_chunks {     /* a microbatch passes the worker so often: */
@@ -206,6 +215,7 @@ struct worker {
 
 	uint32_t share, held; /* fixed pipelines: granted to this one in a round; most that this worker may hold */
 	uint32_t flush;       /* the same: microbatches of its share in one flush; `share` where there is one flush */
+	struct place place;   /* the same */
 	uint32_t issued;      /* microbatches of the open round that it has issued */
 	uint32_t forwarded;   /* microbatches of the open round whose FORWARD was done here */
 	uint32_t part, parts; /* of the BACKWARD that runs; parts 0: it runs as a whole */
@@ -216,6 +226,7 @@ struct worker {
 	bool backwards;     /* its last pass was a BACKWARD */
 
 	uint32_t slots; /* rounds of which it may hold work: from `version` on */
+	uint32_t came;  /* without a flush: microbatches of one of them of which it is kept apart whether they have come */
 
 	struct model_chunks model_chunks;
 	uint32_t numbers;  /* of a round */
@@ -227,6 +238,7 @@ struct worker {
 	uint32_t counted[2];  /* microbatches in the accumulator, by round parity */
 	int64_t loss_nano[2]; /* sum over these */
 
+	uint32_t view_capacity; /* workers in each of its views */
 	size_t view_at, view_bytes, leg_at, inflight_at, grant_at, hops_at, loaded_at, gone_at, transferred_at, held_at,
 		roster_at, fact_at, divisor_at, pending_at, came_at;
 	size_t met_at; /* from here on lies what grows with what is met (arena.c): */
@@ -264,6 +276,12 @@ static inline struct skep_leg *worker_leg(
 static inline struct grant *worker_grants(struct worker *w)
 {
 	return skep_at(w, w->grant_at);
+}
+
+/* The pipeline that the next one takes of what an owner is granted together. */
+static inline uint32_t worker_next_pipeline(const struct worker *w, uint32_t pipeline)
+{
+	return pipeline + w->place.of < w->place.pipelines ? pipeline + w->place.of : w->place.nth;
 }
 
 static inline struct early_chunk *worker_early(struct worker *w)

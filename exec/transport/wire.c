@@ -134,6 +134,15 @@ static void span(struct skep_wire *wire, struct skep_message *message)
 	skep_wire_u16(wire, &message->span.last);
 }
 
+static void pass(struct skep_wire *wire, struct skep_message *message)
+{
+	span(wire, message);
+	if (message->kind == SKEP_MESSAGE_FORWARD)
+		skep_wire_u32(wire, &message->u.forward.pipeline);
+	else if (message->kind == SKEP_MESSAGE_BACKWARD)
+		skep_wire_u64(wire, &message->u.backward.needed_ns);
+}
+
 /* Yes or no. */
 static void word(struct skep_wire *wire, struct skep_message *message)
 {
@@ -167,6 +176,7 @@ static void dealing(struct skep_wire *wire, struct skep_message *message)
 	if (message->kind == SKEP_MESSAGE_GRANT) {
 		skep_wire_u32(wire, &message->u.grant.count);
 		skep_wire_u32(wire, &message->u.grant.in_flight);
+		skep_wire_u32(wire, &message->u.grant.pipeline);
 		span(wire, message);
 		return;
 	}
@@ -180,11 +190,8 @@ static void particulars(struct skep_wire *wire, struct skep_message *message)
 	switch (message->kind) {
 	case SKEP_MESSAGE_FORWARD:
 	case SKEP_MESSAGE_INPUT:
-		span(wire, message);
-		break;
 	case SKEP_MESSAGE_BACKWARD:
-		span(wire, message);
-		skep_wire_u64(wire, &message->u.backward.needed_ns);
+		pass(wire, message);
 		break;
 	case SKEP_MESSAGE_OUTPUT:
 		skep_wire_u64(wire, &message->u.output.needed_ns);

@@ -81,6 +81,38 @@ static void hand_on(struct skep_loads *l, uint32_t stage)
 	}
 }
 
+static uint32_t before(const struct skep_loads *l, uint32_t stage)
+{
+	uint32_t workers = 0;
+	for (uint32_t s = 0; s < stage; s++)
+		workers += l->count[s];
+	return workers;
+}
+
+uint32_t skep_loads_member(const struct skep_loads *l, uint32_t pipeline, uint32_t stage)
+{
+	return l->member[before(l, stage) + pipeline % l->count[stage]];
+}
+
+uint32_t skep_loads_pipelines(const struct skep_loads *l)
+{
+	return skep_replicas_pipelines(l->count, l->p->stages);
+}
+
+/* False: a round's microbatches are no equal shares of these pipelines, or the schedule wants stages of equal size. */
+static bool list_pipelines(struct skep_loads *l)
+{
+	const struct skep_plan *plan = &l->p->scenario->plan;
+	bool equal = true;
+	for (uint32_t s = 0; s < l->p->stages; s++)
+		equal = equal && l->count[s] == l->count[0];
+	for (uint32_t i = 0; i < l->p->workers; i++)
+		if (skep_loads_takes_part(l, i))
+			l->member[before(l, l->stage_of[i]) + l->nth[i]] = i;
+	return equal || (skep_pipeline_may_be_uneven(plan->pipeline) && !skep_plan_periodic(plan) &&
+				plan->microbatches % skep_loads_pipelines(l) == 0);
+}
+
 bool skep_loads_share_out(struct skep_loads *l, double *weight)
 {
 	bool able = true, handed = by_latency(l);
@@ -95,12 +127,9 @@ bool skep_loads_share_out(struct skep_loads *l, double *weight)
 		if (skep_loads_takes_part(l, i) && (l->stage_of[i] == 0 || !handed))
 			l->share[i] = weight_of(l, i) / weight[l->stage_of[i]];
 	for (uint32_t s = 0; s < l->p->stages; s++)
-		able = able && l->count[s] > 0 &&
-		       (l->p->throughput[0].shares != SKEP_SHARES_FIXED || l->count[s] == l->count[0]);
-	bool fixed = l->p->throughput[0].shares == SKEP_SHARES_FIXED;
-	for (uint32_t i = 0; i < l->p->workers && fixed && able; i++)
-		if (skep_loads_takes_part(l, i))
-			l->member[(size_t)l->nth[i] * l->p->stages + l->stage_of[i]] = i;
+		able = able && l->count[s] > 0;
+	if (l->p->throughput[0].shares == SKEP_SHARES_FIXED)
+		able = able && list_pipelines(l);
 	if (able)
 		skep_loads_hand_on(l);
 	return able;
@@ -179,11 +208,19 @@ void skep_loads_carry(struct skep_loads *l, uint32_t i, uint32_t j, double bytes
 	}
 }
 
+/* Fixed pipelines: of as many as two stages make by themselves one at most is of both workers. */
+static double shared_part(const struct skep_loads *l, uint32_t i, uint32_t j)
+{
+	const uint32_t count[2] = {l->count[l->stage_of[i]], l->count[l->stage_of[j]]};
+	bool both = skep_pipeline_joins(l->nth[i], count[0], l->nth[j], count[1]);
+	return both ? 1.0 / skep_replicas_pipelines(count, 2) : 0;
+}
+
 /* How large a part of all microbatches is worker i's and also worker j's, in another stage. */
 static double part_of(const struct skep_loads *l, uint32_t i, uint32_t j)
 {
 	if (l->p->throughput[0].shares == SKEP_SHARES_FIXED)
-		return l->nth[i] == l->nth[j] ? l->share[i] : 0;
+		return shared_part(l, i, j);
 	if (by_latency(l))
 		return l->share[i] * latency_weight(l, i, j) / l->offered[i];
 	return l->share[i] * l->share[j];
@@ -268,7 +305,7 @@ static void carry_wraps(struct skep_loads *l)
 		gradient += (double)(skep_plan_gradient_bytes(&s->plan, (c + 1) * stages - 1) + SKEP_HEADER_BYTES);
 	}
 	for (uint32_t p = 0; bytes > 0 && stages > 1 && p < l->count[0]; p++) {
-		uint32_t first = l->member[(size_t)p * stages], last = l->member[(size_t)p * stages + stages - 1];
+		uint32_t first = skep_loads_member(l, p, 0), last = skep_loads_member(l, p, stages - 1);
 		skep_loads_carry(l, last, first, bytes, l->share[first]);
 		skep_loads_carry(l, first, last, gradient, l->share[first]);
 	}

@@ -6,7 +6,7 @@
  * Whose part of the microbatches is how large: in the first stage as they are dealt (core/directory/dealing.c), by speed or in
  * turn. Behind it a sender's wiring chooses. Uniform: equal parts. By throughput: by speed. By latency a sender gives worker j
  * a part by 1 / (what j computes + what goes to j and comes back), so parts differ from sender to sender and a
- * worker's share is the sum of what all senders give it. Fixed pipelines: the n-th of each stage belong together.
+ * worker's share is the sum of what all senders give it. Fixed pipelines: pipeline p is worker p mod r of each stage of r.
  *
  * Called in this order: skep_loads_share_out(); then, for each question, skep_loads_clear(), skep_loads_carry..(),
  * skep_loads_list_stations().
@@ -31,7 +31,7 @@ struct skep_loads { /* seconds for a microbatch of the swarm, or of a reduction 
 	uint32_t *count;   /* [stages] workers */
 	double *share;     /* [workers] of its stage's microbatches; all 0 before skep_loads_share_out() */
 	uint32_t *nth;     /* [workers] of its stage */
-	uint32_t *member;  /* [workers] of fixed pipelines: [pipeline * stages + stage] */
+	uint32_t *member;  /* [workers] of fixed pipelines: those of stage 0 by nth, then those of stage 1, .. */
 	uint32_t *next;    /* [workers] in the ring of its stage */
 	uint32_t *ring;    /* [workers] scratch */
 	double *offered;   /* [workers] wired by latency: the sum of its weights for the workers of the next stage */
@@ -58,6 +58,10 @@ struct skep_loads { /* seconds for a microbatch of the swarm, or of a reduction 
 bool skep_loads_share_out(struct skep_loads *loads, double *weight);
 /* Wired by latency, what the shares of the first stage make of those behind it. */
 void skep_loads_hand_on(struct skep_loads *loads);
+
+/* Fixed pipelines: how many there are, and the worker of a stage in one of them. */
+uint32_t skep_loads_pipelines(const struct skep_loads *loads);
+uint32_t skep_loads_member(const struct skep_loads *loads, uint32_t pipeline, uint32_t stage);
 
 double skep_loads_compute_s(const struct skep_loads *loads, uint32_t worker); /* both passes of a microbatch */
 double skep_loads_pass_s(const struct skep_loads *loads, uint32_t worker, enum skep_way way);

@@ -25,7 +25,7 @@ static double gpipe_pace_s(struct skep_loads *l)
 /* The worker of a virtual stage in a pipeline. */
 static uint32_t at(const struct skep_loads *l, uint32_t pipeline, uint32_t vstage)
 {
-	return l->member[(size_t)pipeline * l->p->stages + vstage % l->p->stages];
+	return skep_loads_member(l, pipeline, vstage % l->p->stages);
 }
 
 static double message_s(const struct skep_loads *l, uint32_t from, uint32_t to, double bytes)
@@ -64,20 +64,48 @@ static double until_back_s(const struct skep_loads *l, uint32_t pipeline, uint32
 	return sum;
 }
 
-/* The least that a microbatch of the pipeline takes, for a stage holds no more than so many between their passes. */
-static double held_pace_s(const struct skep_loads *l, uint32_t pipeline, double share)
+/* What a worker of the stage may hold of a flush, in which it has so many microbatches. */
+static double held(const struct skep_loads *l, uint32_t stage, double share)
+{
+	const struct skep_plan *plan = &l->p->scenario->plan;
+	uint32_t from_here = 0, here = l->count[stage];
+	for (uint32_t later = stage; later < l->p->stages; later++)
+		from_here += l->count[later];
+	return skep_pipeline_held(plan->pipeline, l->p->stages, skep_plan_model_chunks(plan),
+		(from_here + here - 1) / here, (uint32_t)share, stage);
+}
+
+/* What is in the way of a pipeline's microbatches, one after the other. */
+struct pace {
+	double share;  /* of a flush that is the pipeline's */
+	double pace_s; /* from one of them to the next */
+	double more_s; /* after the first one of the flush */
+};
+
+/* Something takes so long for a microbatch, and for one of each of the pipelines that share it. */
+static void slow_down(struct pace *pace, double each_s, double pipelines)
+{
+	pace->pace_s = fmax(pace->pace_s, each_s * pipelines);
+	pace->more_s = fmax(pace->more_s, (pace->share * pipelines - 1) * each_s);
+}
+
+static double sharing(const struct skep_loads *l, uint32_t stage)
+{
+	return (double)skep_loads_pipelines(l) / l->count[stage];
+}
+
+/* A worker of a stage holds no more than so many between their passes. */
+static void slow_down_by_held(const struct skep_loads *l, uint32_t pipeline, struct pace *pace)
 {
 	const struct skep_plan *plan = &l->p->scenario->plan;
 	uint32_t chunks = skep_plan_model_chunks(plan);
-	double pace_s = 0;
 	for (uint32_t stage = 0; stage < l->p->stages; stage++) {
-		double held = skep_pipeline_held(plan->pipeline, l->p->stages, chunks, (uint32_t)share, stage), sum = 0;
+		double share = pace->share * sharing(l, stage), most = held(l, stage, share), sum = 0;
 		for (uint32_t c = 0; c < chunks; c++)
 			sum += until_back_s(l, pipeline, stage + c * l->p->stages);
-		if (held < share * chunks || skep_plan_no_flush(plan))
-			pace_s = fmax(pace_s, sum / held);
+		if (most < share * chunks || skep_plan_no_flush(plan))
+			slow_down(pace, sum / most, sharing(l, stage));
 	}
-	return pace_s;
 }
 
 /* Of a trip, what an interleaved pipeline does not wait for when it fills and drains: a worker begins when the first model
@@ -99,28 +127,29 @@ static double update_pace_s(const struct skep_loads *l, uint32_t pipeline)
 	double pace_s = 0;
 	for (uint32_t s = 0; s < l->p->stages; s++) {
 		uint32_t worker = at(l, pipeline, s);
-		pace_s = fmax(
-			pace_s, skep_loads_compute_s(l, worker) + l->p->update_s[(size_t)worker * l->p->stages + s]);
+		pace_s = fmax(pace_s, sharing(l, s) * skep_loads_compute_s(l, worker) +
+					      l->p->update_s[(size_t)worker * l->p->stages + s]);
 	}
 	return pace_s;
 }
 
-/* The longest that anything which the pipeline uses is busy with one of its microbatches. */
-static double station_pace_s(const struct skep_loads *l, uint32_t pipeline)
+/* All that the pipeline uses is busy with its microbatches. */
+static void slow_down_by_stations(const struct skep_loads *l, uint32_t pipeline, struct pace *pace)
 {
-	double pace_s = 0;
 	for (uint32_t i = 0; i < l->stations; i++) {
 		const struct skep_station *station = &l->station[i];
 		bool of_worker = station->bound <= SKEP_EXPECTED_CONNECTION;
-		if (!of_worker || l->nth[station->from] == pipeline)
-			pace_s = fmax(pace_s, station->load_s * l->count[0]);
+		double all_s = station->load_s * skep_loads_pipelines(l);
+		double by = of_worker ? sharing(l, l->stage_of[station->from]) : 1;
+		if (!of_worker || skep_loads_member(l, pipeline, l->stage_of[station->from]) == station->from)
+			slow_down(pace, all_s / by, by);
 	}
-	return pace_s;
 }
 
 void skep_pipelines_flow(struct skep_loads *l, struct skep_expected *e, double flush)
 {
-	double share = flush / l->count[0];
+	uint32_t pipelines = skep_loads_pipelines(l);
+	double share = flush / pipelines;
 	skep_loads_carry_all(l);
 	skep_loads_list_stations(l, true, SKEP_WAY_BOTH);
 	const struct skep_station most = *skep_loads_busiest(l);
@@ -129,19 +158,21 @@ void skep_pipelines_flow(struct skep_loads *l, struct skep_expected *e, double f
 	e->from = most.from;
 	e->to = most.to;
 	double rate = INFINITY;
-	for (uint32_t p = 0; p < l->count[0]; p++) {
+	for (uint32_t p = 0; p < pipelines; p++) {
 		double trip_s = until_back_s(l, p, 0);
-		double pace_s = fmax(station_pace_s(l, p), held_pace_s(l, p, share));
-		double flow_s = trip_s - hidden_s(l, p) + (share - 1) * pace_s;
+		struct pace pace = {.share = share};
+		slow_down_by_stations(l, p, &pace);
+		slow_down_by_held(l, p, &pace);
+		double pace_s = pace.pace_s, flow_s = trip_s - hidden_s(l, p) + pace.more_s;
 		if (skep_plan_no_flush(&l->p->scenario->plan)) {
 			pace_s = fmax(pace_s, update_pace_s(l, p));
 			flow_s = share * pace_s; /* the pipeline never runs empty */
 		}
 		e->trip_s = fmax(e->trip_s, trip_s);
 		e->flow_s = fmax(e->flow_s, flow_s);
-		rate = fmin(rate, l->count[0] / pace_s);
+		rate = fmin(rate, pipelines / pace_s);
 	}
 	e->busy = rate * e->pace_s;
 	if (l->p->scenario->plan.pipeline == SKEP_PIPELINE_GPIPE)
-		e->flow_s = fmax(e->flow_s, e->trip_s + fmax(0, flush - l->count[0]) * gpipe_pace_s(l));
+		e->flow_s = fmax(e->flow_s, e->trip_s + fmax(0, flush - pipelines) * gpipe_pace_s(l));
 }

@@ -138,14 +138,35 @@ static void print_by_stage(const struct skep_plan *plan, uint32_t (*of)(const st
 		fprintf(out, "%s%" PRIu32, stage > 0 ? ", " : " ", of(plan, stage));
 }
 
+/* How many there are, and of which workers. */
+static void print_shape(const struct skep_plan *plan, FILE *out)
+{
+	fprintf(out, "  pipelines %" PRIu32 ", fixed, each of one worker from every stage", skep_plan_pipelines(plan));
+	if (!skep_plan_uneven(plan))
+		return;
+	fprintf(out, "; number p takes worker p mod r of a stage of r:");
+	print_by_stage(plan, skep_plan_replicas, out);
+}
+
+/* What of a round passes while not all of its stages work, if they take equally long. */
+static void print_ramp(const struct skep_plan *plan, FILE *out)
+{
+	uint32_t model_chunks = skep_plan_model_chunks(plan);
+	double ramp = (plan->stages - 1.0) / model_chunks;
+	if (!skep_plan_uneven(plan))
+		fprintf(out, "; of a round of equal %s %.3g %% are fill and drain",
+			model_chunks > 1 ? "virtual stages" : "stages", 100.0 * ramp / (skep_plan_flush_share(plan, 0) + ramp));
+	fprintf(out, "\n");
+}
+
 static void print_stream(const struct skep_plan *plan, FILE *out)
 {
+	print_shape(plan, out);
 	fprintf(out,
-		"  pipelines %" PRIu32
-		", fixed, each of one worker from every stage\n            pipedream: a round is "
+		"\n            pipedream: a round is "
 		"one microbatch of each, and the next ones do not wait for its step;\n            up to %" PRIu32
 		" rounds are open\n            a worker holds at most",
-		skep_plan_pipelines(plan), skep_plan_window(plan));
+		skep_plan_window(plan));
 	print_by_stage(plan, skep_plan_held, out);
 	fprintf(out, " microbatches by stage, and");
 	print_by_stage(plan, skep_plan_versions, out);
@@ -158,7 +179,7 @@ static void print_stream(const struct skep_plan *plan, FILE *out)
 static void print_pipelines(const struct skep_scenario *s, FILE *out)
 {
 	const struct skep_plan *plan = &s->plan;
-	uint32_t pipelines = skep_plan_pipelines(plan), share = skep_plan_share(plan);
+	uint32_t pipelines = skep_plan_pipelines(plan), share = plan->microbatches / pipelines;
 	uint32_t model_chunks = skep_plan_model_chunks(plan);
 	static const char *const order[SKEP_PIPELINES] = {
 		[SKEP_PIPELINE_GPIPE] = "gpipe: all forwards, then all backwards, then a step",
@@ -166,7 +187,6 @@ static void print_pipelines(const struct skep_scenario *s, FILE *out)
 		[SKEP_PIPELINE_INTERLEAVED] =
 			"interleaved: 1f1b in virtual stages of the model, which every microbatch passes "
 			"one model chunk after the other, then a step"};
-	uint32_t flush = skep_plan_flush_share(plan);
 	char flushes[64] = "";
 	if (skep_plan_no_flush(plan)) {
 		print_stream(plan, out);
@@ -174,19 +194,16 @@ static void print_pipelines(const struct skep_scenario *s, FILE *out)
 	}
 	if (skep_plan_flushes(plan) > 1)
 		snprintf(flushes, sizeof flushes, ", in %" PRIu32 " flushes of %" PRIu32, skep_plan_flushes(plan),
-			flush);
-	fprintf(out,
-		"  pipelines %" PRIu32 ", fixed, each of one worker from every stage and with %" PRIu32
-		" microbatch%s a round%s\n            %s%s\n            a worker holds at most",
-		pipelines, share, share == 1 ? "" : "es", flushes, order[plan->pipeline],
+			share / skep_plan_flushes(plan));
+	print_shape(plan, out);
+	fprintf(out, "%s and with %" PRIu32 " microbatch%s a round%s\n            %s%s\n            a worker holds at most",
+		skep_plan_uneven(plan) ? "," : "", share, share == 1 ? "" : "es", flushes, order[plan->pipeline],
 		plan->barrier ? "; a barrier between all pipelines before any goes backwards" : "");
 	for (uint32_t stage = 0; stage < plan->stages; stage++)
 		fprintf(out, "%s%" PRIu32, stage > 0 ? ", " : " ", skep_plan_held(plan, stage));
-	double ramp = (plan->stages - 1.0) / model_chunks;
-	fprintf(out, " microbatch%s%s by stage; of a round of equal %s %.3g %% are fill and drain\n",
-		plan->stages == 1 && skep_plan_held(plan, 0) == 1 ? "" : "es",
-		model_chunks > 1 ? " in one virtual stage each" : "", model_chunks > 1 ? "virtual stages" : "stages",
-		100.0 * ramp / (flush + ramp));
+	fprintf(out, " microbatch%s%s by stage", plan->stages == 1 && skep_plan_held(plan, 0) == 1 ? "" : "es",
+		model_chunks > 1 ? " in one virtual stage each" : "");
+	print_ramp(plan, out);
 }
 
 /* Of every virtual stage; times are those of the stage's first worker. */

@@ -57,15 +57,19 @@ static void add_pipelines(const struct skep_scenario *s, cJSON *root)
 		return;
 	}
 	cJSON *pipelines = cJSON_AddObjectToObject(root, "pipelines");
-	uint32_t flush = skep_plan_flush_share(plan);
-	cJSON_AddNumberToObject(pipelines, "count", skep_plan_pipelines(plan));
-	cJSON_AddNumberToObject(pipelines, "microbatches", skep_plan_share(plan));
+	uint32_t count = skep_plan_pipelines(plan), flush = skep_plan_flush_share(plan, 0);
+	cJSON_AddNumberToObject(pipelines, "count", count);
+	cJSON_AddNumberToObject(pipelines, "microbatches", plan->microbatches / count);
+	add_by_stage(plan, skep_plan_replicas, pipelines, "replicas");
 	cJSON_AddNumberToObject(pipelines, "flushes", skep_plan_flushes(plan));
 	double ramp = skep_plan_no_flush(plan) ? 0 : (plan->stages - 1.0) / skep_plan_model_chunks(plan);
 	cJSON_AddStringToObject(pipelines, "schedule", skep_pipeline_name((uint8_t)plan->pipeline));
 	cJSON_AddNumberToObject(pipelines, "chunks", skep_plan_model_chunks(plan));
 	cJSON_AddBoolToObject(pipelines, "barrier", plan->barrier);
-	cJSON_AddNumberToObject(pipelines, "fill_and_drain", ramp / (flush + ramp));
+	if (skep_plan_uneven(plan))
+		cJSON_AddNullToObject(pipelines, "fill_and_drain");
+	else
+		cJSON_AddNumberToObject(pipelines, "fill_and_drain", ramp / (flush + ramp));
 	add_by_stage(plan, skep_plan_held, pipelines, "held");
 	add_by_stage(plan, skep_plan_versions, pipelines, "versions");
 	add_by_stage(plan, skep_plan_staleness, pipelines, "staleness");

@@ -47,9 +47,12 @@ uint32_t skep_memory_held(const struct skep_scenario *s, const struct skep_memor
 	uint64_t all = (uint64_t)serving(s, of, 0) * of->in_flight, workers = serving(s, of, stage);
 	uint64_t twice_mean = 2 * ((all + workers - 1) / workers);
 	if (skep_plan_fixed(&s->plan)) {
-		uint64_t share = (uint64_t)skep_plan_share(&s->plan) * s->samples / of->samples / of->flushes;
-		uint32_t model_chunks = skep_plan_model_chunks(&s->plan);
-		uint64_t most = skep_pipeline_held(s->plan.pipeline, of->stages, model_chunks, (uint32_t)share, stage);
+		uint64_t round = (uint64_t)s->plan.microbatches * s->samples / of->samples, from_here = 0;
+		for (uint32_t later = stage; later < of->stages; later++)
+			from_here += serving(s, of, later);
+		uint32_t depth = (uint32_t)((from_here + workers - 1) / workers);
+		uint32_t model_chunks = skep_plan_model_chunks(&s->plan), share = (uint32_t)(round / workers / of->flushes);
+		uint64_t most = skep_pipeline_held(s->plan.pipeline, of->stages, model_chunks, depth, share, stage);
 		return (uint32_t)most + model_chunks -
 		       1; /* so many more while it makes up for what was lost, core/schedule/interleaved.c */
 	}

@@ -81,7 +81,7 @@ static void try_in_flight(struct advice *a, const struct skep_scenario *s)
 static void try_accumulate(struct advice *a, const struct skep_scenario *s)
 {
 	struct skep_memory_terms terms = skep_memory_terms_of(s);
-	uint32_t share = skep_plan_share(&s->plan);
+	uint32_t share = skep_plan_share(&s->plan, 0);
 	uint32_t groups = s->plan.pipeline == SKEP_PIPELINE_INTERLEAVED ? share / s->plan.stages : share;
 	for (terms.flushes++; terms.flushes <= groups; terms.flushes++) {
 		if (groups % terms.flushes != 0 || !skep_memory_all_fit(s, &terms))

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * pipelines.c - fixed pipelines: pipeline p is the p-th worker of every stage, so all stages have equally many workers, and there
- * are no spares; each pipeline is granted the same number of microbatches. Interleaved ones have `model_chunks` virtual stages of
+ * pipelines.c - fixed pipelines: pipeline p is worker p mod r of each stage of r workers (core/plan.h), each is granted the same
+ * number of microbatches, and there are no spares. With `gpipe` and `interleaved` all stages have equally many workers.
+ * Interleaved ones have `model_chunks` virtual stages of
  * the model on each worker, and take the microbatches in groups of as many as there are stages. Several flushes in a step
  * have the same number of microbatches each.
  *
@@ -30,11 +31,12 @@ static void check_places(struct skep_reader *r, const struct skep_yaml_node *map
 	const char *name = skep_pipeline_name((uint8_t)s->plan.pipeline);
 	uint32_t first = skep_plan_serving(s, 0), spares = skep_plan_serving(s, SKEP_NO_STAGE);
 	bool divides = (s->plan.workers - spares) % s->plan.stages == 0;
-	for (uint32_t stage = 1; stage < s->plan.stages && !r->diag->set; stage++)
+	bool uneven = skep_pipeline_may_be_uneven(s->plan.pipeline);
+	for (uint32_t stage = 1; stage < s->plan.stages && !r->diag->set && !uneven; stage++)
 		if (skep_plan_serving(s, stage) != first)
 			skep_reader_fail(r, map, "pipeline",
 				"schedule.pipeline: %s has pipelines of one worker from each stage, but stage 0 has %u "
-				"workers and stage %u has %u; %s",
+				"workers and stage %u has %u; %s, or take `1f1b`, of which stages may have unequal numbers",
 				name, first, stage, skep_plan_serving(s, stage),
 				divides ? "give each stage the same number in cluster.allocation"
 					: "take as many machines as make equal stages, or another model.stages");
@@ -78,9 +80,9 @@ void skep_pipelines_read_keys(struct skep_reader *r, const struct skep_yaml_node
 static void check_flushes(struct skep_reader *r, const struct skep_yaml_node *map, const struct skep_scenario *s)
 {
 	bool groups = s->plan.pipeline == SKEP_PIPELINE_INTERLEAVED;
-	uint32_t flushes = skep_plan_flushes(&s->plan), share = skep_plan_share(&s->plan),
-		 size = groups ? s->plan.stages : 1;
-	uint64_t unit = (uint64_t)skep_plan_serving(s, 0) * s->samples * flushes * size, below = s->batch / unit * unit;
+	uint32_t flushes = skep_plan_flushes(&s->plan), pipelines = skep_plan_pipelines(&s->plan),
+		 share = s->plan.microbatches / pipelines, size = groups ? s->plan.stages : 1;
+	uint64_t unit = (uint64_t)pipelines * s->samples * flushes * size, below = s->batch / unit * unit;
 	char why[96] = "", nearest[96];
 	if (r->diag->set || below == s->batch)
 		return;
@@ -121,31 +123,45 @@ static void check_accumulate(struct skep_reader *r, const struct skep_yaml_node 
 			"whatever the others do; leave out either");
 }
 
+/* What pipelines there are, for messages. */
+static const char *pipelines_text(const struct skep_scenario *s, char *text, size_t size)
+{
+	uint32_t pipelines = skep_plan_pipelines(&s->plan);
+	int at = snprintf(text, size, "the %u pipeline%s", pipelines, pipelines == 1 ? "" : "s");
+	for (uint32_t stage = 0; skep_plan_uneven(&s->plan) && stage < s->plan.stages && (size_t)at < size; stage++)
+		at += snprintf(text + at, size - (size_t)at, "%s%u%s", stage == 0 ? " that stages of " : ", ",
+			skep_plan_replicas(&s->plan, stage), stage + 1 == s->plan.stages ? " workers make" : "");
+	return text;
+}
+
 /* Each pipeline gets as many microbatches as the others. */
 static void check_shares(struct skep_reader *r, const struct skep_yaml_node *map, const struct skep_scenario *s)
 {
-	uint64_t pipelines = skep_plan_serving(s, 0), unit = pipelines * s->samples, below = s->batch / unit * unit;
+	uint64_t unit = (uint64_t)skep_plan_pipelines(&s->plan) * s->samples, below = s->batch / unit * unit;
+	char text[128];
+	pipelines_text(s, text, sizeof text);
+	uint32_t most = 0;
+	for (uint32_t stage = 0; stage < s->plan.stages; stage++)
+		most = skep_plan_share(&s->plan, stage) > most ? skep_plan_share(&s->plan, stage) : most;
 	if (skep_plan_no_flush(&s->plan) && s->batch != unit)
 		skep_reader_fail(r, map, "global_batch",
 			"schedule.global_batch: with `pipeline: pipedream` each microbatch of a pipeline is followed by "
-			"a step, so this is one of each of the %llu pipeline%s: %llu samples, not %u; for larger steps "
+			"a step, so this is one of each of %s: %llu samples, not %u; for larger steps "
 			"take a larger `microbatch`, or `pipeline: 1f1b`",
-			(unsigned long long)pipelines, pipelines == 1 ? "" : "s", (unsigned long long)unit, s->batch);
+			text, (unsigned long long)unit, s->batch);
 	else if (below == 0)
 		skep_reader_fail(r, map, "global_batch",
-			"schedule.global_batch: %u samples are not the same number of microbatches for each of the %llu "
-			"pipelines; the nearest is %llu",
-			s->batch, (unsigned long long)pipelines, (unsigned long long)unit);
+			"schedule.global_batch: %u samples are not the same number of microbatches for each of %s; the "
+			"nearest is %llu",
+			s->batch, text, (unsigned long long)unit);
 	else if (below != s->batch)
 		skep_reader_fail(r, map, "global_batch",
-			"schedule.global_batch: %u samples are not the same number of microbatches for each of the %llu "
-			"pipelines; the nearest are %llu and %llu",
-			s->batch, (unsigned long long)pipelines, (unsigned long long)below,
-			(unsigned long long)(below + unit));
-	else if (s->batch / unit > SHARE_MAX)
-		skep_reader_fail(r, map, "global_batch",
-			"schedule.global_batch: %llu microbatches for each pipeline, at most %d",
-			(unsigned long long)(s->batch / unit), SHARE_MAX);
+			"schedule.global_batch: %u samples are not the same number of microbatches for each of %s; the "
+			"nearest are %llu and %llu",
+			s->batch, text, (unsigned long long)below, (unsigned long long)(below + unit));
+	else if (most > SHARE_MAX)
+		skep_reader_fail(r, map, "global_batch", "schedule.global_batch: %u microbatches for %s, at most %d", most,
+			skep_plan_uneven(&s->plan) ? "a worker" : "each pipeline", SHARE_MAX);
 }
 
 /* What goes with a flush alone. */

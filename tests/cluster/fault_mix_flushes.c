@@ -2,11 +2,15 @@
  *
  * fault_mix_flushes.c - decides in how many flushes the fixed pipelines of a seed do a round: in a third of those that flush,
  * two to four, with as many microbatches as make them equal. Not with a barrier. With periodic sync an inner step is one
- * to three of them.
+ * to three of them. And in which the stages have unequal numbers of workers.
  */
+#include <string.h>
+
 #include "tests/cluster/fault_mix.h"
 
 #define FLUSHES_SALT UINT64_C(0x666c757368)
+#define UNEVEN_SALT UINT64_C(0x756e6576656e)
+#define PIPELINES_MOST 24u
 
 /* So many, each of as many microbatches; more of them than were drawn, if need be. */
 static void set_flushes(struct weather *w, uint32_t flushes)
@@ -17,6 +21,30 @@ static void set_flushes(struct weather *w, uint32_t flushes)
 	uint32_t unit = skep_plan_pipelines(plan) * groups * plan->accumulate, before = plan->microbatches;
 	plan->microbatches += (unit - before % unit) % unit;
 	w->bound_ns += (w->bound_ns - w->abuse_ns) * plan->accumulate * (plan->microbatches / before + 1);
+}
+
+/* 1F1B and PipeDream, in a third of those of two stages and more: workers are dealt to the stages anew, one at least to each.
+ * Too many pipelines would make rounds of too many microbatches. */
+void weather_uneven(struct weather *w)
+{
+	struct skep_plan *plan = &w->plan;
+	uint64_t random = mix64(w->seed ^ UNEVEN_SALT);
+	if (random % 3 > 0 || plan->stages < 2 || !skep_pipeline_may_be_uneven(plan->pipeline))
+		return;
+	uint32_t before[CLUSTER_WORKERS];
+	memcpy(before, w->first_stage_of, plan->workers * sizeof *before);
+	for (uint32_t i = 0; i < plan->workers; i++)
+		w->first_stage_of[i] = i < plan->stages ? i : (uint32_t)(mix64(++random) % plan->stages);
+	uint32_t pipelines = skep_plan_pipelines(plan), had = plan->microbatches;
+	if (pipelines > PIPELINES_MOST) {
+		memcpy(w->first_stage_of, before, plan->workers * sizeof *before);
+		return;
+	}
+	plan->barrier = false;
+	plan->microbatches += (pipelines - had % pipelines) % pipelines;
+	if (skep_plan_no_flush(plan))
+		plan->microbatches = pipelines;
+	w->bound_ns += (w->bound_ns - w->abuse_ns) * (plan->microbatches / had + 1);
 }
 
 void weather_inner_flushes(struct weather *w, uint64_t random)

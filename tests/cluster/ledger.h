@@ -46,4 +46,9 @@ uint32_t inner_quota(const struct skep_plan *plan, uint32_t round);
 
 struct ledger_totals ledger_totals(const struct ledger *ledger);
 
+/* Fixed pipelines (pipelines.c): microbatches of a round that a worker of the stage has, and how many it may hold of them, with
+ * 1F1B and PipeDream; where stages are uneven PipeDream's may hold one more for each of its pipelines, of the oldest round. */
+uint32_t pipes_own_share(const struct skep_plan *plan, uint32_t stage);
+uint32_t pipes_held(const struct skep_plan *plan, uint32_t stage);
+
 #endif

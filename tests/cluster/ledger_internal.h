@@ -54,8 +54,8 @@ struct round {
 	int64_t *loss;   /* [capacity], as the devices of the last stage said */
 	uint32_t issued_count, attempt, void_attempt; /* of the newest REDUCE; when the round was void last, 0: never */
 	bool open, reducing, closed, has_loss, eager;
-	uint32_t due;   /* without a flush: pipelines that could work when it opened, and are granted one each; */
-	uint64_t given; /* which were */
+	uint32_t due; /* without a flush: pipelines that could work when it opened, and are granted one each; */
+	uint32_t given[CLUSTER_WORKERS]; /* how many each owner was */
 	int64_t loss_nano;
 	struct cell cell[CLUSTER_VSTAGES];
 };
@@ -76,7 +76,7 @@ struct news { /* what one worker has heard about another: the newest epoch */
 	bool heard;
 };
 
-struct pipe { /* a fixed pipeline in the open round */
+struct pipe { /* a fixed pipeline in the open round; where stages are uneven all of them */
 	uint32_t granted, first;
 	bool disturbed, turned; /* a microbatch was given up, or a worker came; those in it need not wait */
 	uint32_t excused;       /* without a flush: newest round + 1 that it has a reason to give up */

@@ -5,8 +5,9 @@
  *
  * Interleaved pipelines are held to the order of passes in Megatron-LM's schedules.py, as long as nothing happens to them.
  *
- * Worked out here from nothing but the first allocation: worker w is part of the pipeline whose number is that of its stage's
- * workers before it.
+ * Worked out here from nothing but the first allocation: worker w is part of the pipelines whose numbers are that of its stage's
+ * workers before it, modulo the workers of its stage. Where stages have unequal numbers of workers what happens to one pipeline
+ * may be told to all, so the books are of all together.
  */
 #include "tests/cluster/ledger_internal.h"
 
@@ -31,7 +32,7 @@ uint32_t pipes_window(const struct ledger *ledger)
 	return 2 * ledger->plan->stages + 4;
 }
 
-static uint32_t pipe_of(const struct skep_plan *plan, uint32_t worker)
+static uint32_t place_of(const struct skep_plan *plan, uint32_t worker)
 {
 	uint32_t number = 0;
 	for (uint32_t w = 0; w < worker; w++)
@@ -39,14 +40,64 @@ static uint32_t pipe_of(const struct skep_plan *plan, uint32_t worker)
 	return number;
 }
 
-static uint32_t share(const struct skep_plan *plan)
+static uint32_t size_of(const struct skep_plan *plan, uint32_t stage)
 {
-	return plan->microbatches * plan->stages / plan->workers;
+	uint32_t workers = 0;
+	for (uint32_t w = 0; w < plan->workers; w++)
+		workers += plan->first_stage_of[w] == stage;
+	return workers;
 }
 
-static uint32_t flush_share(const struct skep_plan *plan)
+static bool uneven(const struct skep_plan *plan)
 {
-	return share(plan) / (plan->accumulate > 1 ? plan->accumulate : 1);
+	bool unequal = false;
+	for (uint32_t s = 1; s < plan->stages; s++)
+		unequal = unequal || size_of(plan, s) != size_of(plan, 0);
+	return unequal;
+}
+
+/* The fewest of which each stage's workers have equally many. */
+static uint32_t pipe_count(const struct skep_plan *plan)
+{
+	for (uint32_t count = 1;; count++) {
+		bool all = true;
+		for (uint32_t s = 0; s < plan->stages; s++)
+			all = all && count % size_of(plan, s) == 0;
+		if (all)
+			return count;
+	}
+}
+
+static bool pipe_has(const struct skep_plan *plan, uint32_t pipe, uint32_t worker)
+{
+	return pipe % size_of(plan, plan->first_stage_of[worker]) == place_of(plan, worker);
+}
+
+/* Whose books say what happens to the worker's pipelines. */
+static uint32_t pipe_of(const struct skep_plan *plan, uint32_t worker)
+{
+	return uneven(plan) ? 0 : place_of(plan, worker);
+}
+
+static uint32_t books(const struct skep_plan *plan)
+{
+	return uneven(plan) ? 1 : pipe_count(plan);
+}
+
+/* Microbatches of a round for all that one book is about, and for each worker of a stage. */
+static uint32_t share(const struct skep_plan *plan)
+{
+	return plan->microbatches / books(plan);
+}
+
+uint32_t pipes_own_share(const struct skep_plan *plan, uint32_t stage)
+{
+	return plan->microbatches / size_of(plan, stage);
+}
+
+static uint32_t flush_share(const struct skep_plan *plan, uint32_t stage)
+{
+	return pipes_own_share(plan, stage) / (plan->accumulate > 1 ? plan->accumulate : 1);
 }
 
 /* All of its places are taken; with `stays`: by workers that have not said that they will leave. */
@@ -55,7 +106,7 @@ static bool pipe_whole(const struct ledger *ledger, uint32_t pipe, bool stays)
 	for (uint32_t w = 0; w < ledger->plan->workers; w++) {
 		const struct membership *membership = &ledger->membership[w];
 		bool leaves = membership->leaving_epoch == membership->peer.epoch;
-		if (pipe_of(ledger->plan, w) == pipe && (!membership->in || (stays && leaves)))
+		if (pipe_has(ledger->plan, pipe, w) && (!membership->in || (stays && leaves)))
 			return false;
 	}
 	return true;
@@ -64,8 +115,17 @@ static bool pipe_whole(const struct ledger *ledger, uint32_t pipe, bool stays)
 static uint32_t count_whole(const struct ledger *ledger, bool stays)
 {
 	uint32_t count = 0;
-	for (uint32_t p = 0; p < ledger->plan->workers / ledger->plan->stages; p++)
+	for (uint32_t p = 0; p < pipe_count(ledger->plan); p++)
 		count += pipe_whole(ledger, p, stays);
+	return count;
+}
+
+/* Of the pipelines that an owner begins. */
+static uint32_t whole_of(const struct ledger *ledger, uint32_t owner)
+{
+	uint32_t count = 0;
+	for (uint32_t p = 0; p < pipe_count(ledger->plan); p++)
+		count += pipe_has(ledger->plan, p, owner) && pipe_whole(ledger, p, false);
 	return count;
 }
 
@@ -92,7 +152,7 @@ void pipes_round_opens(struct ledger *ledger, uint32_t round)
 	ledger->round[round].due = stay > 0 ? stay : count_whole(ledger, false);
 	if (pipes_stream(ledger)) /* what is known of a pipeline is of all open rounds */
 		return;
-	ledger->regular = count_whole(ledger, true) * ledger->plan->stages == ledger->plan->workers;
+	ledger->regular = count_whole(ledger, true) == pipe_count(ledger->plan);
 	for (uint32_t p = 0; p < CLUSTER_WORKERS; p++)
 		ledger->pipe[p] = (struct pipe){0};
 }
@@ -134,14 +194,15 @@ void pipes_granted(struct ledger *ledger, const struct skep_note *note)
 	if (ledger->pipe[pipe].granted == 0)
 		ledger->pipe[pipe].first = note->microbatch;
 	ledger->pipe[pipe].granted += note->kind == SKEP_NOTE_ISSUED ? (uint32_t)note->granted : 0;
-	struct round *round = &ledger->round[note->round];
-	if (pipes_stream(ledger) && (note->granted != 1 || round->given >> pipe & 1))
+	uint32_t whole = whole_of(ledger, note->peer.index);
+	uint32_t *given = &ledger->round[note->round].given[note->peer.index];
+	if (pipes_stream(ledger) && (note->granted != 1 || ++*given > whole))
 		verdict_break(ledger->verdict, "I14", note->round, 0, note->microbatch,
-			"pipeline %u is granted more than one microbatch of round %u", pipe, note->round);
-	round->given |= UINT64_C(1) << pipe;
-	if (!pipe_whole(ledger, pipe, false))
+			"worker %u is granted more than one microbatch of round %u for each of its %u pipelines",
+			note->peer.index, note->round, whole);
+	if (whole == 0)
 		verdict_break(ledger->verdict, "I14", note->round, 0, note->microbatch,
-			"granted to worker %u, whose pipeline %u is not whole", note->peer.index, pipe);
+			"granted to worker %u, of whose pipelines none is whole", note->peer.index);
 }
 
 /* Where no worker went, came or gave anything up, each has got its share, and an eager reduction was held. */
@@ -157,7 +218,7 @@ void pipes_round_closes(struct ledger *ledger, uint32_t round)
 	if (ledger->plan->eager && ledger->regular && ledger->round[round].reducing)
 		verdict_break(ledger->verdict, "I14", round, ANY, ANY,
 			"round %u was reduced otherwise than was promised, though nothing has happened", round);
-	for (uint32_t p = 0; pipes_fixed(ledger) && p < ledger->plan->workers / ledger->plan->stages; p++)
+	for (uint32_t p = 0; pipes_fixed(ledger) && p < books(ledger->plan); p++)
 		if (ledger->regular && ledger->pipe[p].granted != share(ledger->plan))
 			verdict_break(ledger->verdict, "I14", round, 0, ANY,
 				"pipeline %u was granted %u, its share is %u", p, ledger->pipe[p].granted,
@@ -170,7 +231,8 @@ void pipes_round_closes(struct ledger *ledger, uint32_t round)
 static void turn_sent(struct ledger *ledger, const struct skep_message *m)
 {
 	struct pipe *pipe = &ledger->pipe[pipe_of(ledger->plan, m->to.index)];
-	bool reason = pipe->disturbed || pipe->granted != share(ledger->plan);
+	bool reason = pipe->disturbed || pipe->granted != share(ledger->plan) ||
+	              (uneven(ledger->plan) && !ledger->regular);
 	bool last = ledger->plan->first_stage_of[m->to.index] + 1 == ledger->plan->stages;
 	bool waits = ledger->plan->pipeline == SKEP_PIPELINE_INTERLEAVED ||
 	             ledger->plan->pipeline == SKEP_PIPELINE_1F1B ||
@@ -196,12 +258,29 @@ void pipes_eager(struct ledger *ledger, const struct skep_message *reduce)
 	bool again = round->eager, good = plan->eager && pipes_fixed(ledger) && reduce->attempt == 1;
 	good = good && (again || (round->open && !round->reducing));
 	round->eager = true;
-	for (uint32_t p = 0; good && !again && p < plan->workers / plan->stages; p++)
-		good = ledger->pipe[p].granted == share(plan) && !ledger->pipe[p].disturbed &&
-		       pipe_whole(ledger, p, false);
-	if (!good || reduce->u.reduce.size != plan->workers / plan->stages)
+	for (uint32_t p = 0; good && !again && p < books(plan); p++)
+		good = ledger->pipe[p].granted == share(plan) && !ledger->pipe[p].disturbed;
+	good = good && (again || count_whole(ledger, false) == pipe_count(plan));
+	if (!good || reduce->u.reduce.size != size_of(plan, reduce->stage))
 		verdict_break(ledger->verdict, "I14", reduce->round, reduce->stage, ANY,
 			"the reduction of round %u is promised, and not all is as planned", reduce->round);
+}
+
+/* There is a pipeline through sender and receiver, and for a FORWARD it is the one that is named, and of the owner. */
+static bool partners(const struct ledger *ledger, uint32_t from, const struct skep_message *m)
+{
+	const struct skep_plan *plan = ledger->plan;
+	if (m->kind == SKEP_MESSAGE_FORWARD) {
+		uint32_t pipe = m->u.forward.pipeline;
+		bool known = m->round < plan->rounds && m->microbatch < skep_round_capacity(plan);
+		uint32_t owner = known ? ledger->round[m->round].owner[m->microbatch].index : SKEP_NO_INDEX;
+		return pipe < pipe_count(plan) && pipe_has(plan, pipe, from) && pipe_has(plan, pipe, m->to.index) &&
+		       (owner >= plan->workers || pipe_has(plan, pipe, owner));
+	}
+	for (uint32_t pipe = 0; pipe < pipe_count(plan); pipe++)
+		if (pipe_has(plan, pipe, from) && pipe_has(plan, pipe, m->to.index))
+			return true;
+	return false;
 }
 
 void pipes_sent(struct ledger *ledger, struct skep_peer who, const struct skep_message *m)
@@ -224,7 +303,7 @@ void pipes_sent(struct ledger *ledger, struct skep_peer who, const struct skep_m
 	if (plan->pipeline ==
 		SKEP_PIPELINE_INTERLEAVED) /* from the last one to the first, for the next model chunk, and back */
 		stage = (m->stage + (forward ? 1 : plan->stages - 1)) % plan->stages;
-	if (pipe_of(plan, who.index) != pipe_of(plan, m->to.index) || plan->first_stage_of[m->to.index] != stage)
+	if (!partners(ledger, who.index, m) || plan->first_stage_of[m->to.index] != stage)
 		verdict_break(ledger->verdict, "I14", m->round, m->stage, m->microbatch,
 			"worker %u sends microbatch %u to worker %u, which is not its partner", who.index,
 			m->microbatch, m->to.index);
@@ -237,14 +316,36 @@ static uint32_t chunks_of(const struct skep_plan *plan)
 
 /* The nth pass of a worker: which of its pipeline's microbatches, in which virtual stage. Groups of K, each virtual stage in
  * turn. */
-static bool in_order(const struct ledger *ledger, const struct skep_op *op, uint32_t first, uint32_t nth)
+static bool in_order(
+	const struct ledger *ledger, uint32_t who, const struct skep_op *op, uint32_t first, uint32_t nth)
 {
 	const struct skep_plan *plan = ledger->plan;
 	uint32_t group = plan->stages * chunks_of(plan), in_group = nth % group, chunk = in_group / plan->stages;
 	uint32_t microbatch = first + nth / group * plan->stages + in_group % plan->stages;
 	if (op->kind == SKEP_OP_BACKWARD)
 		chunk = chunks_of(plan) - chunk - 1;
+	if (uneven(plan)) { /* they begin in turn, one of each owner */
+		uint32_t number = place_of(plan, who) + nth * size_of(plan, op->stage), owners = size_of(plan, 0);
+		microbatch = number % owners * pipes_own_share(plan, 0) + number / owners;
+	}
 	return op->microbatch == microbatch && op->stage / plan->stages == chunk;
+}
+
+/* Workers of the later stages, for each of this one and rounded up: so many keep all of them at work. */
+static uint32_t work_behind(const struct skep_plan *plan, uint32_t stage)
+{
+	uint32_t later = 0, here = size_of(plan, stage);
+	for (uint32_t s = stage + 1; s < plan->stages; s++)
+		later += size_of(plan, s);
+	return (later + here - 1) / here;
+}
+
+uint32_t pipes_held(const struct skep_plan *plan, uint32_t stage)
+{
+	uint32_t oldest = 0;
+	if (uneven(plan) && plan->pipeline == SKEP_PIPELINE_PIPEDREAM)
+		oldest = pipe_count(plan) / size_of(plan, stage);
+	return work_behind(plan, stage) + 1 + oldest;
 }
 
 /* 1F1B, interleaved or not: the warm-up, then one forwards and one backwards in turn, each kind in its own order. */
@@ -255,17 +356,17 @@ static void check_model_chunks(struct ledger *ledger, struct skep_peer who, cons
 	const struct pipe *pipe = &ledger->pipe[pipe_of(plan, who.index)];
 	bool own = op->microbatch >= pipe->first && op->microbatch - pipe->first < share(plan);
 	if (op->part > 0 || !ledger->round[op->round].open || op->attempt > 0 || pipe->disturbed || pipe->turned ||
-		!own)
+		!own || (uneven(plan) && !ledger->regular))
 		return;
-	uint32_t all = flush_share(plan) * chunks_of(plan), flushed = passer->backwards / all * all,
-		 behind = plan->stages - 1 - op->stage % plan->stages;
+	uint32_t stage = op->stage % plan->stages, all = flush_share(plan, stage) * chunks_of(plan),
+		 flushed = passer->backwards / all * all, behind = work_behind(plan, stage);
 	bool plain = plan->pipeline == SKEP_PIPELINE_1F1B;
 	uint32_t warm_up = plain ? behind : 2 * behind + (plan->model_chunks - 1) * plan->stages;
 	bool forward = op->kind == SKEP_OP_FORWARD;
 	uint32_t gone = passer->forwards - flushed; /* of the flush that is under way */
 	bool due = forward ? gone < all && passer->forwards - passer->backwards <= warm_up
 	                   : gone == all || passer->forwards - passer->backwards == warm_up + 1;
-	if (!due || !in_order(ledger, op, pipe->first, forward ? passer->forwards : passer->backwards))
+	if (!due || !in_order(ledger, who.index, op, pipe->first, forward ? passer->forwards : passer->backwards))
 		verdict_break(ledger->verdict, "I14", op->round, op->stage, op->microbatch,
 			"worker %u goes %s with microbatch %u in virtual stage %u, out of order: %u forwards, %u backwards "
 			"before it",
@@ -280,7 +381,7 @@ static void check_barrier(struct ledger *ledger, struct skep_peer who, const str
 {
 	for (uint32_t w = 0; w < ledger->plan->workers && ledger->regular && ledger->round[op->round].open; w++) {
 		const struct passer *other = &ledger->passer[w];
-		if (other->round != op->round || other->forwards < share(ledger->plan))
+		if (other->round != op->round || other->forwards < pipes_own_share(ledger->plan, 0))
 			verdict_break(ledger->verdict, "I14", op->round, op->stage, op->microbatch,
 				"worker %u goes backwards and worker %u has not gone forwards with all of its share, "
 				"though "
@@ -294,7 +395,7 @@ static void check_flush(struct ledger *ledger, struct skep_peer who, const struc
 {
 	const struct passer *passer = &ledger->passer[who.index];
 	const struct pipe *pipe = &ledger->pipe[pipe_of(ledger->plan, who.index)];
-	bool begins = op->kind == SKEP_OP_FORWARD && passed && passer->forwards < share(ledger->plan);
+	bool begins = op->kind == SKEP_OP_FORWARD && passed && passer->forwards < pipes_own_share(ledger->plan, op->stage);
 	if (begins && op->attempt == 0 && ledger->round[op->round].open && !pipe->disturbed && !pipe->turned &&
 		passer->backwards < passer->forwards)
 		verdict_break(ledger->verdict, "I14", op->round, op->stage, op->microbatch,
@@ -317,7 +418,8 @@ void pipes_passed(struct ledger *ledger, struct skep_peer who, const struct skep
 		return;
 	}
 	uint32_t forwards = passer->forwards;
-	bool passed = forwards >= share(ledger->plan) || (forwards > 0 && forwards % flush_share(ledger->plan) == 0);
+	bool passed = forwards >= pipes_own_share(ledger->plan, op->stage) ||
+	              (forwards > 0 && forwards % flush_share(ledger->plan, op->stage) == 0);
 	check_flush(ledger, who, op, passed);
 	passer->forwards += op->kind == SKEP_OP_FORWARD;
 	passer->backwards += op->kind == SKEP_OP_BACKWARD && op->part == 0;
@@ -326,7 +428,7 @@ void pipes_passed(struct ledger *ledger, struct skep_peer who, const struct skep
 		ledger->round[op->round].open)
 		verdict_break(ledger->verdict, "I14", op->round, op->stage, op->microbatch,
 			"worker %u goes backwards with microbatch %u after %u of %u forwards", who.index,
-			op->microbatch, passer->forwards, share(ledger->plan));
+			op->microbatch, passer->forwards, pipes_own_share(ledger->plan, op->stage));
 	if (op->kind == SKEP_OP_BACKWARD && ledger->plan->barrier && op->attempt == 0)
 		check_barrier(ledger, who, op);
 }

@@ -161,11 +161,13 @@ static void check_held(struct cluster *c, uint32_t index, const struct skep_op *
 	const struct skep_plan *plan = c->setup.plan;
 	uint32_t held = 0, behind = plan->stages - 1 - op->stage % plan->stages, bound = behind + 1;
 	bool no_flush = plan->pipeline == SKEP_PIPELINE_PIPEDREAM;
+	if (plan->pipeline == SKEP_PIPELINE_1F1B || no_flush)
+		bound = pipes_held(plan, op->stage);
 	if (plan->pipeline == SKEP_PIPELINE_INTERLEAVED)
 		bound = 2 * behind + (plan->model_chunks - 1) * (plan->stages + 1) + 1;
 	bool bounded = plan->pipeline == SKEP_PIPELINE_1F1B || plan->pipeline == SKEP_PIPELINE_INTERLEAVED || no_flush;
 	uint32_t flush =
-		plan->accumulate > 1 ? plan->microbatches * plan->stages / plan->workers / plan->accumulate : 0;
+		plan->accumulate > 1 ? pipes_own_share(plan, op->stage % plan->stages) / plan->accumulate : 0;
 	if (flush > 0 && plan->pipeline == SKEP_PIPELINE_GPIPE && behind + 1 == plan->stages)
 		bounded = true, bound = flush;
 	else if (flush > 0 && plan->pipeline == SKEP_PIPELINE_1F1B && flush < bound)

@@ -324,10 +324,10 @@ static bool fix_pipelines(struct story *story)
 	plan->in_flight = skep_plan_fixed_in_flight(plan);
 	bool model_chunks = plan->pipeline == SKEP_PIPELINE_INTERLEAVED;
 	if (skep_plan_flushes(plan) > 1 &&
-		(skep_plan_share(plan) % plan->accumulate > 0 || plan->barrier || skep_plan_no_flush(plan)))
+		(skep_plan_share(plan, 0) % plan->accumulate > 0 || plan->barrier || skep_plan_no_flush(plan)))
 		return false;
 	if (model_chunks != (plan->model_chunks > 1) ||
-		(model_chunks && (plan->stages < 2 || skep_plan_flush_share(plan) % plan->stages > 0)) ||
+		(model_chunks && (plan->stages < 2 || skep_plan_flush_share(plan, 0) % plan->stages > 0)) ||
 		skep_plan_vstages(plan) > CLUSTER_VSTAGES || plan->model_chunks > plan->stage[0].parameters)
 		return false;
 	return plan->workers == pipelines * plan->stages && plan->microbatches % pipelines == 0 && !plan->delayed &&

@@ -369,7 +369,7 @@ static void test_a_scenario_makes_a_plan(void **state)
 	struct skep_diag diag;
 	if (!reads(NULL, 0, &s, &diag))
 		fail_msg("%s", diag.text);
-	assert_true(s.plan.model_chunks == 2 && skep_plan_vstages(&s.plan) == 8 && skep_plan_share(&s.plan) == 16);
+	assert_true(s.plan.model_chunks == 2 && skep_plan_vstages(&s.plan) == 8 && skep_plan_share(&s.plan, 0) == 16);
 	assert_int_equal(s.plan.in_flight, 12);
 	uint64_t parameters = 0;
 	for (uint32_t vstage = 0; vstage < 8; vstage++) {
