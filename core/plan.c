@@ -5,6 +5,7 @@
 #include <assert.h>
 
 #include "core/record.h"
+#include "core/schedule/pipelines.h"
 #include "core/skep.h"
 
 #define ELEMENT_BYTES 4u
@@ -152,145 +153,12 @@ uint32_t skep_plan_window(const struct skep_plan *plan)
 	return 2 * plan->stages + 4;
 }
 
-uint32_t skep_plan_replicas(const struct skep_plan *plan, uint32_t stage)
-{
-	uint32_t replicas = 0;
-	for (uint32_t i = 0; i < plan->workers; i++)
-		replicas += plan->first_stage_of[i] == stage;
-	return replicas;
-}
-
-static uint32_t common_divisor(uint32_t a, uint32_t b)
-{
-	while (b > 0) {
-		uint32_t rest = a % b;
-		a = b;
-		b = rest;
-	}
-	return a;
-}
-
-/* With one more stage of so many workers; 0: it has none. */
-static uint32_t common_multiple(uint32_t pipelines, uint32_t replicas)
-{
-	if (pipelines == 0 || replicas == 0)
-		return 0;
-	uint64_t multiple = (uint64_t)pipelines / common_divisor(pipelines, replicas) * replicas;
-	return multiple < SKEP_PIPELINES_MAX ? (uint32_t)multiple : SKEP_PIPELINES_MAX;
-}
-
-uint32_t skep_replicas_pipelines(const uint32_t *replicas, uint32_t stages)
-{
-	uint32_t pipelines = 1;
-	for (uint32_t stage = 0; stage < stages; stage++)
-		pipelines = common_multiple(pipelines, replicas[stage]);
-	return pipelines;
-}
-
-uint32_t skep_plan_pipelines(const struct skep_plan *plan)
-{
-	uint32_t pipelines = 1;
-	for (uint32_t stage = 0; stage < plan->stages; stage++)
-		pipelines = common_multiple(pipelines, skep_plan_replicas(plan, stage));
-	return pipelines;
-}
-
-/* One that leaves these rests: the Chinese remainder theorem. */
-bool skep_pipeline_joins(uint32_t place, uint32_t replicas, uint32_t other_place, uint32_t other_replicas)
-{
-	uint32_t divisor = common_divisor(replicas, other_replicas);
-	assert(place < replicas && other_place < other_replicas);
-	return place % divisor == other_place % divisor;
-}
-
-bool skep_plan_uneven(const struct skep_plan *plan)
-{
-	if (!skep_plan_fixed(plan))
-		return false;
-	uint32_t stage = 1, replicas = skep_plan_replicas(plan, 0);
-	while (stage < plan->stages && skep_plan_replicas(plan, stage) == replicas)
-		stage++;
-	return stage < plan->stages;
-}
-
-uint32_t skep_plan_share(const struct skep_plan *plan, uint32_t stage)
-{
-	assert(skep_plan_fixed(plan) && skep_plan_replicas(plan, stage) > 0);
-	return plan->microbatches / skep_plan_replicas(plan, stage);
-}
-
-uint32_t skep_plan_flush_share(const struct skep_plan *plan, uint32_t stage)
-{
-	assert(skep_plan_share(plan, stage) % skep_plan_flushes(plan) == 0);
-	return skep_plan_share(plan, stage) / skep_plan_flushes(plan);
-}
-
-uint32_t skep_plan_depth(const struct skep_plan *plan, uint32_t stage)
-{
-	uint32_t here = skep_plan_replicas(plan, stage), from_here = 0;
-	assert(here > 0);
-	for (uint32_t later = stage; later < plan->stages; later++)
-		from_here += skep_plan_replicas(plan, later);
-	return (from_here + here - 1) / here;
-}
-
-uint32_t skep_plan_pipeline_of(const struct skep_plan *plan, uint32_t worker)
-{
-	assert(worker < plan->workers);
-	uint32_t before = 0;
-	for (uint32_t i = 0; i < worker; i++)
-		before += plan->first_stage_of[i] == plan->first_stage_of[worker];
-	return before;
-}
-
 uint32_t skep_plan_candidate_of(const struct skep_plan *plan, uint32_t worker)
 {
 	assert(worker < plan->workers);
 	if (!skep_plan_has_candidates(plan) || plan->first_stage_of[worker] == SKEP_NO_STAGE)
 		return 0;
 	return skep_plan_pipeline_of(plan, worker) % plan->candidates;
-}
-
-uint32_t skep_plan_place(const struct skep_plan *plan, uint32_t pipeline, uint32_t stage)
-{
-	uint32_t replicas = skep_plan_replicas(plan, stage), nth = replicas > 0 ? pipeline % replicas : 0;
-	for (uint32_t i = 0; i < plan->workers; i++) {
-		if (plan->first_stage_of[i] == stage && nth-- == 0)
-			return i;
-	}
-	return SKEP_NO_INDEX;
-}
-
-/* Interleaved: one more than what it warms up with (interleaved.c). */
-uint32_t skep_pipeline_held(enum skep_pipeline pipeline, uint32_t stages, uint32_t model_chunks, uint32_t depth,
-	uint32_t share, uint32_t stage)
-{
-	assert(pipeline != SKEP_PIPELINE_SWARM && stage < stages && depth > 0);
-	uint64_t held = share, all = (uint64_t)share * (model_chunks > 1 ? model_chunks : 1);
-	if (pipeline == SKEP_PIPELINE_PIPEDREAM) /* of several rounds */
-		return depth;
-	if (pipeline == SKEP_PIPELINE_1F1B)
-		held = depth;
-	else if (pipeline == SKEP_PIPELINE_INTERLEAVED)
-		held = 2 * (uint64_t)(stages - stage - 1) + (uint64_t)(model_chunks - 1) * stages + 1;
-	return (uint32_t)(held < all ? held : all);
-}
-
-uint32_t skep_plan_held(const struct skep_plan *plan, uint32_t stage)
-{
-	if (!skep_plan_fixed(plan))
-		return 0;
-	return skep_pipeline_held(plan->pipeline, plan->stages, skep_plan_model_chunks(plan), skep_plan_depth(plan, stage),
-		skep_plan_flush_share(plan, stage), stage);
-}
-
-/* Interleaved: a microbatch leaves when its slot in the third group after its own begins, at the latest. */
-uint32_t skep_plan_fixed_in_flight(const struct skep_plan *plan)
-{
-	uint32_t share = skep_plan_flush_share(plan, 0);
-	if (plan->pipeline != SKEP_PIPELINE_INTERLEAVED)
-		return skep_plan_held(plan, 0);
-	return share / 3 < plan->stages ? share : 3 * plan->stages;
 }
 
 uint64_t skep_plan_vstage_bytes(const struct skep_plan *plan, uint32_t vstage)

@@ -29,6 +29,7 @@
 #include "core/machine.h"
 #include "core/methods/candidates.h"
 #include "core/route/route.h"
+#include "core/schedule/pipelines.h"
 
 enum standing {
 	STANDING_ABSENT,   /* this epoch is fenced, or there never was one */
@@ -44,7 +45,7 @@ struct pipeline {                  /* fixed pipelines alone */
 	uint32_t serving, leaving; /* of its workers */
 	/* In the open round: DRAIN has been sent to those that may wait. Where stages are uneven pipeline 0 says it of all. */
 	bool drained;
-	bool awaited;              /* in the open round: before its barrier */
+	bool awaited; /* in the open round: before its barrier */
 	/* Without a flush: newest round + 1 that DRAIN has named, 0: none; said like `drained`. */
 	uint32_t given_up;
 };
@@ -53,7 +54,7 @@ struct row { /* one worker */
 	uint32_t epoch, stage;
 	uint32_t pipeline; /* fixed pipelines: the first of which it is a part, for ever; and ... */
 	uint32_t replicas; /* ... workers of its stage, so every replicas-th one from there on */
-	uint32_t dealt;    /* the same, of an owner: the pipeline that its next microbatch takes, if that one can work */
+	uint32_t dealt; /* the same, of an owner: the pipeline that its next microbatch takes, if that one can work */
 	uint8_t standing;
 	bool announced;  /* SERVING: those who may choose it have been told */
 	bool has_joined; /* started_ns and join_epoch are of its newest JOIN */
@@ -311,7 +312,7 @@ void skep_checkpoints_async(
 void skep_fixed_init(struct directory *d, const struct skep_plan *plan);
 void skep_fixed_opens(struct directory *d); /* a round does: before anything of it is granted */
 uint32_t skep_fixed_share(const struct directory *d, const struct skep_plan *plan); /* of an owner in a round */
-bool skep_fixed_works(struct directory *d, uint32_t pipeline); /* it is granted work */
+bool skep_fixed_works(struct directory *d, uint32_t pipeline);                      /* it is granted work */
 /* True if an owner has pipelines that cannot work beside others: then each microbatch is granted by itself. */
 bool skep_fixed_one_by_one(const struct directory *d);
 /* The pipeline that the first of so many microbatches takes which an owner is granted; the others take the next ones. */

@@ -8,6 +8,7 @@
 #include "core/methods/method.h"
 #include "core/route/route.h"
 #include "core/schedule/order.h"
+#include "core/schedule/pipelines.h"
 
 enum method { FLUSH, DELAYED, EAGER, NO_FLUSH, ASYNC };
 

@@ -8,6 +8,7 @@
  * the microbatch: it is given up back to its owner. With fixed pipelines so is a microbatch that no worker can take:
  * the one partner may not come back within the round.
  */
+#include "core/schedule/pipelines.h"
 #include "core/worker/worker.h"
 
 #include <assert.h>

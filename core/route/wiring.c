@@ -11,6 +11,7 @@
 #include <assert.h>
 
 #include "core/random.h"
+#include "core/schedule/pipelines.h"
 
 static_assert(SKEP_VIEW_MAX <= UINT16_MAX, "a winner is a uint16_t");
 

@@ -67,7 +67,8 @@ void skep_view_met(struct skep_view *view);
 /* Removes the worker if it is there with this or an older epoch: it is banned until it announces itself anew. */
 void skep_view_remove(struct skep_view *view, struct skep_peer peer);
 bool skep_view_has(const struct skep_view *view, uint32_t index);
-struct skep_peer skep_view_find(const struct skep_view *view, uint32_t index); /* index SKEP_NO_INDEX: it is not there */
+struct skep_peer skep_view_find(
+	const struct skep_view *view, uint32_t index); /* index SKEP_NO_INDEX: it is not there */
 /* The worker, if it is there with this epoch, wants to go: others are chosen as long as there are any. */
 void skep_view_leaving(struct skep_view *view, struct skep_peer peer);
 /* Of a sample half is gone, or about to go: its owner should hear of all again. True once for each time that it was full. */

@@ -2,8 +2,8 @@
  *
  * pipedream.c - PipeDream (Narayanan et al. 2019): one forwards, one backwards over rounds that are never flushed, the
  * oldest ready round first. A worker of stage s begins a FORWARD of round r when it holds fewer than skep_plan_held(), K - s of
- * K stages with equally many workers, and its parameters lack at most `staleness` steps of r, and a BACKWARD of r when round r - 2 is stepped. The step is on this lane, before anything
- * else.
+ * K stages with equally many workers, and its parameters lack at most `staleness` steps of r, and a BACKWARD of r when round
+ * r - 2 is stepped. The step is on this lane, before anything else.
  *
  * A step from r to r + 1 finds the place of version r + 1 free, which is that of version r - staleness: nothing of round r
  * and before is held any more (its share is counted, or given up), and what is held of a later round r' reads version r' -

@@ -3,6 +3,7 @@
  * inflight.c - see inflight.h. Chained hash over slots; queues are lists of slots.
  */
 #include "core/worker/inflight.h"
+#include "core/schedule/pipelines.h"
 
 #include <assert.h>
 #include <string.h>
@@ -12,6 +13,11 @@ uint32_t skep_inflight_capacity(const struct skep_plan *plan)
 {
 	if (skep_plan_no_flush(plan)) /* of each of its pipelines one of each round that may be open */
 		return (skep_plan_window(plan) + 2) * (skep_plan_uneven(plan) ? plan->microbatches : 1);
+	if (skep_plan_uneven(
+		    plan)) { /* what all senders hold, twice: at most as many as all workers, and one each for rounding up */
+		uint64_t items = 4 * (uint64_t)plan->workers + 4;
+		return items < SKEP_NO_WORK / 2 ? (uint32_t)items : SKEP_NO_WORK / 2;
+	}
 	if (skep_plan_fixed(plan)) { /* of one pipeline, and after a death what is left of it beside fresh ones */
 		uint64_t items = skep_plan_model_chunks(plan) * (2 * (uint64_t)plan->in_flight + 4);
 		return items < SKEP_NO_WORK / 2 ? (uint32_t)items : SKEP_NO_WORK / 2;

@@ -566,6 +566,6 @@ void skep_pipeline_on_grant(struct worker *w, struct step *step, const struct sk
 	struct grant *grant = worker_grants(w);
 	for (; at > 0 && grant[at - 1].round > message->round; at--)
 		grant[at] = grant[at - 1];
-	grant[at] = (struct grant){
-		message->round, first, end, message->attempt, message->u.grant.pipeline, message->span};
+	grant[at] =
+		(struct grant){message->round, first, end, message->attempt, message->u.grant.pipeline, message->span};
 }

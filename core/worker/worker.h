@@ -30,6 +30,7 @@
 #include "core/machine.h"
 #include "core/route/route.h"
 #include "core/route/wiring.h"
+#include "core/schedule/pipelines.h"
 #include "core/worker/inflight.h"
 #include "core/worker/marks.h"
 #include "core/worker/reissue.h"
@@ -226,7 +227,8 @@ struct worker {
 	bool backwards;     /* its last pass was a BACKWARD */
 
 	uint32_t slots; /* rounds of which it may hold work: from `version` on */
-	uint32_t came;  /* without a flush: microbatches of one of them of which it is kept apart whether they have come */
+	uint32_t
+		came; /* without a flush: microbatches of one of them of which it is kept apart whether they have come */
 
 	struct model_chunks model_chunks;
 	uint32_t numbers;  /* of a round */

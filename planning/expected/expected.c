@@ -24,7 +24,7 @@ static void find_flow(struct skep_loads *l, struct skep_expected *e)
 	double flushes = skep_plan_flushes(&l->p->scenario->plan), round = t->microbatches * t->period / flushes;
 	if (l->p->stages == 1)
 		skep_swarm_alone(l, e, round);
-	else if (t->shares == SKEP_SHARES_FIXED)
+	else if (skep_plan_fixed(&l->p->scenario->plan))
 		skep_pipelines_flow(l, e, round);
 	else
 		skep_swarm_flow(l, e, round);

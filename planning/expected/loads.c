@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "core/record.h"
+#include "core/schedule/pipelines.h"
 #include "topologies/read/path.h"
 
 /* ---- shares --------------------------------------------------------------------------------------------------------- */
@@ -128,7 +129,7 @@ bool skep_loads_share_out(struct skep_loads *l, double *weight)
 			l->share[i] = weight_of(l, i) / weight[l->stage_of[i]];
 	for (uint32_t s = 0; s < l->p->stages; s++)
 		able = able && l->count[s] > 0;
-	if (l->p->throughput[0].shares == SKEP_SHARES_FIXED)
+	if (skep_plan_fixed(&l->p->scenario->plan))
 		able = able && list_pipelines(l);
 	if (able)
 		skep_loads_hand_on(l);
@@ -219,7 +220,7 @@ static double shared_part(const struct skep_loads *l, uint32_t i, uint32_t j)
 /* How large a part of all microbatches is worker i's and also worker j's, in another stage. */
 static double part_of(const struct skep_loads *l, uint32_t i, uint32_t j)
 {
-	if (l->p->throughput[0].shares == SKEP_SHARES_FIXED)
+	if (skep_plan_fixed(&l->p->scenario->plan))
 		return shared_part(l, i, j);
 	if (by_latency(l))
 		return l->share[i] * latency_weight(l, i, j) / l->offered[i];

@@ -7,6 +7,7 @@
 #include <math.h>
 
 #include "core/record.h"
+#include "core/schedule/pipelines.h"
 
 /* GPipe makes all forward passes before the first backward pass, so neither hides behind the other. Stations are listed anew. */
 static double gpipe_pace_s(struct skep_loads *l)

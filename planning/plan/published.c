@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/schedule/pipelines.h"
 #include "planning/search/published/pipedream.h"
 #include "scenarios/plan/recut.h"
 
@@ -143,7 +144,7 @@ static enum status find(struct work *k)
 	return STATUS_DONE;
 }
 
-/* Fixed pipelines are so many times one worker of each stage. */
+/* Some fixed pipelines are so many times one worker of each stage. */
 static enum status check(const struct work *k)
 {
 	char text[200] = "";
@@ -154,11 +155,12 @@ static enum status check(const struct work *k)
 			snprintf(text + at, sizeof text - at, "%s%u", s > 0 ? "-" : "", k->stage[s].machines);
 		equal = equal && k->stage[s].machines == k->stage[0].machines;
 	}
-	if (equal || !skep_plan_fixed(&k->p->scenario->plan))
+	enum skep_pipeline pipeline = k->p->scenario->plan.pipeline;
+	if (equal || pipeline == SKEP_PIPELINE_SWARM || skep_pipeline_may_be_uneven(pipeline))
 		return STATUS_DONE;
 	return skep_planner_refuse(k->w,
 		"plan.method: %s gives the stages %s workers, and schedule.pipeline has as many in each stage; take "
-		"schedule.pipeline: swarm, or plan.method: search",
+		"`1f1b`, `pipedream` or `swarm`, or plan.method: search",
 		k->w->published, text);
 }
 

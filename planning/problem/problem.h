@@ -3,7 +3,8 @@
  * problem.h - the question that a scenario asks of planning/search: its links, the time of its stages on its machines, what moves
  * between them, what fits whom; and an answer turned back into what a scenario says.
  *
- * Who takes part: the workers that are there at the start. Stages may have unequal numbers of workers, but for fixed pipelines.
+ * Who takes part: the workers that are there at the start. Stages may have unequal numbers of workers; fixed pipelines keep those
+ * of the scenario, and where these are unequal the searches take each worker for a partner of all of the next stage.
  *
  * Links. Two views of the same topology, since a link that machines share is seldom used by one flow, nor always by all:
  *

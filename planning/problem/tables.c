@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "core/record.h"
+#include "core/schedule/pipelines.h"
 #include "scenarios/plan/memory.h"
 
 /* The workers of the planning rise. */
@@ -121,15 +122,16 @@ bool skep_tables_idle(const struct skep_planning *p, uint32_t worker)
 
 static void fill_problem(struct skep_planning *p)
 {
-	bool fixed = skep_plan_fixed(&p->scenario->plan);
+	const struct skep_plan *plan = &p->scenario->plan;
+	bool fixed = skep_plan_fixed(plan), uneven = skep_plan_uneven(plan);
 	for (uint32_t stage = 0; stage < p->stages; stage++) {
-		p->least[stage] = 1;
-		p->most[stage] = p->workers - p->stages + 1;
+		p->least[stage] = uneven ? skep_plan_replicas(plan, stage) : 1;
+		p->most[stage] = uneven ? p->least[stage] : p->workers - p->stages + 1;
 	}
 	p->problem = (struct skep_problem){.workers = p->workers,
 		.stages = p->stages,
-		.least = fixed ? NULL : p->least,
-		.most = fixed ? NULL : p->most,
+		.least = fixed && !uneven ? NULL : p->least,
+		.most = fixed && !uneven ? NULL : p->most,
 		.need_bytes = p->need_bytes,
 		.have_bytes = p->have_bytes,
 		.kind = p->kind};
@@ -167,9 +169,9 @@ static void fill_throughput(struct skep_planning *p)
 	for (uint32_t view = 0; view < SKEP_CONTENTIONS; view++)
 		p->throughput[view] = (struct skep_throughput){.links = &p->links[view],
 			.stages = p->stages,
-			.shares = skep_plan_fixed(plan) ? SKEP_SHARES_FIXED
-		                  : by_speed            ? SKEP_SHARES_BY_SPEED
-		                                        : SKEP_SHARES_EQUAL,
+			.shares = skep_plan_fixed(plan) && !skep_plan_uneven(plan) ? SKEP_SHARES_FIXED
+		                  : by_speed                                       ? SKEP_SHARES_BY_SPEED
+		                                                                   : SKEP_SHARES_EQUAL,
 			.compute_s = p->compute_s,
 			.update_s = p->update_s,
 			.forward_bytes = p->forward_bytes,

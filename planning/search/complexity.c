@@ -4,6 +4,8 @@
  */
 #include "planning/search/complexity.h"
 
+#include "core/schedule/pipelines.h"
+
 #include <string.h>
 
 struct skep_complexity_bytes skep_complexity_of(const struct skep_complexity *c)
@@ -32,6 +34,14 @@ static uint32_t place_of(const struct skep_step_traffic *t, const uint32_t *stag
 	return place;
 }
 
+/* Of one worker's microbatches, the part that goes to another one of the next stage in fixed pipelines. */
+static double joined_part(uint32_t place, uint32_t of, uint32_t next_place, uint32_t next_of)
+{
+	const uint32_t replicas[2] = {of, next_of};
+	bool joined = skep_pipeline_joins(place, of, next_place, next_of);
+	return joined ? (double)of / skep_replicas_pipelines(replicas, 2) : 0;
+}
+
 /* From this worker to those of the next stage, and back. */
 static void add_cut(const struct skep_step_traffic *t, const uint32_t *stage_of, const uint32_t *count, uint32_t worker,
 	skep_carry *carry, void *context)
@@ -41,7 +51,8 @@ static void add_cut(const struct skep_step_traffic *t, const uint32_t *stage_of,
 	for (uint32_t i = 0; i < t->workers; i++) {
 		if (stage_of[i] != stage + 1)
 			continue;
-		double part = t->fixed ? nth == place : share_of(t, count, stage_of, i);
+		double part = t->fixed ? joined_part(place, count[stage], nth, count[stage + 1])
+		                       : share_of(t, count, stage_of, i);
 		nth++;
 		if (part <= 0)
 			continue;

@@ -37,7 +37,7 @@ struct skep_complexity_bytes skep_complexity_of(const struct skep_complexity *co
 struct skep_step_traffic { /* the same of one allocation, cut by cut */
 	uint32_t workers, stages;
 	const double *share;                          /* [workers] part of its stage's microbatches; NULL: equal */
-	bool fixed;                                   /* pipeline p is the p-th of each stage */
+	bool fixed;                                   /* pipeline p is worker p mod r of each stage of r */
 	const double *forward_bytes, *backward_bytes; /* [stages] of a microbatch, to and from the next stage */
 	const double *reduced_bytes;                  /* [stages] */
 	double microbatches, period;

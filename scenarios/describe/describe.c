@@ -12,6 +12,7 @@
 #include "base/layout.h"
 #include "core/collective/collective.h"
 #include "core/names.h"
+#include "core/schedule/pipelines.h"
 #include "scenarios/describe/describe_compute.h"
 #include "scenarios/describe/describe_json.h"
 #include "scenarios/describe/describe_network.h"
@@ -155,7 +156,8 @@ static void print_ramp(const struct skep_plan *plan, FILE *out)
 	double ramp = (plan->stages - 1.0) / model_chunks;
 	if (!skep_plan_uneven(plan))
 		fprintf(out, "; of a round of equal %s %.3g %% are fill and drain",
-			model_chunks > 1 ? "virtual stages" : "stages", 100.0 * ramp / (skep_plan_flush_share(plan, 0) + ramp));
+			model_chunks > 1 ? "virtual stages" : "stages",
+			100.0 * ramp / (skep_plan_flush_share(plan, 0) + ramp));
 	fprintf(out, "\n");
 }
 
@@ -196,7 +198,8 @@ static void print_pipelines(const struct skep_scenario *s, FILE *out)
 		snprintf(flushes, sizeof flushes, ", in %" PRIu32 " flushes of %" PRIu32, skep_plan_flushes(plan),
 			share / skep_plan_flushes(plan));
 	print_shape(plan, out);
-	fprintf(out, "%s and with %" PRIu32 " microbatch%s a round%s\n            %s%s\n            a worker holds at most",
+	fprintf(out,
+		"%s and with %" PRIu32 " microbatch%s a round%s\n            %s%s\n            a worker holds at most",
 		skep_plan_uneven(plan) ? "," : "", share, share == 1 ? "" : "es", flushes, order[plan->pipeline],
 		plan->barrier ? "; a barrier between all pipelines before any goes backwards" : "");
 	for (uint32_t stage = 0; stage < plan->stages; stage++)

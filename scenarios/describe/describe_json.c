@@ -5,6 +5,7 @@
 #include "scenarios/describe/describe_json.h"
 
 #include "core/names.h"
+#include "core/schedule/pipelines.h"
 #include "scenarios/describe/describe_network.h"
 #include "scenarios/plan/loss.h"
 #include "scenarios/plan/overlap.h"

@@ -11,6 +11,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "core/schedule/pipelines.h"
 #include "scenarios/plan/plan.h"
 #include "scenarios/plan/split.h"
 #include "scenarios/read/periodic.h"
@@ -41,21 +42,41 @@ static uint32_t serving(const struct skep_scenario *s, const struct skep_memory_
 	return stages == s->plan.stages ? skep_plan_serving(s, stage) : active / stages > 0 ? active / stages : 1;
 }
 
+/* So many more than undisturbed: while it makes up for what was lost (core/schedule/interleaved.c), or while all that it holds
+ * waits for a slower sender of the oldest round (core/schedule/pipedream.c). */
+static uint32_t held_beyond(const struct skep_scenario *s, const struct skep_memory_terms *of, uint32_t stage)
+{
+	uint64_t pipelines = serving(s, of, 0), first = pipelines, workers = serving(s, of, stage);
+	bool equal = true;
+	for (uint32_t other = 1; other < of->stages; other++) {
+		uint32_t both[2] = {(uint32_t)pipelines, serving(s, of, other)};
+		pipelines = skep_replicas_pipelines(both, 2);
+		equal = equal && both[1] == first;
+	}
+	if (skep_plan_no_flush(&s->plan) && !equal)
+		return (uint32_t)(pipelines / workers);
+	return skep_plan_model_chunks(&s->plan) - 1;
+}
+
+static uint32_t held_of_pipelines(const struct skep_scenario *s, const struct skep_memory_terms *of, uint32_t stage)
+{
+	uint64_t round = (uint64_t)s->plan.microbatches * s->samples / of->samples, workers = serving(s, of, stage);
+	uint64_t from_here = 0;
+	for (uint32_t later = stage; later < of->stages; later++)
+		from_here += serving(s, of, later);
+	return skep_pipeline_held(s->plan.pipeline, of->stages, skep_plan_model_chunks(&s->plan),
+		       (uint32_t)((from_here + workers - 1) / workers), (uint32_t)(round / workers / of->flushes),
+		       stage) +
+	       held_beyond(s, of, stage);
+}
+
 /* The first stage holds what it issued; behind it wiring is a draw, and twice the mean is seldom exceeded. */
 uint32_t skep_memory_held(const struct skep_scenario *s, const struct skep_memory_terms *of, uint32_t stage)
 {
 	uint64_t all = (uint64_t)serving(s, of, 0) * of->in_flight, workers = serving(s, of, stage);
 	uint64_t twice_mean = 2 * ((all + workers - 1) / workers);
-	if (skep_plan_fixed(&s->plan)) {
-		uint64_t round = (uint64_t)s->plan.microbatches * s->samples / of->samples, from_here = 0;
-		for (uint32_t later = stage; later < of->stages; later++)
-			from_here += serving(s, of, later);
-		uint32_t depth = (uint32_t)((from_here + workers - 1) / workers);
-		uint32_t model_chunks = skep_plan_model_chunks(&s->plan), share = (uint32_t)(round / workers / of->flushes);
-		uint64_t most = skep_pipeline_held(s->plan.pipeline, of->stages, model_chunks, depth, share, stage);
-		return (uint32_t)most + model_chunks -
-		       1; /* so many more while it makes up for what was lost, core/schedule/interleaved.c */
-	}
+	if (skep_plan_fixed(&s->plan))
+		return held_of_pipelines(s, of, stage);
 	if (stage == 0)
 		return of->in_flight;
 	return (uint32_t)(twice_mean < all ? twice_mean : all);

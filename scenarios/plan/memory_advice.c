@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/layout.h"
+#include "core/schedule/pipelines.h"
 #include "scenarios/plan/memory.h"
 #include "scenarios/plan/split.h"
 

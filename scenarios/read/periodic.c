@@ -17,6 +17,7 @@
 #include "base/layout.h"
 #include "core/collective/collective.h"
 #include "core/names.h"
+#include "core/schedule/pipelines.h"
 #include "scenarios/plan/plan.h"
 
 enum {

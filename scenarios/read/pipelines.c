@@ -11,6 +11,7 @@
 #include "scenarios/read/groups.h"
 
 #include "core/names.h"
+#include "core/schedule/pipelines.h"
 #include "scenarios/plan/plan.h"
 
 enum {
@@ -160,8 +161,8 @@ static void check_shares(struct skep_reader *r, const struct skep_yaml_node *map
 			"nearest are %llu and %llu",
 			s->batch, text, (unsigned long long)below, (unsigned long long)(below + unit));
 	else if (most > SHARE_MAX)
-		skep_reader_fail(r, map, "global_batch", "schedule.global_batch: %u microbatches for %s, at most %d", most,
-			skep_plan_uneven(&s->plan) ? "a worker" : "each pipeline", SHARE_MAX);
+		skep_reader_fail(r, map, "global_batch", "schedule.global_batch: %u microbatches for %s, at most %d",
+			most, skep_plan_uneven(&s->plan) ? "a worker" : "each pipeline", SHARE_MAX);
 }
 
 /* What goes with a flush alone. */

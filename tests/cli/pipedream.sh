@@ -13,7 +13,9 @@ ln -s "$root/models" "$root/topologies" .
 # ---- refused ----------------------------------------------------------------------------------------------------------
 
 refuses 'a method that is none' 'plan.method: ' plan "$vgg" --set plan.method=best
-refuses 'a fixed pipeline with unequal stages' 'pipedream.yaml: error: plan.method: pipedream gives the stages 15-1 workers, .*take schedule.pipeline: swarm' \
+refuses 'GPipe with unequal stages' 'pipedream.yaml: error: plan.method: pipedream gives the stages 15-1 workers, .*take `1f1b`, `pipedream` or `swarm`' \
+	plan "$vgg" --set schedule.pipeline=gpipe
+refuses 'a batch that unequal stages cannot share' 'each of the 15 pipelines that stages of 15, 1 workers make; the nearest are 960 and 1920' \
 	plan "$vgg" --set schedule.pipeline=1f1b
 refuses 'more stages than layers' 'model.stages: 17 stages cannot be cut' plan "$vgg" --set model.stages=17
 refuses 'a cut that is written' 'plan.method: pipedream says the layers of each stage, and so does model.cut' \
@@ -42,10 +44,17 @@ for method in pipedream pipedream-tool; do
 	run_skep sim "$method.yaml" --json && cp "$out" "sim-$method.json"
 done
 run_skep sim "$vgg" --json && cp "$out" sim-data.json
-check 'faster than data parallel training' python3 -c 'import json
+for pipeline in 1f1b pipedream; do
+	steps=$([ $pipeline = 1f1b ] && echo 4 || echo 40)
+	run_skep sim pipedream.yaml --json --set schedule.global_batch=960 --set "schedule.pipeline=$pipeline" --set "train.until.steps=$steps" &&
+		cp "$out" "sim-by-$pipeline.json"
+done
+check 'faster than data parallel training, without a flush more so' python3 -c 'import json
 def rate(name):
     return json.load(open(f"sim-{name}.json"))["throughput_samples_per_s"]
-assert rate("pipedream") > 1.4 * rate("data"), (rate("pipedream"), rate("data"))'
+assert rate("pipedream") > 1.4 * rate("data"), (rate("pipedream"), rate("data"))
+assert rate("by-1f1b") > rate("pipedream"), (rate("by-1f1b"), rate("pipedream"))
+assert rate("by-pipedream") > 3 * rate("data"), (rate("by-pipedream"), rate("data"))'
 run_skep check "$vgg"
 check 'check says the method' grep -q 'plan .* by pipedream' "$out"
 

@@ -408,7 +408,6 @@ void weather_draw(struct weather *w, uint64_t seed, bool calm, enum weather_kind
 		fix_pipelines(w, &random);
 		if (!stream_pipelines(w))
 			interleave(w);
-		weather_uneven(w);
 		weather_flushes(w);
 	} else if (kind == WEATHER_PERIODIC && mix64(random) % 4 == 0) {
 		fix_pipelines(w, &random);

@@ -64,8 +64,8 @@ enum weather_kind {
 }; /* what every seed has, whatever it says */
 
 const char *weather_fault_name(enum weather_fault fault);
-void weather_uneven(struct weather *w);  /* the same: perhaps stages of unequal numbers of workers */
-void weather_flushes(struct weather *w); /* fault_mix_flushes.c: perhaps several in a round; and what is in flight */
+void weather_flushes(
+	struct weather *w); /* fault_mix_flushes.c: perhaps uneven stages, several in a round; what is in flight */
 /* fault_mix_flushes.c: inner steps of fixed pipelines, of one to three flushes each. */
 void weather_inner_flushes(struct weather *w, uint64_t random);
 void weather_tie(struct weather *w); /* fault_mix_tied.c: perhaps a tied table */

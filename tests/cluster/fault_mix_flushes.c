@@ -6,6 +6,7 @@
  */
 #include <string.h>
 
+#include "core/schedule/pipelines.h"
 #include "tests/cluster/fault_mix.h"
 
 #define FLUSHES_SALT UINT64_C(0x666c757368)
@@ -25,7 +26,7 @@ static void set_flushes(struct weather *w, uint32_t flushes)
 
 /* 1F1B and PipeDream, in a third of those of two stages and more: workers are dealt to the stages anew, one at least to each.
  * Too many pipelines would make rounds of too many microbatches. */
-void weather_uneven(struct weather *w)
+static void draw_uneven(struct weather *w)
 {
 	struct skep_plan *plan = &w->plan;
 	uint64_t random = mix64(w->seed ^ UNEVEN_SALT);
@@ -64,6 +65,7 @@ void weather_inner_flushes(struct weather *w, uint64_t random)
 void weather_flushes(struct weather *w)
 {
 	struct skep_plan *plan = &w->plan;
+	draw_uneven(w);
 	uint64_t random = mix64(w->seed ^ FLUSHES_SALT);
 	if (random % 3 == 0 && !plan->barrier && !skep_plan_no_flush(plan))
 		set_flushes(w, 2 + (uint32_t)(random >> 32) % 3);

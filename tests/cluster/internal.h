@@ -11,6 +11,7 @@
 #ifndef SKEP_TESTS_CLUSTER_INTERNAL_H
 #define SKEP_TESTS_CLUSTER_INTERNAL_H
 
+#include "core/schedule/pipelines.h"
 #include "tests/cluster/cluster.h"
 #include "tests/cluster/undefined.h"
 

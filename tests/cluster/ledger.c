@@ -575,6 +575,8 @@ static void said(struct ledger *ledger, struct skep_peer who, const struct skep_
 	if (note->kind == 0 || note->kind >= SKEP_NOTE_KINDS || worker_kind != (who.index < ledger->plan->workers))
 		verdict_break(ledger->verdict, "I6", note->round, note->stage, note->microbatch,
 			"machine %u may not write a note of kind %u", who.index, note->kind);
+	else if (note->kind == SKEP_NOTE_OVERFLOW)
+		pipes_overflowed(ledger, who, note);
 	else if (!worker_kind)
 		directory_said(ledger, note);
 	else if (note->kind == SKEP_NOTE_COUNTED &&

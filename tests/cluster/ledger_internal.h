@@ -242,6 +242,7 @@ bool pipes_stream(const struct ledger *ledger); /* and their rounds are not flus
 /* Most steps that the parameters of a microbatch may lack in the stage, and rounds that may be open at once. */
 uint32_t pipes_staleness(const struct ledger *ledger, uint32_t stage);
 uint32_t pipes_window(const struct ledger *ledger);
+void pipes_overflowed(struct ledger *ledger, struct skep_peer who, const struct skep_note *note);
 bool pipes_all_broken(const struct ledger *ledger);  /* no pipeline is whole */
 bool pipes_waited(const struct ledger *ledger);      /* and that for as long as the plan says */
 bool pipes_other_stays(const struct ledger *ledger); /* one is, and no worker in it wants to leave */

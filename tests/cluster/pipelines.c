@@ -225,14 +225,23 @@ void pipes_round_closes(struct ledger *ledger, uint32_t round)
 				share(ledger->plan));
 }
 
+/* What workers hold is bounded, so in an undisturbed round each has room for all that comes. */
+void pipes_overflowed(struct ledger *ledger, struct skep_peer who, const struct skep_note *note)
+{
+	if (pipes_fixed(ledger) && !pipes_stream(ledger) && ledger->regular)
+		verdict_break(ledger->verdict, "I14", note->round, note->stage, note->microbatch,
+			"worker %u has no room for microbatch %u, though nothing has happened", who.index,
+			note->microbatch);
+}
+
 /* ---- who works with whom, and when ------------------------------------------------------------------------------- */
 
 /* Only where not all of the share will come: another number was granted, something was given up, a worker is new. */
 static void turn_sent(struct ledger *ledger, const struct skep_message *m)
 {
 	struct pipe *pipe = &ledger->pipe[pipe_of(ledger->plan, m->to.index)];
-	bool reason = pipe->disturbed || pipe->granted != share(ledger->plan) ||
-	              (uneven(ledger->plan) && !ledger->regular);
+	bool reason =
+		pipe->disturbed || pipe->granted != share(ledger->plan) || (uneven(ledger->plan) && !ledger->regular);
 	bool last = ledger->plan->first_stage_of[m->to.index] + 1 == ledger->plan->stages;
 	bool waits = ledger->plan->pipeline == SKEP_PIPELINE_INTERLEAVED ||
 	             ledger->plan->pipeline == SKEP_PIPELINE_1F1B ||
@@ -316,8 +325,7 @@ static uint32_t chunks_of(const struct skep_plan *plan)
 
 /* The nth pass of a worker: which of its pipeline's microbatches, in which virtual stage. Groups of K, each virtual stage in
  * turn. */
-static bool in_order(
-	const struct ledger *ledger, uint32_t who, const struct skep_op *op, uint32_t first, uint32_t nth)
+static bool in_order(const struct ledger *ledger, uint32_t who, const struct skep_op *op, uint32_t first, uint32_t nth)
 {
 	const struct skep_plan *plan = ledger->plan;
 	uint32_t group = plan->stages * chunks_of(plan), in_group = nth % group, chunk = in_group / plan->stages;
@@ -395,7 +403,8 @@ static void check_flush(struct ledger *ledger, struct skep_peer who, const struc
 {
 	const struct passer *passer = &ledger->passer[who.index];
 	const struct pipe *pipe = &ledger->pipe[pipe_of(ledger->plan, who.index)];
-	bool begins = op->kind == SKEP_OP_FORWARD && passed && passer->forwards < pipes_own_share(ledger->plan, op->stage);
+	bool begins =
+		op->kind == SKEP_OP_FORWARD && passed && passer->forwards < pipes_own_share(ledger->plan, op->stage);
 	if (begins && op->attempt == 0 && ledger->round[op->round].open && !pipe->disturbed && !pipe->turned &&
 		passer->backwards < passer->forwards)
 		verdict_break(ledger->verdict, "I14", op->round, op->stage, op->microbatch,

@@ -166,8 +166,7 @@ static void check_held(struct cluster *c, uint32_t index, const struct skep_op *
 	if (plan->pipeline == SKEP_PIPELINE_INTERLEAVED)
 		bound = 2 * behind + (plan->model_chunks - 1) * (plan->stages + 1) + 1;
 	bool bounded = plan->pipeline == SKEP_PIPELINE_1F1B || plan->pipeline == SKEP_PIPELINE_INTERLEAVED || no_flush;
-	uint32_t flush =
-		plan->accumulate > 1 ? pipes_own_share(plan, op->stage % plan->stages) / plan->accumulate : 0;
+	uint32_t flush = plan->accumulate > 1 ? pipes_own_share(plan, op->stage % plan->stages) / plan->accumulate : 0;
 	if (flush > 0 && plan->pipeline == SKEP_PIPELINE_GPIPE && behind + 1 == plan->stages)
 		bounded = true, bound = flush;
 	else if (flush > 0 && plan->pipeline == SKEP_PIPELINE_1F1B && flush < bound)

@@ -2,6 +2,7 @@
  *
  * story_read.c - takes a text story apart: settings and faults, one a line; README.md lists them.
  */
+#include "core/schedule/pipelines.h"
 #include "tests/cluster/story.h"
 
 #include <stdlib.h>
@@ -312,14 +313,14 @@ static struct words split(char *line)
 	return words;
 }
 
-/* Fixed pipelines: as many workers in each stage, as many microbatches for each of them; the rest follows. */
+/* Fixed pipelines: as many workers in each stage, but with 1F1B and PipeDream, and as many microbatches for each pipeline; the
+ * rest follows. */
 static bool fix_pipelines(struct story *story)
 {
 	struct skep_plan *plan = &story->plan;
 	uint32_t pipelines = skep_plan_pipelines(plan);
-	for (uint32_t s = 0; s < plan->stages; s++)
-		if (skep_plan_place(plan, pipelines - 1, s) == SKEP_NO_INDEX)
-			return false;
+	if (pipelines == 0 || (skep_plan_uneven(plan) && !skep_pipeline_may_be_uneven(plan->pipeline)))
+		return false;
 	plan->wiring = SKEP_WIRING_FIXED;
 	plan->in_flight = skep_plan_fixed_in_flight(plan);
 	bool model_chunks = plan->pipeline == SKEP_PIPELINE_INTERLEAVED;
@@ -330,7 +331,10 @@ static bool fix_pipelines(struct story *story)
 		(model_chunks && (plan->stages < 2 || skep_plan_flush_share(plan, 0) % plan->stages > 0)) ||
 		skep_plan_vstages(plan) > CLUSTER_VSTAGES || plan->model_chunks > plan->stage[0].parameters)
 		return false;
-	return plan->workers == pipelines * plan->stages && plan->microbatches % pipelines == 0 && !plan->delayed &&
+	uint32_t placed = 0;
+	for (uint32_t s = 0; s < plan->stages; s++)
+		placed += skep_plan_replicas(plan, s);
+	return plan->workers == placed && plan->microbatches % pipelines == 0 && !plan->delayed &&
 	       (!skep_plan_no_flush(plan) || plan->microbatches == pipelines) &&
 	       (!plan->barrier || plan->pipeline == SKEP_PIPELINE_GPIPE) &&
 	       (!plan->recompute || plan->pipeline == SKEP_PIPELINE_GPIPE) && plan->rebalance_ns == 0 &&

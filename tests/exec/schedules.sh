@@ -4,7 +4,7 @@
 # schedules.sh - real runs of fixed pipelines, beside simulated ones. One pipeline adds the same microbatches whatever its
 # schedule: in the simulator in the same order, so all learn the same to the bit; really nearly so, since messages may overtake
 # each other; an interleaved one, with two virtual stages of the model on each worker, learns what 1F1B does, and so does one that does a step in several flushes. And two pipelines of which one
-# loses a worker, which returns to its own place; also without a flush.
+# loses a worker, which returns to its own place; also without a flush, and where stages have unequal numbers of workers.
 set -u
 . tests/cli/lib.sh
 needs python3 mpirun
@@ -189,5 +189,55 @@ for pipeline in 1f1b gpipe; do
 done
 accepts 'flushes can be replayed' replay 18
 accepts 'flushes of gpipe can be replayed' replay 21
+
+# ---- stages of unequal numbers of workers -------------------------------------------------------------------------------
+
+# 3-1: three pipelines that share the last worker. A step has the same microbatches as the one pipeline of runs 1 to 6, so it learns the same; really too the
+# last worker takes them in the order in which they begin, one of each owner in turn. 22 is simulated, 23 real.
+sed -e 's/stages: 4}/stages: 2, cut: [7, 2]}/; s/method: strided/method: explicit, stage_of: [0, 0, 1, 0]/' \
+	-e 's/schedule: {/&pipeline: 1f1b, /' one.yaml >uneven.yaml
+shared() {
+	python3 - <<-'END'
+	import sqlite3
+	db = sqlite3.connect("skep.db")
+	loss = lambda run: [r[0] for r in db.execute("SELECT loss FROM rounds WHERE run = ? ORDER BY round", (run,))]
+	for run in (22, 23):
+	    assert len(loss(run)) == 12 and all(abs(a / b - 1) < 1e-3 for a, b in zip(loss(run), loss(1), strict=True)), (loss(run), loss(1))
+	    for r in range(12):
+	        passes = db.execute("SELECT kind, microbatch FROM ops WHERE run = ? AND worker = 2 AND round = ? AND "
+	                            "kind IN ('forward', 'backward') ORDER BY begin_s", (run, r)).fetchall()
+	        assert passes == [(k, m) for m in (0, 2, 4, 1, 3, 5) for k in ("forward", "backward")], (run, r, passes)
+	    ledger = db.execute("SELECT verdict, count(*) FROM v_counted_once WHERE run = ? GROUP BY verdict", (run,)).fetchall()
+	    assert ledger == [("kept", 12 * 6 * 2)], ledger
+	END
+}
+for world in sim run; do
+	accepts "$world: 3-1" "$world" uneven.yaml --json -q
+done
+check '3-1 learns the same, and takes turns' shared
+accepts '3-1 can be replayed' replay 23
+
+# 6-2: worker 5 of the first stage is lost and comes back to its own place; the other five go on with what it would have done.
+sed -e 's/stages: 4}/stages: 2, cut: [7, 2]}/; s/method: strided/method: explicit, stage_of: [0, 0, 1, 0, 0, 0, 1, 0]/' \
+	-e 's/pipeline: gpipe/pipeline: 1f1b/; s/global_batch: 512/global_batch: 480/' two.yaml >uneven.yaml
+counted() { # counted STEPS
+	python3 - "$out" "$1" <<-'END'
+	import json, sqlite3, sys
+	run, steps = json.load(open(sys.argv[1])), int(sys.argv[2])
+	db = sqlite3.connect("skep.db")
+	assert run["preemptions"] == 1 and run["joins"] == 1 and run["steps"] == steps, run
+	assert run["issued"] == run["counted"] + run["lost"], run
+	assert db.execute("SELECT count(*) FROM v_counted_once WHERE run = ? AND verdict <> 'kept'", (run["run_id"],)).fetchone()[0] == 0
+	places = db.execute("SELECT DISTINCT worker, stage FROM ops WHERE run = ? AND kind = 'forward'", (run["run_id"],))
+	assert sorted(places) == [(w, int(w in (2, 6))) for w in range(8)]
+	END
+}
+accepts '6-2, a worker lost' run uneven.yaml --pace --json -q
+check '6-2: counted once, and back in its place' counted 40
+accepts '6-2, a worker lost: replays' replay 24
+accepts 'pipedream 6-2, a worker lost' run uneven.yaml --pace --json -q --set schedule.pipeline=pipedream \
+	--set schedule.global_batch=96 --set train.until.steps=100 --set 'directory.timeout=2 s'
+check 'pipedream 6-2: counted once, and back in its place' counted 100
+accepts 'pipedream 6-2, a worker lost: replays' replay 25
 
 plan

@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/schedule/pipelines.h"
 #include "models/stage/stage.h"
 #include "scenarios/read/scenario.h"
 #include "sim/sim.h"

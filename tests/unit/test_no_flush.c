@@ -18,6 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/schedule/pipelines.h"
 #include "scenarios/read/scenario.h"
 #include "sim/sim.h"
 #include "tests/unit/fresh.h"

@@ -5,6 +5,7 @@
  */
 #include "machine_fixture.h"
 
+#include "core/schedule/pipelines.h"
 #include "scenarios/read/scenario.h"
 
 static const struct skep_buf none = {0, 0};
@@ -42,6 +43,45 @@ static void test_places(void **state)
 	}
 	assert_int_equal(skep_plan_place(&plan, 2, 0), 1); /* as 2 mod 2 says */
 	assert_int_equal(skep_plan_place(&plan, 0, 3), SKEP_NO_INDEX);
+}
+
+/* PipeDream's 15-1: fifteen pipelines, and the workers behind one of the first stage are one for each, rounded up. */
+static void test_uneven_places(void **state)
+{
+	(void)state;
+	uint32_t stage_of[16] = {0};
+	stage_of[3] = 1;
+	struct skep_plan plan = {.workers = 16, .stages = 2, .microbatches = 60, .first_stage_of = stage_of};
+	plan.pipeline = SKEP_PIPELINE_1F1B;
+	assert_true(skep_plan_uneven(&plan));
+	assert_int_equal(skep_plan_pipelines(&plan), 15);
+	assert_int_equal(skep_plan_share(&plan, 0), 4);
+	assert_int_equal(skep_plan_share(&plan, 1), 60);
+	assert_int_equal(skep_plan_held(&plan, 0), 2);
+	assert_int_equal(skep_plan_held(&plan, 1), 1);
+	for (uint32_t pipeline = 0; pipeline < 15; pipeline++) {
+		assert_int_equal(skep_plan_place(&plan, pipeline, 0), pipeline < 3 ? pipeline : pipeline + 1);
+		assert_int_equal(skep_plan_place(&plan, pipeline, 1), 3);
+	}
+	const uint32_t replicas[] = {4, 6, 10};
+	assert_int_equal(skep_replicas_pipelines(replicas, 3), 60);
+	const uint32_t lacking[] = {4, 0}, many[] = {65521, 65519, 65497}; /* primes */
+	assert_int_equal(skep_replicas_pipelines(lacking, 2), 0);
+	assert_int_equal(skep_replicas_pipelines(many, 3), SKEP_PIPELINES_MAX);
+}
+
+/* By trying all pipelines. */
+static void test_joined(void **state)
+{
+	(void)state;
+	for (uint32_t a = 1; a <= 6; a++)
+		for (uint32_t b = 1; b <= 6; b++)
+			for (uint32_t i = 0; i < a * b; i++) {
+				bool joined = false;
+				for (uint32_t p = 0; p < a * b; p++)
+					joined = joined || (p % a == i % a && p % b == i / a);
+				assert_int_equal(skep_pipeline_joins(i % a, a, i / a, b), joined);
+			}
 }
 
 static void test_held(void **state)
@@ -341,10 +381,15 @@ static void test_what_is_refused(void **state)
 		{{"schedule.global_batch=64"}, "for each of the 2 pipelines; the nearest is 128"},
 		{{"schedule.global_batch=8194", "schedule.microbatch=1"},
 			"4097 microbatches for each pipeline, at most 4096"},
-		{{"model.stages=3"},
+		{{"schedule.pipeline=gpipe", "model.stages=3"},
 			"stage 0 has 3 workers and stage 2 has 2; take as many machines as make equal stages"},
-		{{"cluster.allocation={method: explicit, stage_of: [0, 1, 2, 3, 0, 1, 2, -1]}"},
+		{{"schedule.pipeline=gpipe",
+			 "cluster.allocation={method: explicit, stage_of: [0, 1, 2, 3, 0, 1, 2, -1]}"},
 			"stage 0 has 2 workers and stage 3 has 1"},
+		{{"model.stages=3"},
+			"each of the 6 pipelines that stages of 3, 3, 2 workers make; the nearest are 1920 and 2304"},
+		{{"cluster.allocation={method: explicit, stage_of: [0, 1, 2, 3, 0, 1, 2, -1]}"},
+			"1f1b has no place for 1 workers that are spares"},
 		{{"cluster.allocation={method: explicit, stage_of: [0, 1, 2, 3, -1, -1, -1, -1]}"},
 			"1f1b has no place for 4 workers that are spares"},
 	};
@@ -361,6 +406,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_places),
+		cmocka_unit_test(test_uneven_places),
+		cmocka_unit_test(test_joined),
 		cmocka_unit_test(test_held),
 		cmocka_unit_test(test_the_last_stage_waits_for_its_share),
 		cmocka_unit_test(test_turn_ends_the_wait),

@@ -2,6 +2,7 @@
  *
  * test_worker.c - one worker's machine in steady times: worker.c, schedule.c, reduce.c, member.c, event by event.
  */
+#include "core/schedule/pipelines.h"
 #include "worker_fixture.h"
 
 static void test_forward_backward_counted(void **state)
