@@ -127,8 +127,8 @@ static bool has_its_machines(const struct skep_scenario *scenario, struct skep_d
 	if (scenario->plan.scale == NULL)
 		return true;
 	skep_diag_set(reterr, scenario->path, 0, 0, NULL,
-		"cluster.scale: `skep run` has all of its machines from the start: `skep sim` simulates it, or leave it out "
-		"(--set cluster.scale=null)");
+		"cluster.scale: `skep run` has all of its machines from the start: `skep serve --scale-command` asks for "
+		"them, `skep sim` simulates it, or leave it out (--set cluster.scale=null)");
 	return false;
 }
 

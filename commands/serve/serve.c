@@ -33,7 +33,8 @@ struct serve_arguments {
 	char host[256]; /* of --listen; "": all addresses of this machine */
 	char keys[SKEP_PATH_BYTES];
 	enum skep_resuming resuming;
-	const char *replicas; /* NULL: none */
+	const char *replicas;      /* NULL: none */
+	const char *scale_command; /* NULL: no machines are asked for */
 	uint32_t replica;
 	uint64_t after; /* the run's number is a greater one */
 	struct skep_serve_options serve;
@@ -43,6 +44,25 @@ struct serving {
 	const struct serve_arguments *arguments;
 	const struct skep_manifest *manifest;
 };
+
+static bool run_with_scaler(const struct serving *s, const struct skep_scenario *scenario,
+	struct skep_serve_options *options, const struct skep_recorder *recorder, struct skep_exec_result *ret,
+	struct skep_diag *reterr)
+{
+	const struct skep_scaler_setup setup = {
+		.scenario = scenario, .command = s->arguments->scale_command, .quiet = options->quiet};
+	struct skep_recorder_pair pair = {.first = *recorder};
+	if (setup.command == NULL)
+		return skep_serve_run(scenario, s->manifest, options, recorder, ret, reterr);
+	options->scaler = skep_scaler_create(&setup, reterr);
+	if (options->scaler == NULL)
+		return false;
+	pair.second = skep_scaler_recorder(options->scaler);
+	const struct skep_recorder both = skep_recorder_both(&pair);
+	bool fine = skep_serve_run(scenario, s->manifest, options, &both, ret, reterr);
+	skep_scaler_destroy(options->scaler, fine && ret->outcome == SKEP_DONE && ret->signal == 0);
+	return fine;
+}
 
 static bool run_served(void *context, const struct skep_scenario *scenario, const struct skep_recorder *recorder,
 	struct skep_exec_result *ret, struct skep_diag *reterr)
@@ -55,7 +75,7 @@ static bool run_served(void *context, const struct skep_scenario *scenario, cons
 		return skep_fail(reterr, "no memory for what the run is asked");
 	pair.second = skep_status_recorder(options.status);
 	const struct skep_recorder both = skep_recorder_both(&pair);
-	bool fine = skep_serve_run(scenario, s->manifest, &options, &both, ret, reterr);
+	bool fine = run_with_scaler(s, scenario, &options, &both, ret, reterr);
 	skep_status_destroy(options.status);
 	return fine;
 }
@@ -134,13 +154,26 @@ static void name_host(struct serve_arguments *a)
 	a->serve.host = all ? NULL : a->host;
 }
 
-static bool check_scale(const struct skep_scenario *scenario, struct skep_diag *reterr)
+/* Machines are asked for by a command, and a command needs to be told how many. */
+static bool check_scale(struct serve_arguments *a, const struct skep_scenario *scenario, struct skep_diag *reterr)
 {
-	if (scenario->plan.scale == NULL)
+	const char *wrong = NULL;
+	if (scenario->plan.scale == NULL && a->scale_command == NULL)
 		return true;
-	skep_diag_set(reterr, scenario->path, 0, 0, NULL,
-		"cluster.scale is simulated alone: `skep sim` it, or leave it out (--set cluster.scale=null)");
-	return false;
+	if (scenario->plan.scale == NULL)
+		wrong = "--scale-command: nothing says how many machines are wanted: add `cluster.scale` to the scenario";
+	else if (a->scale_command == NULL)
+		wrong = "cluster.scale: --scale-command says what asks for machines: give it, or leave cluster.scale out (--set "
+			"cluster.scale=null)";
+	else if (scenario->has_trace)
+		wrong = "cluster.trace: which machines may be had is for --scale-command to find out: leave the trace out (--set "
+			"cluster.trace=null)";
+	else if (a->serve.least > 0)
+		wrong = "--at-least: cluster.scale.start says how many the run begins with: leave out either";
+	a->serve.least = scenario->churn.presents;
+	if (wrong != NULL)
+		skep_diag_set(reterr, scenario->path, 0, 0, NULL, "%s", wrong);
+	return wrong == NULL;
 }
 
 static bool check_least(const struct serve_arguments *a, const struct skep_scenario *scenario, struct skep_diag *reterr)
@@ -359,7 +392,7 @@ static enum status serve(struct skep_command_line *line)
 	a.serve.has_seed = options.has_seed;
 	a.serve.quiet = a.common.quiet;
 	bool fine = read_scenario(&a, &options, &scenario, &allocation, &diag) && check_least(&a, &scenario, &diag) &&
-	            check_scale(&scenario, &diag) && name_keys(&a, &scenario, &diag) &&
+	            check_scale(&a, &scenario, &diag) && name_keys(&a, &scenario, &diag) &&
 	            (a.replicas != NULL ? prepare_replica(&a, &scenario, own, &diag) : find_keys(&a, &diag)) &&
 	            skep_manifest_make(&scenario, &options, NULL, NULL, &manifest, &diag);
 	a.listen = a.listen != NULL ? a.listen : ":" SKEP_PORT;
@@ -399,6 +432,9 @@ static const struct skep_option rows[] = {
 	{"replica", 0, SKEP_OPTION_U32, offsetof(struct serve_arguments, replica), "N",
 		.help = "with --replicas: which address of the list is this machine's, from 1", .least = 1,
 		.most = SKEP_REPLICAS_MAX},
+	{"scale-command", 0, SKEP_OPTION_TEXT, offsetof(struct serve_arguments, scale_command), "COMMAND",
+		.help = "with cluster.scale: is called with SKEP_SCALE_KIND and SKEP_SCALE_WANTED in its environment to have "
+			"so many machines join SKEP_SERVER with SKEP_TICKET"},
 	{"silence", 0, SKEP_OPTION_QUANTITY, AT(silence_s), "TIME",
 		.help = "a machine that is not heard for so long is lost", .dimension = SKEP_TIME,
 		.low = SKEP_SILENCE_LEAST_S, .high = SKEP_SILENCE_MOST_S, .usual = "10 s", .example = "30 s",
@@ -416,6 +452,8 @@ static const struct skep_example examples[] = {
 		"on one address, for machines with GPUs"},
 	{"skep serve mine.yaml --replicas a:7337,b:7337,c:7337 --replica 1",
 		"and on b and c with 2 and 3: any of them may be lost; mine.yaml has a checkpoint"},
+	{"skep serve mine.yaml --scale-command ./machines",
+		"mine.yaml has cluster.scale: ./machines starts as many as are wanted"},
 	{"skep serve mine.yaml --resume", "goes on after this machine was lost, with the same ticket"},
 	{0},
 };

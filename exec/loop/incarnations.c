@@ -25,6 +25,8 @@
 
 #include "exec/loop/rank.h"
 
+#define RETURN_NS 500000000u /* from the end of a machine that is given back to that of its process */
+
 static const struct skep_churn *churn_of(const struct rank *rank)
 {
 	return &rank->setup->scenario->churn;
@@ -239,6 +241,8 @@ static uint32_t best_spare(const struct rank *rank, uint32_t machine)
 
 static void say_no_spare(struct rank *rank, uint32_t machine)
 {
+	if (rank->plan->scale != NULL)
+		return; /* it is asked for when it is wanted */
 	if (rank->setup->newcomers.fit != NULL)
 		fprintf(stderr, "skep: worker %" PRIu32 " has no machine; its place waits for one that joins\n",
 			machine);
@@ -438,6 +442,14 @@ bool skep_incarnations_left(const struct rank *rank)
 	return rank->leaves_ns > 0 && rank->phase != PHASE_LEAVING && rank_now(rank) >= rank->leaves_ns;
 }
 
+/* Its machine is given back: this process ends when what it has reported is on its way. */
+static void leave_for_good(struct rank *rank)
+{
+	fprintf(stderr, "skep: this machine is given back: the run needs fewer of them\n");
+	if (rank->leaves_ns == 0)
+		rank->leaves_ns = rank_now(rank) + RETURN_NS;
+}
+
 /* ---- each turn --------------------------------------------------------------------------------------------------- */
 
 bool skep_incarnations_poll(struct rank *rank)
@@ -447,7 +459,10 @@ bool skep_incarnations_poll(struct rank *rank)
 	if (skep_rank_is_root(rank))
 		return fill_slots(rank);
 	if (rank->alive && skep_node_outcome(rank->node) != SKEP_RUNNING) {
+		bool returned = skep_node_returned(rank->node);
 		skep_incarnation_end(rank);
+		if (returned)
+			leave_for_good(rank);
 		return true;
 	}
 	if (rank->stale)

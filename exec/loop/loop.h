@@ -40,6 +40,9 @@ struct skep_loop_setup {
 	/* Where processes join while the run goes on: */
 	const bool *absent;              /* [ranks] of no process yet; NULL: all are there */
 	struct skep_newcomers newcomers; /* rank 0 */
+	/* Rank 0, with cluster.scale: so many machines of the kind are wanted from now on. NULL: there is no way to ask. */
+	void (*scale)(void *context, uint32_t kind, uint32_t machines);
+	void *scale_context;
 	uint64_t farewell_ns; /* of a worker that shall leave: from the notice that the core is given to its end */
 };
 

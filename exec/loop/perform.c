@@ -125,6 +125,10 @@ static void perform(struct rank *rank, const struct skep_action *action)
 	case SKEP_ACTION_CANCEL: /* of an ALLREDUCE: here the plan says that the hops are messages */
 		assert(false);
 		break;
+	case SKEP_ACTION_SCALE:
+		if (rank->setup->scale != NULL)
+			rank->setup->scale(rank->setup->scale_context, action->u.scale.kind, action->u.scale.machines);
+		break;
 	case SKEP_ACTION_NOTE:
 		skep_report_note(rank, &action->u.note);
 		break;

@@ -515,6 +515,8 @@ struct skep_admissions *skep_admissions_create(const struct skep_admissions_setu
 		fine = skep_digest_of(setup->allocation, offer->allocation_bytes, offer->allocation);
 	for (uint32_t i = 0; i < SKEP_GUESTS_MAX; i++)
 		a->guest[i].fd = -1;
+	for (uint32_t i = 0; fine && setup->scenario->plan.scale != NULL && i < setup->scenario->plan.workers; i++)
+		a->taken[i] = setup->scenario->first_stage_of[i] == SKEP_NO_STAGE; /* until they are asked for */
 	if (fine)
 		return a;
 	skep_fail(reterr, "no memory for those who join");

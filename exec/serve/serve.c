@@ -114,23 +114,43 @@ static void on_spent(void *context)
 			why.message);
 }
 
-static void print_ticket(const struct serving *s)
+/* What those who join are to be given. */
+static void name_server(const struct serving *s, char *ret, size_t size)
 {
-	char text[SKEP_TICKET_TEXT], host[256] = "", least[24] = "", one[300];
-	if (s->options->least > 0)
-		snprintf(least, sizeof least, "%" PRIu32 " to ", s->options->least);
-	skep_ticket_format(&s->ticket, text, sizeof text);
+	char host[256] = "";
 	if (s->options->host != NULL)
 		snprintf(host, sizeof host, "%s", s->options->host);
 	else
 		gethostname(host, sizeof host - 1);
-	snprintf(one, sizeof one, "%s:%u", host, s->options->port);
+	if (s->options->servers != NULL)
+		snprintf(ret, size, "%s", s->options->servers);
+	else
+		snprintf(ret, size, "%s:%u", host, s->options->port);
+}
+
+static void print_ticket(const struct serving *s)
+{
+	char text[SKEP_TICKET_TEXT], least[24] = "", server[512];
+	if (s->options->least > 0)
+		snprintf(least, sizeof least, "%" PRIu32 " to ", s->options->least);
+	skep_ticket_format(&s->ticket, text, sizeof text);
+	name_server(s, server, sizeof server);
 	fprintf(stderr,
 		"skep: serving `%s` on port %u: %s%" PRIu32 " worker%s to come. On each machine:\n\n"
 		"  skep join %s --ticket %s%s\n\n",
 		s->scenario->name, s->options->port, least, s->scenario->plan.workers,
-		s->scenario->plan.workers == 1 ? "" : "s", s->options->servers != NULL ? s->options->servers : one,
-		text, s->options->servers != NULL ? " --stay" : "");
+		s->scenario->plan.workers == 1 ? "" : "s", server, text, s->options->servers != NULL ? " --stay" : "");
+}
+
+/* From now on machines are asked for, if they are. */
+static bool begin_scaling(const struct serving *s, struct skep_diag *reterr)
+{
+	char text[SKEP_TICKET_TEXT], server[512];
+	if (s->options->scaler == NULL)
+		return true;
+	skep_ticket_format(&s->ticket, text, sizeof text);
+	name_server(s, server, sizeof server);
+	return skep_scaler_begin(s->options->scaler, server, text, reterr);
 }
 
 /* ---- until all are there --------------------------------------------------------------------------------------------- */
@@ -188,6 +208,8 @@ static bool loop(struct serving *s, const struct skep_recorder *recorder, struct
 		.rejects = &s->rejects,
 		.signal_fd = s->signals,
 		.absent = absent,
+		.scale = s->options->scaler != NULL ? skep_scaler_want : NULL,
+		.scale_context = s->options->scaler,
 		.newcomers = skep_admissions_newcomers(s->admissions)};
 	bool fine = skep_loop_run(&setup, ret, ret_clean, reterr);
 	skep_rejects_close(&s->rejects);
@@ -278,7 +300,8 @@ bool skep_serve_run(const struct skep_scenario *scenario, const struct skep_mani
 	fine = make_keys(&s, reterr) && open_states(&s, reterr) && open_mesh(&s, manifest, reterr);
 	if (fine) {
 		print_ticket(&s);
-		fine = wait_for_all(&s, ret, reterr) && loop(&s, recorder, ret, &clean, reterr);
+		fine = begin_scaling(&s, reterr) && wait_for_all(&s, ret, reterr) &&
+		       loop(&s, recorder, ret, &clean, reterr);
 		say_strangers(&s);
 	}
 	skep_admissions_detach(s.admissions);

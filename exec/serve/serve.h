@@ -12,6 +12,7 @@
 
 #include "exec/exec.h"
 #include "exec/keeping/lease.h"
+#include "exec/scaling/scaler.h"
 #include "exec/serve/manifest.h"
 #include "exec/serve/status.h"
 
@@ -34,10 +35,11 @@ struct skep_serve_options {
 	const char *allocation;     /* that was found for the scenario, as --set takes it; NULL: it has its own */
 	/* The file of the run's authority and tickets, for a later process of it; the caller removes it when the run is done. */
 	const char *keys;
-	const char *servers;      /* all that may serve this run, for those who join; NULL: this one alone */
-	struct skep_lease *lease; /* of a server that has replicas; NULL: it has none */
-	bool takes_keys;          /* those of the file; else it is written anew */
-	bool new_ticket;          /* takes_keys: the tickets in it are revoked, and there is another */
+	const char *servers;        /* all that may serve this run, for those who join; NULL: this one alone */
+	struct skep_scaler *scaler; /* of a scenario with cluster.scale; else NULL */
+	struct skep_lease *lease;   /* of a server that has replicas; NULL: it has none */
+	bool takes_keys;            /* those of the file; else it is written anew */
+	bool new_ticket;            /* takes_keys: the tickets in it are revoked, and there is another */
 };
 
 /* Is the file one that skep_serve_run() has written as its `keys`? */
