@@ -10,23 +10,36 @@ needs python3
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
-digest() { # digest PROGRAM ARGUMENT...
-	"$1" sim "${@:2}" --json -q --db "$scratch/skep.db" </dev/null |
-		python3 -c 'import json, sys; r = json.load(sys.stdin); print(r["digest"], r["events"], r["time_s"])'
+digest() { # digest NUMBER ARGUMENT...: of that program, in the files NUMBER.1 and .2; or what it says where it fails
+	local program=${programs[$1]} turn
+	for turn in 1 2; do
+		"$program" sim "${@:2}" --json -q --db "$scratch/$1.db" </dev/null >"$scratch/json.$1" 2>"$scratch/$1.$turn" || return
+		python3 -I -S -c 'import json, sys; r = json.load(sys.stdin); print(r["digest"], r["events"], r["time_s"])' \
+			<"$scratch/json.$1" >"$scratch/$1.$turn" 2>&1 || return
+	done
 }
 
-one_digest() { # one_digest NAME ARGUMENT...: with every program, twice
-	local name=$1 program first='' got
+one_digest() { # one_digest NAME ARGUMENT...: with every program, twice; the programs side by side
+	local name=$1 i turn first='' got
+	local -a running=()
 	shift
-	for program in "${programs[@]}"; do
+	rm -f "$scratch"/*
+	for i in "${!programs[@]}"; do
+		digest "$i" "$@" &
+		running[i]=$!
+	done
+	for i in "${!programs[@]}"; do
+		if ! wait "${running[i]}"; then
+			fail "$name: ${programs[i]}" "$(cat "$scratch/$i".*)"
+			wait
+			return
+		fi
 		for turn in 1 2; do
-			if ! got=$(digest "$program" "$@" 2>&1); then
-				fail "$name: $program" "$got"
-				return
-			fi
+			got=$(cat "$scratch/$i.$turn")
 			: "${first:=$got}"
 			if [ "$got" != "$first" ]; then
-				fail "$name: $program, turn $turn" "$got, but $first with ${programs[0]}"
+				fail "$name: ${programs[i]}, turn $turn" "$got, but $first with ${programs[0]}"
+				wait
 				return
 			fi
 		done
@@ -39,37 +52,38 @@ one_digest() { # one_digest NAME ARGUMENT...: with every program, twice
 programs=("$@")
 [ $# -gt 0 ] || { echo 'usage: digest.sh PROGRAM...' >&2; exit 2; }
 two=scenarios/two-datacentres.yaml
+eight=(--set train.until.steps=8)
 last=
 all=()
-one_digest 'two data centres, arithmetic' $two --set train.until.steps=20
+one_digest 'two data centres, arithmetic' $two "${eight[@]}"
 one=$last
 one_digest 'two data centres, no arithmetic' $two --set train.until.steps=50 --set train.arithmetic=none
-one_digest 'two data centres, another seed' $two --set train.until.steps=20 --seed 2
+one_digest 'two data centres, another seed' $two "${eight[@]}" --seed 2
 if [ "$one" = "$last" ]; then
 	fail 'another seed is another run' "$one"
 else
 	pass 'another seed is another run'
 fi
-one_digest 'delayed updates' scenarios/delayed.yaml --set train.until.steps=20
+one_digest 'delayed updates' scenarios/delayed.yaml "${eight[@]}"
 for wiring in throughput latency; do
-	one_digest "wiring by $wiring" $two --set train.until.steps=20 --set schedule.wiring=$wiring
+	one_digest "wiring by $wiring" $two "${eight[@]}" --set schedule.wiring=$wiring
 done
 for codec in fp16 int8; do
-	one_digest "compressed to $codec" $two --set train.until.steps=20 --set schedule.compression=$codec \
+	one_digest "compressed to $codec" $two "${eight[@]}" --set schedule.compression=$codec \
 		--set sync.compression=$codec
 done
-one_digest 'periodic sync' $two --set train.until.steps=20 --set sync.method=diloco --set sync.every=4
-one_digest 'periodic sync by share, delayed' $two --set train.until.steps=20 --set sync.method=diloco --set sync.every=auto \
+one_digest 'periodic sync' $two --set train.until.steps=12 --set sync.method=diloco --set sync.every=4
+one_digest 'periodic sync by share, delayed' $two --set train.until.steps=12 --set sync.method=diloco --set sync.every=auto \
 	--set sync.mean_inner_steps=4 --set sync.delayed=true --set schedule.wiring=throughput
-one_digest 'reduced in 4 bits' $two --set train.until.steps=20 --set sync.compression=e3m0
+one_digest 'reduced in 4 bits' $two "${eight[@]}" --set sync.compression=e3m0
 for way in all-to-all,trimmed-mean butterfly,zeno; do
-	one_digest "gathered: $way" $two --set train.until.steps=20 --set model.stages=2 --set sync.collective="${way%,*}" \
+	one_digest "gathered: $way" $two "${eight[@]}" --set model.stages=2 --set sync.collective="${way%,*}" \
 		--set sync.aggregate="${way#*,}"
 done
-one_digest 'recomputed activations' $two --set train.until.steps=20 --set schedule.checkpoint_activations=true
+one_digest 'recomputed activations' $two "${eight[@]}" --set schedule.checkpoint_activations=true
 wan=cluster.topology=topologies/two-datacentres-wan.yaml
-one_digest 'jitter, windows and loss' $two --set train.until.steps=20 --set $wan
-one_digest 'the same with reductions as flows' $two --set train.until.steps=20 --set $wan --set train.arithmetic=none \
+one_digest 'jitter, windows and loss' $two "${eight[@]}" --set $wan
+one_digest 'the same with reductions as flows' $two "${eight[@]}" --set $wan --set train.arithmetic=none \
 	--set simulate.collectives=flows
 one_digest 'GPipe' scenarios/baselines/gpipe.yaml --set train.until.steps=10
 one_digest 'GPipe, recomputed activations' scenarios/baselines/gpipe.yaml --set train.until.steps=10 \
@@ -79,7 +93,7 @@ one_digest 'data parallel with overlap' scenarios/overlap.yaml --set train.until
 one_digest '1F1B' scenarios/baselines/1f1b.yaml --set train.until.steps=10
 one_digest 'interleaved pipelines' scenarios/baselines/interleaved.yaml --set train.until.steps=10
 one_digest 'PipeDream' scenarios/baselines/pipedream.yaml --set train.until.steps=60
-one_digest 'random allocation' $two --set train.until.steps=20 --set cluster.allocation.method=random
+one_digest 'random allocation' $two "${eight[@]}" --set cluster.allocation.method=random
 one_digest 'machines that come and go' scenarios/preempted.yaml
 one_digest 'one worker' scenarios/one-worker.yaml --set train.until.steps=20
 one_digest 'times from measured layers' scenarios/opt-350m.yaml
