@@ -18,7 +18,7 @@ static struct skep_peer partner(
 	struct worker *w, const struct skep_plan *plan, const struct skep_work *work, bool *ret_gone)
 {
 	assert(skep_plan_fixed(plan));
-	uint32_t index = skep_plan_place(plan, work->pipeline, work->leg);
+	uint32_t index = w->place.uneven ? skep_plan_place(plan, work->pipeline, work->leg) : w->place.partner;
 	struct skep_peer peer = skep_view_find(worker_view(w, plan, work->leg), index);
 	*ret_gone = peer.index == SKEP_NO_INDEX;
 	return peer;

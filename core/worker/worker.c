@@ -92,6 +92,12 @@ uint32_t skep_worker_actions_limit(const struct skep_plan *plan, const struct sk
 	       skep_plan_model_chunks(plan) * skep_round_capacity(plan) / SKEP_TALLY_PART;
 }
 
+/* After the last one the first, if another model chunk follows. */
+static uint32_t next_stage(const struct skep_plan *plan, uint32_t stage)
+{
+	return route_leads(plan, stage, 0) ? 0 : stage + 1;
+}
+
 static void take_place(struct worker *w, const struct skep_plan *plan, uint32_t stage)
 {
 	w->share = skep_plan_share(plan, stage);
@@ -103,6 +109,7 @@ static void take_place(struct worker *w, const struct skep_plan *plan, uint32_t 
 		.of = skep_plan_replicas(plan, stage),
 		.owners = skep_plan_replicas(plan, 0),
 		.pipelines = skep_plan_pipelines(plan)};
+	w->place.partner = skep_plan_place(plan, w->place.nth, next_stage(plan, stage));
 }
 
 /* Do the worker and the nth one of another stage share a pipeline? Else they have nothing to do with each other. */
@@ -114,8 +121,7 @@ static bool shares_pipeline(const struct worker *w, const struct skep_plan *plan
 /* Whom it may send microbatches to. */
 static void meet_all(struct worker *w, const struct skep_plan *plan, uint32_t stage)
 {
-	uint32_t next = route_leads(plan, stage, 0) ? 0 : stage + 1, nth = 0;
-	uint32_t replicas = skep_plan_fixed(plan) ? skep_plan_replicas(plan, next) : 0;
+	uint32_t replicas = skep_plan_fixed(plan) ? skep_plan_replicas(plan, next_stage(plan, stage)) : 0, nth = 0;
 	for (uint32_t i = 0; i < plan->workers; i++) {
 		uint32_t other = plan->first_stage_of[i];
 		bool together = skep_plan_candidate_of(plan, i) == w->candidate;

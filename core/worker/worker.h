@@ -133,6 +133,7 @@ struct place {              /* in fixed pipelines (plan.h): */
 	uint32_t of;        /* these, */
 	uint32_t owners;    /* those of the first stage, */
 	uint32_t pipelines; /* and all of them */
+	uint32_t partner;   /* the worker of the next stage in the one pipeline, unless there are several */
 };
 
 struct model_chunks {     /* a microbatch passes the worker so often: */
