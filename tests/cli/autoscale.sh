@@ -187,6 +187,18 @@ assert [w for w, _, _ in run.lives] == [0, 1], run.lives
 near(run.said["cost_usd"], run.usd())
 END
 
+# Twelve are there, two of which are given back at some 25 s. At 60 s two others are taken: those two are had again.
+trace twelve.csv 0,join,a 0,join,b 0,join,c 0,join,d 0,join,e 0,join,f 0,join,g 0,join,h 0,join,i 0,join,j 0,join,k 0,join,l 60,leave,a 60,leave,b
+simulate again scaled.yaml --set cluster.trace.file=twelve.csv --set cluster.scale.start=10 --set train.until.steps=40
+looks 'a machine that was given back may be had again' again <<'END'
+assert run.wanted()[:2] == [12, 10], run.scaled
+twice = {w: [life[1] for life in run.lives if life[0] == w] for w in (10, 11)}
+for starts in twice.values():
+    assert len(starts) == 2, run.lives
+    near(starts[1], 60 + 3)
+near(run.said["cost_usd"], run.usd())
+END
+
 # ---- the same again, and what is said of it ----------------------------------------------------------------------------------
 
 "$skep" sim scaled.yaml --json --db again.db -q >again 2>"$err"
