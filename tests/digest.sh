@@ -52,38 +52,38 @@ one_digest() { # one_digest NAME ARGUMENT...: with every program, twice; the pro
 programs=("$@")
 [ $# -gt 0 ] || { echo 'usage: digest.sh PROGRAM...' >&2; exit 2; }
 two=scenarios/two-datacentres.yaml
-eight=(--set train.until.steps=8)
+twenty=(--set train.until.steps=20)
 last=
 all=()
-one_digest 'two data centres, arithmetic' $two "${eight[@]}"
+one_digest 'two data centres, arithmetic' $two "${twenty[@]}"
 one=$last
 one_digest 'two data centres, no arithmetic' $two --set train.until.steps=50 --set train.arithmetic=none
-one_digest 'two data centres, another seed' $two "${eight[@]}" --seed 2
+one_digest 'two data centres, another seed' $two "${twenty[@]}" --seed 2
 if [ "$one" = "$last" ]; then
 	fail 'another seed is another run' "$one"
 else
 	pass 'another seed is another run'
 fi
-one_digest 'delayed updates' scenarios/delayed.yaml "${eight[@]}"
+one_digest 'delayed updates' scenarios/delayed.yaml "${twenty[@]}"
 for wiring in throughput latency; do
-	one_digest "wiring by $wiring" $two "${eight[@]}" --set schedule.wiring=$wiring
+	one_digest "wiring by $wiring" $two "${twenty[@]}" --set schedule.wiring=$wiring
 done
 for codec in fp16 int8; do
-	one_digest "compressed to $codec" $two "${eight[@]}" --set schedule.compression=$codec \
+	one_digest "compressed to $codec" $two "${twenty[@]}" --set schedule.compression=$codec \
 		--set sync.compression=$codec
 done
-one_digest 'periodic sync' $two --set train.until.steps=12 --set sync.method=diloco --set sync.every=4
-one_digest 'periodic sync by share, delayed' $two --set train.until.steps=12 --set sync.method=diloco --set sync.every=auto \
+one_digest 'periodic sync' $two "${twenty[@]}" --set sync.method=diloco --set sync.every=4
+one_digest 'periodic sync by share, delayed' $two "${twenty[@]}" --set sync.method=diloco --set sync.every=auto \
 	--set sync.mean_inner_steps=4 --set sync.delayed=true --set schedule.wiring=throughput
-one_digest 'reduced in 4 bits' $two "${eight[@]}" --set sync.compression=e3m0
+one_digest 'reduced in 4 bits' $two "${twenty[@]}" --set sync.compression=e3m0
 for way in all-to-all,trimmed-mean butterfly,zeno; do
-	one_digest "gathered: $way" $two "${eight[@]}" --set model.stages=2 --set sync.collective="${way%,*}" \
+	one_digest "gathered: $way" $two "${twenty[@]}" --set model.stages=2 --set sync.collective="${way%,*}" \
 		--set sync.aggregate="${way#*,}"
 done
-one_digest 'recomputed activations' $two "${eight[@]}" --set schedule.checkpoint_activations=true
+one_digest 'recomputed activations' $two "${twenty[@]}" --set schedule.checkpoint_activations=true
 wan=cluster.topology=topologies/two-datacentres-wan.yaml
-one_digest 'jitter, windows and loss' $two "${eight[@]}" --set $wan
-one_digest 'the same with reductions as flows' $two "${eight[@]}" --set $wan --set train.arithmetic=none \
+one_digest 'jitter, windows and loss' $two "${twenty[@]}" --set $wan
+one_digest 'the same with reductions as flows' $two "${twenty[@]}" --set $wan --set train.arithmetic=none \
 	--set simulate.collectives=flows
 one_digest 'GPipe' scenarios/baselines/gpipe.yaml --set train.until.steps=10
 one_digest 'GPipe, recomputed activations' scenarios/baselines/gpipe.yaml --set train.until.steps=10 \
@@ -93,7 +93,8 @@ one_digest 'data parallel with overlap' scenarios/overlap.yaml --set train.until
 one_digest '1F1B' scenarios/baselines/1f1b.yaml --set train.until.steps=10
 one_digest 'interleaved pipelines' scenarios/baselines/interleaved.yaml --set train.until.steps=10
 one_digest 'PipeDream' scenarios/baselines/pipedream.yaml --set train.until.steps=60
-one_digest 'random allocation' $two "${eight[@]}" --set cluster.allocation.method=random
+one_digest 'PipeDream, uneven stages' scenarios/baselines/pipedream-uneven.yaml --set train.until.steps=10
+one_digest 'random allocation' $two "${twenty[@]}" --set cluster.allocation.method=random
 one_digest 'machines that come and go' scenarios/preempted.yaml
 one_digest 'one worker' scenarios/one-worker.yaml --set train.until.steps=20
 one_digest 'times from measured layers' scenarios/opt-350m.yaml
