@@ -223,7 +223,8 @@ static bool backward_legal(const struct skep_plan *plan, const struct skep_op *o
 static bool pass_legal(const struct skep_plan *plan, const struct skep_op *op)
 {
 	if (op->lane != SKEP_LANE_COMPUTE || op->stage >= stages_of(plan, op->kind) ||
-		op->number >= skep_plan_numbers(plan) || (op->stage > 0 && skep_buf_none(op->in)))
+		op->number >= skep_plan_numbers(plan) || (op->stage > 0 && skep_buf_none(op->in)) ||
+		(op->parts == 0 && op->moved > 0 && !skep_plan_moves_weights(plan)))
 		return false;
 	if (op->kind == SKEP_OP_BACKWARD)
 		return backward_legal(plan, op);

@@ -130,6 +130,15 @@ static const char *const PIPELINE[] = {
 };
 static_assert(COUNT(PIPELINE) == SKEP_PIPELINES, "each kind has a name");
 
+static const char *const WEIGHTS[] = {
+	[SKEP_WEIGHTS_STASHED] = "stashed",
+	[SKEP_WEIGHTS_NEWEST] = "newest",
+	[SKEP_WEIGHTS_VERTICAL_SYNC] = "vertical-sync",
+	[SKEP_WEIGHTS_PREDICTED] = "predicted",
+	[SKEP_WEIGHTS_CORRECTED] = "corrected",
+};
+static_assert(COUNT(WEIGHTS) == SKEP_WEIGHTS, "each kind has a name");
+
 static const char *const ON_LOSS[] = {
 	[SKEP_ON_LOSS_REPORT] = "report",
 	[SKEP_ON_LOSS_RERUN] = "rerun",
@@ -187,6 +196,11 @@ const char *skep_note_name(uint8_t kind)
 const char *skep_pipeline_name(uint8_t kind)
 {
 	return look_up(PIPELINE, COUNT(PIPELINE), kind);
+}
+
+const char *skep_weights_name(uint8_t kind)
+{
+	return look_up(WEIGHTS, COUNT(WEIGHTS), kind);
 }
 
 const char *skep_on_loss_name(uint8_t kind)

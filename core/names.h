@@ -14,6 +14,7 @@ const char *skep_message_name(uint8_t kind);    /* enum skep_message_kind: "FORW
 const char *skep_note_name(uint8_t kind);       /* enum skep_note_kind: "stage_empty" */
 const char *skep_pipeline_name(uint8_t kind);   /* enum skep_pipeline, as in scenarios: "gpipe" */
 const char *skep_collective_name(uint8_t kind); /* enum skep_collective, as in scenarios: "ring" */
+const char *skep_weights_name(uint8_t kind);    /* enum skep_weights, as in scenarios: "stashed" */
 const char *skep_on_loss_name(uint8_t kind);    /* enum skep_on_loss, as in scenarios: "rerun" */
 const char *skep_lane_name(uint8_t lane);       /* enum skep_lane: "compute" */
 const char *skep_traffic_name(uint8_t kind);    /* enum skep_traffic: "pipeline" */

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "core/codec.h"
+#include "core/weights.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -156,6 +157,8 @@ struct skep_plan {
 	enum skep_wiring wiring;
 	enum skep_routing routing;
 	enum skep_pipeline pipeline;
+	enum skep_weights weights;
+	uint32_t synchronous; /* without a flush: in so many rounds at the start of training passes lack no step */
 	enum skep_collective collective;
 	enum skep_codec reduction_codec; /* of the chunks of a reduction */
 	uint32_t reduction_block;        /* the same: elements with a scale in common (core/codec.h) */
@@ -353,12 +356,9 @@ static inline bool skep_plan_no_flush(const struct skep_plan *plan)
 	return plan->pipeline == SKEP_PIPELINE_PIPEDREAM;
 }
 
-/* Most steps that the parameters of a microbatch may lack in this stage: K - 1 - s, as published, with one pipeline; with
- * several one more, so that the sum of a round has the time of the next one's passes. */
-uint32_t skep_plan_staleness(const struct skep_plan *plan, uint32_t stage);
-
 /* Versions of the parameters that a worker of the stage keeps, version v where v - skep_plan_versions() was: 1, with delayed
- * updates 2 (with periodic sync 1, since passes read the inner ones), and one more than the staleness without a flush. */
+ * updates 2 (with periodic sync 1, since passes read the inner ones), and one more than the staleness without a flush if
+ * versions wait there for BACKWARD, else 1. */
 uint32_t skep_plan_versions(const struct skep_plan *plan, uint32_t stage);
 
 /* Rounds that may be open at once, without a flush; and of how many a listener keeps what it hears, since word of one may be

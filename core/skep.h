@@ -293,8 +293,10 @@ struct skep_message {
 /* ---- operations: what a worker's device does ------------------------------------------------------------------ */
 
 enum skep_op_kind {
-	/* FORWARD and BACKWARD read the parameters of op.version, both of a microbatch the same. With delayed updates two
-	 * versions are at hand: v is kept where v - 2 was; with SKEP_PIPELINE_PIPEDREAM skep_plan_versions(). */
+	/* FORWARD and BACKWARD read the parameters of op.version, both of a microbatch the same, unless plan->weights says
+	 * otherwise. With delayed updates two versions are at hand: v is kept where v - 2 was; with SKEP_PIPELINE_PIPEDREAM
+	 * skep_plan_versions(). op.moved > 0: not these themselves, but what they will be so many steps later
+	 * (SKEP_WEIGHTS_PREDICTED), or were so many earlier (SKEP_WEIGHTS_CORRECTED), as far as the world can tell. */
 	SKEP_OP_FORWARD = 1, /* in: activations (none in the first stage: the samples of (round, microbatch), or where
 	                        skep_plan_validates() those of skep_plan_validation()).
 	                        out: activations for the next stage (none in the last), stash: what BACKWARD needs (none
@@ -436,6 +438,7 @@ struct skep_op {
 	union {
 		uint64_t first;  /* reduction: elements */
 		uint64_t square; /* STEP with `clip`: of the norm of the means of all virtual stages */
+		uint64_t moved;  /* FORWARD, BACKWARD with plan->weights: see there */
 	};
 	uint64_t count;
 	union {

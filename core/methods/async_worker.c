@@ -267,11 +267,11 @@ const struct skep_local_steps skep_local_async = {
 
 /* ---- a reduction, which is one merge -------------------------------------------------------------------------------------- */
 
-static uint32_t version_of(const struct worker *w, const struct skep_plan *plan, const struct skep_work *work)
+static void reads(const struct worker *w, const struct skep_plan *plan, struct skep_work *work, struct skep_op *op)
 {
 	assert(w->state == WORKER_SERVING);
 	(void)plan, (void)work;
-	return w->version;
+	op->version = w->version;
 }
 
 static uint32_t staleness(const struct worker *w, const struct skep_plan *plan, const struct skep_work *work)
@@ -343,7 +343,7 @@ const struct skep_worker_method skep_async_worker = {
 	.lay_out = skep_delayed_worker_lay_out,
 	.fragments = 1,
 	.derive = derive,
-	.version_of = version_of,
+	.reads = reads,
 	.staleness = staleness,
 	.backward_ended = backward_ended,
 	.take = take,

@@ -129,6 +129,11 @@ static uint32_t version_of(const struct worker *w, const struct skep_plan *plan,
 	return skep_plan_periodic(plan) ? w->version : skep_plan_version(plan, work->round);
 }
 
+static void reads(const struct worker *w, const struct skep_plan *plan, struct skep_work *work, struct skep_op *op)
+{
+	op->version = version_of(w, plan, work);
+}
+
 static uint32_t staleness(const struct worker *w, const struct skep_plan *plan, const struct skep_work *work)
 {
 	return work->round - version_of(w, plan, work);
@@ -140,6 +145,6 @@ const struct skep_worker_method skep_delayed_worker = {
 	.lay_out = skep_delayed_worker_lay_out,
 	.fragments = 1,
 	.derive = derive,
-	.version_of = version_of,
+	.reads = reads,
 	.staleness = staleness,
 };

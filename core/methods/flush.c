@@ -250,11 +250,11 @@ void skep_flush_forget(struct worker *w)
 	(void)w;
 }
 
-uint32_t skep_flush_version_of(const struct worker *w, const struct skep_plan *plan, const struct skep_work *work)
+void skep_flush_reads(const struct worker *w, const struct skep_plan *plan, struct skep_work *work, struct skep_op *op)
 {
 	assert(w->state == WORKER_SERVING);
 	(void)w, (void)plan;
-	return work->round;
+	op->version = work->round;
 }
 
 uint32_t skep_flush_staleness(const struct worker *w, const struct skep_plan *plan, const struct skep_work *work)
@@ -383,6 +383,6 @@ const struct skep_worker_method skep_flush_worker = {
 	.lay_out = skep_flush_worker_lay_out,
 	.fragments = 1,
 	.derive = skep_flush_derive,
-	.version_of = skep_flush_version_of,
+	.reads = skep_flush_reads,
 	.staleness = skep_flush_staleness,
 };

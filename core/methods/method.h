@@ -101,8 +101,8 @@ struct skep_worker_method {
 	void (*derive)(struct worker *w); /* of which rounds it does work now */
 	void (*forget)(struct worker *w); /* an epoch has ended */
 
-	/* The version of the parameters that a pass of the microbatch reads; how many steps they lack when it is counted. */
-	uint32_t (*version_of)(const struct worker *w, const struct skep_plan *plan, const struct skep_work *work);
+	/* Names in the FORWARD or BACKWARD which parameters it reads; how many steps they lack when it is counted. */
+	void (*reads)(const struct worker *w, const struct skep_plan *plan, struct skep_work *work, struct skep_op *op);
 	uint32_t (*staleness)(const struct worker *w, const struct skep_plan *plan, const struct skep_work *work);
 	bool (*first_visit)(struct worker *w, uint32_t round, uint32_t item);
 	bool (*wants_gradient)(
@@ -251,6 +251,10 @@ struct skep_methods skep_methods_of_worker(const struct skep_plan *plan, uint8_t
 struct skep_methods skep_methods_of_directory(const struct skep_plan *plan, uint8_t method);
 /* Asserts that what the plan asks for goes together. */
 void skep_methods_check(const struct skep_plan *plan);
+
+/* weights.c: `reads` of a worker where nothing is flushed. */
+void skep_weights_reads(
+	const struct worker *w, const struct skep_plan *plan, struct skep_work *work, struct skep_op *op);
 
 /* methods.c has the table of these. */
 extern const struct skep_directory_method skep_flush_directory, skep_delayed_directory, skep_eager_directory,

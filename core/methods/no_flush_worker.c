@@ -7,8 +7,7 @@
  * is sealed: what has not come will come, until DRAIN says that the pipeline has given it up. Sums and steps go round by
  * round, in order; a REDUCE of a later round waits for its turn (worker_pending).
  *
- * FORWARD reads the parameters that are there, BACKWARD the same ones (work->version). When a pass may begin is for
- * pipedream.c.
+ * Which parameters a pass reads is for weights.c, when it may begin for pipedream.c.
  *
  * A worker that is the only member steps as soon as it has told: no other share can be missing, and nothing but its own
  * fencing could void the sum, which would void the step, and all the parameters that it is in, with it. What the directory
@@ -47,13 +46,6 @@ static void forget(struct worker *w)
 	for (uint32_t slot = 0; slot < w->slots; slot++)
 		for (uint32_t i = 0; i < w->came; i++)
 			*came(w, slot, i) = 0;
-}
-
-static uint32_t version_of(const struct worker *w, const struct skep_plan *plan, const struct skep_work *work)
-{
-	assert(w->state == WORKER_SERVING);
-	(void)w, (void)plan;
-	return work->version;
 }
 
 static uint32_t staleness(const struct worker *w, const struct skep_plan *plan, const struct skep_work *work)
@@ -168,7 +160,7 @@ const struct skep_worker_method skep_no_flush_worker = {
 	.fragments = 1,
 	.derive = derive,
 	.forget = forget,
-	.version_of = version_of,
+	.reads = skep_weights_reads,
 	.staleness = staleness,
 	.first_visit = first_visit,
 	.wants_gradient = wants_gradient,

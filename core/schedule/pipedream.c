@@ -2,12 +2,15 @@
  *
  * pipedream.c - PipeDream (Narayanan et al. 2019): one forwards, one backwards over rounds that are never flushed, the
  * oldest ready round first. A worker of stage s begins a FORWARD of round r when it holds fewer than skep_plan_held(), K - s of
- * K stages with equally many workers, and its parameters lack at most `staleness` steps of r, and a BACKWARD of r when round
- * r - 2 is stepped. The step is on this lane, before anything else.
+ * K stages with equally many workers, and at most `ahead` steps of r are to be made (none in a round that is synchronous), and
+ * a BACKWARD of r when round r - 2 is stepped. The step is on this lane, before anything else.
  *
- * A step from r to r + 1 finds the place of version r + 1 free, which is that of version r - staleness: nothing of round r
- * and before is held any more (its share is counted, or given up), and what is held of a later round r' reads version r' -
- * staleness > r - staleness or newer. That is asserted (no_flush.c).
+ * Where versions are kept, a step from r to r + 1 finds the place of version r + 1 free, which is that of version r - staleness:
+ * nothing of round r and before is held any more (its share is counted, or given up), and what is held of a later round r' reads
+ * version r' - staleness > r - staleness or newer. That is asserted (no_flush_worker.c).
+ *
+ * With vertical sync passes may be staler than a stage is ahead: what fills the places of a stage has to be what it is to do
+ * next.
  *
  * No stage waits for ever: of the oldest round that is not behind a stage, all that has come may go both ways as soon as one
  * of the later ones has gone backwards to make room, and that waits for no step of this round. Where stages are uneven a worker
@@ -36,11 +39,17 @@ static struct skep_work *take_oldest(struct worker *w, enum skep_work_state stat
 	return oldest;
 }
 
+/* Rounds before this one may go forwards. */
+static uint32_t end_of(const struct worker *w, const struct skep_plan *plan)
+{
+	return w->version + 1 < plan->synchronous ? w->version + 1 : w->version + w->ahead + 1;
+}
+
 static void forward(struct worker *w, struct step *step)
 {
 	assert(w->state == WORKER_SERVING);
 	assert(w->grants <= w->grant_capacity);
-	uint32_t end = w->version + w->staleness + 1;
+	uint32_t end = end_of(w, step->plan);
 	if (!skep_order_has_room(w))
 		end = w->place.uneven ? w->version + 1 : 0;
 	struct skep_work *work = take_oldest(w, SKEP_WORK_READY_FORWARD, end);

@@ -36,7 +36,7 @@ struct skep_work {
 	uint32_t item; /* its number in the table: the microbatch's, or one for each of its model chunks */
 	uint32_t model_chunk;
 	uint32_t pipeline;         /* fixed pipelines: the one that it takes */
-	uint32_t version;          /* rounds without a flush: of the parameters that FORWARD read */
+	uint32_t version;          /* rounds without a flush: of the parameters that FORWARD began with */
 	struct skep_peer up;       /* who sent it; index SKEP_NO_INDEX: this worker owns it, or the sender is gone */
 	struct skep_peer down;     /* who has it next */
 	struct skep_peer returned; /* who gave it back in this stage, and may not have it again */

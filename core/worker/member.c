@@ -224,7 +224,7 @@ void skep_member_admit(struct worker *w, struct step *step, uint32_t round)
 	assert(w->state != WORKER_STOPPED);
 	assert(w->state == WORKER_JOINING && !w->admitted);
 	w->admitted = true;
-	w->version = round;
+	w->version = w->oldest = round;
 	step->how.worker->derive(w);
 	skep_download_begin(w, step->plan);
 }

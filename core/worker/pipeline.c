@@ -132,9 +132,7 @@ void skep_pipeline_run(struct worker *w, struct step *step, struct skep_work *wo
 	op.round = work->round;
 	op.microbatch = work->microbatch;
 	op.attempt = work->attempt;
-	if (kind == SKEP_OP_FORWARD)
-		work->version = w->version;
-	op.version = step->how.worker->version_of(w, step->plan, work);
+	step->how.worker->reads(w, step->plan, work, &op);
 	op.in = work->in;
 	op.stash = work->stash;
 	op.gradient = work->gradient;

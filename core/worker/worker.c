@@ -104,6 +104,7 @@ static void take_place(struct worker *w, const struct skep_plan *plan, uint32_t 
 	w->flush = skep_plan_flush_share(plan, stage);
 	w->held = skep_plan_held(plan, stage);
 	w->staleness = skep_plan_staleness(plan, stage);
+	w->ahead = skep_plan_no_flush(plan) ? skep_plan_ahead(plan, stage) : 0;
 	w->place = (struct place){.uneven = skep_plan_uneven(plan),
 		.nth = skep_plan_pipeline_of(plan, w->node.self.index),
 		.of = skep_plan_replicas(plan, stage),
@@ -151,7 +152,7 @@ void skep_worker_init(void *mem, const struct skep_plan *plan, const struct skep
 		return;
 	w->state = WORKER_SERVING;
 	w->node.stage = stage;
-	w->version = skep_plan_first_version(plan);
+	w->version = w->oldest = skep_plan_first_version(plan);
 	w->update.open = w->update.resolved = plan->first_round;
 	w->candidate = skep_plan_candidate_of(plan, w->node.self.index);
 	how->local->init(w, plan);

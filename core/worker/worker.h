@@ -184,8 +184,8 @@ struct worker {
 	bool leaving;             /* notice was given: it does not join again */
 	bool returned;            /* the directory gave it, since the run needs fewer machines */
 	bool entered, admitted;   /* JOINING: see above */
-	uint32_t version;
-	uint32_t assigned; /* number of the newest ADMIT in this epoch */
+	uint32_t version, oldest; /* that it ever had of this stage: it began with that */
+	uint32_t assigned;        /* number of the newest ADMIT in this epoch */
 	struct skep_peer source;
 	skep_time started_ns, sent_to_directory_ns, heartbeat_due_ns, load_due_ns, reissue_due_ns;
 	skep_time banned_ns; /* when the first was banned that the directory was not asked about, or NEVER */
@@ -224,8 +224,9 @@ struct worker {
 	uint32_t barrier_lifted; /* newest round + 1 in which the barrier is open, 0: none */
 	uint32_t drained; /* newest round + 1 in which it need not wait for all of its share, 0: none; without a flush:
 	                         which its pipeline has given up */
-	uint32_t staleness; /* skep_plan_staleness() of its stage; it never serves another one */
-	bool backwards;     /* its last pass was a BACKWARD */
+	/* skep_plan_staleness() and skep_plan_ahead() of its stage; it never serves another one. */
+	uint32_t staleness, ahead;
+	bool backwards; /* its last pass was a BACKWARD */
 
 	uint32_t slots; /* rounds of which it may hold work: from `version` on */
 	uint32_t

@@ -97,8 +97,9 @@ static struct skep_device_memory memory_of(const struct skep_training *training,
 {
 	(void)training;
 	uint64_t array = sizeof(float) * stage->parameters, trained = sizeof(float) * stage->trained.count;
+	uint32_t arrays = stage->versions + (stage->inner != NULL) + (stage->base != NULL) + (stage->moved != NULL);
 	return (struct skep_device_memory){
-		.weights_bytes = (stage->versions + (stage->inner != NULL) + (stage->base != NULL)) * array,
+		.weights_bytes = arrays * array + (stage->drift ? trained : 0),
 		.gradients_bytes = 2 * trained,
 		.optimizer_bytes = (stage->moments + stage->inner_moments) * trained,
 		.result_bytes = trained + sizeof(float) * stage->tied.count,

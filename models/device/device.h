@@ -47,6 +47,8 @@ struct skep_rates {
 	enum skep_rate_decay decay;
 	uint32_t warmup, steps;
 	float least;
+	uint32_t
+		by_staleness; /* steps in which the rate of a stage depends on how stale it is (moved.c); 0: it never does */
 };
 
 struct skep_optimizer {
@@ -57,7 +59,7 @@ struct skep_optimizer {
 	struct skep_rates rates;
 };
 
-/* The learning rate of the step that ends round `round`. */
+/* The learning rate of the step that ends round `round`, of a stage that lacks no step. */
 float skep_optimizer_rate(const struct skep_optimizer *optimizer, uint32_t round);
 
 /* How many numbers the optimizer keeps for each parameter: means and squares, or a velocity, or a velocity and a

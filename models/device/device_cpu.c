@@ -80,6 +80,7 @@ bool skep_cpu_forward(const struct skep_stage *stage, const struct skep_training
 {
 	const void *x = in;
 	*ret_loss = 0;
+	skep_stage_move(stage, &training->optimizer, op);
 	if (!in && !skep_corpus_inputs(training, op->round, op->microbatch, ret_stash, reterr))
 		return false;
 	x = in ? in : ret_stash;
@@ -107,6 +108,7 @@ const skep_real *skep_cpu_backward(struct skep_stage *stage, const struct skep_t
 {
 	skep_real *accumulator = skep_stage_sum(stage, op->round);
 	skep_real *gradient = stage->scratch[0], *other = stage->scratch[1];
+	skep_stage_move(stage, &training->optimizer, op);
 	for (uint32_t l = layers->end; l-- > layers->first;) {
 		const struct skep_layer *layer = &stage->layer[l];
 		const skep_real *x = l > 0 ? stash + layer[-1].value : in ? in : stash;

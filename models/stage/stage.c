@@ -146,9 +146,11 @@ static bool allocate(const struct skep_training *training, struct skep_stage *st
 	const bool async = training->plan->async;
 	size_t arrays = stage->versions + (periodic ? 1 + async : 0),
 	       part = stage->moments + stage->inner_moments + 2 + 1;
-	size_t floats = arrays * aligned(stage->parameters) + part * aligned(trained) + 2 * aligned(extent->widest) +
-	                aligned(extent->work) + aligned(extent->rotation) + strips;
-	floats += aligned(stage->tied.count);
+	const bool moves = skep_plan_moves_weights(training->plan),
+		   drifts = training->plan->weights == SKEP_WEIGHTS_CORRECTED;
+	size_t floats = (arrays + moves) * aligned(stage->parameters) + part * aligned(trained) +
+	                2 * aligned(extent->widest) + aligned(extent->work) + aligned(extent->rotation) + strips;
+	floats += aligned(stage->tied.count) + (drifts ? aligned(trained) : 0);
 	floats += encodes ? aligned(stage->entering) + aligned(stage->leaving) : 0;
 	floats += checkpoints ? stage->stash_bytes / sizeof(skep_real) : 0;
 	skep_real *rest = stage->memory = aligned_alloc(ALIGN_FLOATS * sizeof *rest, floats * sizeof *rest);
@@ -167,6 +169,10 @@ static bool allocate(const struct skep_training *training, struct skep_stage *st
 	stage->accumulator[0] = skep_stage_array(stage, carve(&rest, trained));
 	stage->accumulator[1] = skep_stage_array(stage, carve(&rest, trained));
 	stage->result = skep_stage_array(stage, carve(&rest, trained));
+	if (moves)
+		stage->moved = carve(&rest, stage->parameters);
+	if (drifts)
+		stage->drift = skep_stage_array(stage, carve(&rest, trained));
 	if (stage->tied.count > 0)
 		stage->tied_peer = carve(&rest, stage->tied.count);
 	stage->scratch[0] = carve(&rest, extent->widest);
@@ -224,6 +230,8 @@ bool skep_stage_place(
 		ret->tied = (struct skep_tied){
 			index == 0 ? 0 : ret->parameters - training->plan->tied, training->plan->tied};
 	ret->versions = skep_plan_versions(training->plan, index);
+	ret->staleness = skep_plan_staleness(training->plan, index);
+	ret->synchronous = training->plan->synchronous;
 	ret->stride = aligned(ret->parameters);
 	return true;
 }
@@ -360,6 +368,8 @@ bool skep_stage_load(
 		stage->arrays->copy(stage->queue, stage->moment[m] + part.first, from + m * each, each);
 	stage->steps = header.steps;
 	stage->version = version;
+	if (stage->drift && part.count > 0)
+		stage->arrays->clear(stage->queue, stage->drift + part.first, part.count * sizeof *stage->drift);
 	if (stage->base)
 		skep_stage_settle(stage);
 	else if (stage->inner)

@@ -97,11 +97,14 @@ struct skep_stage {
 	skep_real *inner;                    /* periodic sync: what passes read, and INNER_STEP changes; else NULL */
 	uint32_t inner_moments;              /* of the inner optimizer: */
 	skep_real *inner_moment[SKEP_MOMENTS_MAX];
-	uint64_t inner_steps; /* that it has made */
-	uint32_t inner_began; /* of the run, before the round in which it made the first of them */
-	bool inner_kept;      /* a round sums a fragment alone */
-	bool older_kept;      /* a round reads the parameters of one step earlier */
-	skep_real *base;      /* async: where `inner` started from (outer_step.c); else NULL */
+	uint64_t inner_steps;            /* that it has made */
+	uint32_t inner_began;            /* of the run, before the round in which it made the first of them */
+	bool inner_kept;                 /* a round sums a fragment alone */
+	bool older_kept;                 /* a round reads the parameters of one step earlier */
+	skep_real *base;                 /* async: where `inner` started from (outer_step.c); else NULL */
+	uint32_t staleness, synchronous; /* steps that passes lack, but for so many rounds at the start (moved.c): */
+	skep_real *moved; /* [parameters] what a pass reads that the newest parameters are moved for; else NULL */
+	skep_real *drift; /* what a step has changed, smoothed, of those that are trained; NULL: nothing reads it */
 	/* By round & 1: sum of the microbatches' gradients. Async: [1] is the pseudo-gradient. */
 	skep_real *accumulator[2];
 	skep_real *result; /* of the reduction under way */
@@ -210,6 +213,14 @@ void skep_stage_keep(const struct skep_stage *stage, void *ret_state);
 bool skep_stage_take_up(struct skep_stage *stage, uint32_t version, const void *state, uint64_t bytes);
 
 uint64_t skep_stage_digest(const struct skep_stage *stage);
+
+/* models/update/moved.c, without a flush. The learning rate of the stage's step that ends round `round`. */
+float skep_stage_rate(const struct skep_stage *stage, const struct skep_optimizer *optimizer, uint32_t round);
+/* Before a pass: makes what it is to read of the newest parameters, if it is to read other ones (op->moved). */
+void skep_stage_move(const struct skep_stage *stage, const struct skep_optimizer *optimizer, const struct skep_op *op);
+/* Around a step, from version `round` to the next one: what has it changed? */
+void skep_stage_before_step(const struct skep_stage *stage, uint32_t round);
+void skep_stage_after_step(const struct skep_stage *stage, uint32_t round);
 
 struct skep_vstage_step { /* the step of one virtual stage */
 	uint32_t nth, round, microbatches;

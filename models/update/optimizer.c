@@ -203,10 +203,11 @@ void skep_stage_step(struct skep_stage *stage, const struct skep_optimizer *opti
 	if (w != old)
 		stage->arrays->copy(
 			stage->queue, w + vstage->parameter, old + vstage->parameter, vstage->parameters * sizeof *w);
+	skep_stage_before_step(stage, round);
 	if (microbatches)
 		skep_stage_descend(stage, (struct skep_layers){vstage->layer, vstage->layer + vstage->layers},
 			&(struct skep_descent){.optimizer = optimizer,
-				.rate = skep_optimizer_rate(optimizer, round),
+				.rate = skep_stage_rate(stage, optimizer, round),
 				.steps = stage->steps + 1,
 				.microbatches = microbatches,
 				.scale = turn->scale,
@@ -214,6 +215,7 @@ void skep_stage_step(struct skep_stage *stage, const struct skep_optimizer *opti
 				.tied = turn->tied,
 				.w = w,
 				.moment = {stage->moment[0], stage->moment[1]}});
+	skep_stage_after_step(stage, round);
 	const struct skep_range trained = skep_stage_trained_of(stage, vstage->parameter, vstage->parameters);
 	stage->arrays->clear(stage->queue, stage->accumulator[round & 1] + trained.first, trained.count * sizeof *w);
 	stage->stepped = stage->stepped || microbatches > 0;

@@ -147,8 +147,17 @@ static void slow_down_by_stations(const struct skep_loads *l, uint32_t pipeline,
 	}
 }
 
+/* Of the rounds of the run, those that wait for the step before. */
+static double synchronous_part(const struct skep_plan *plan)
+{
+	uint32_t first = plan->first_round, end = plan->rounds;
+	uint32_t waits = plan->synchronous < end ? plan->synchronous : end;
+	return waits > first ? (double)(waits - first) / (end - first) : 0;
+}
+
 void skep_pipelines_flow(struct skep_loads *l, struct skep_expected *e, double flush)
 {
+	const struct skep_plan *plan = &l->p->scenario->plan;
 	uint32_t pipelines = skep_loads_pipelines(l);
 	double share = flush / pipelines;
 	skep_loads_carry_all(l);
@@ -165,15 +174,16 @@ void skep_pipelines_flow(struct skep_loads *l, struct skep_expected *e, double f
 		slow_down_by_stations(l, p, &pace);
 		slow_down_by_held(l, p, &pace);
 		double pace_s = pace.pace_s, flow_s = trip_s - hidden_s(l, p) + pace.more_s;
-		if (skep_plan_no_flush(&l->p->scenario->plan)) {
+		if (skep_plan_no_flush(plan)) {
 			pace_s = fmax(pace_s, update_pace_s(l, p));
-			flow_s = share * pace_s; /* the pipeline never runs empty */
+			flow_s = share * pace_s; /* the pipeline never runs empty, */
+			flow_s += synchronous_part(plan) * fmax(0, trip_s - pace_s); /* once it is filled */
 		}
 		e->trip_s = fmax(e->trip_s, trip_s);
 		e->flow_s = fmax(e->flow_s, flow_s);
 		rate = fmin(rate, pipelines / pace_s);
 	}
 	e->busy = rate * e->pace_s;
-	if (l->p->scenario->plan.pipeline == SKEP_PIPELINE_GPIPE)
+	if (plan->pipeline == SKEP_PIPELINE_GPIPE)
 		e->flow_s = fmax(e->flow_s, e->trip_s + fmax(0, flush - pipelines) * gpipe_pace_s(l));
 }

@@ -174,7 +174,14 @@ static void print_stream(const struct skep_plan *plan, FILE *out)
 	print_by_stage(plan, skep_plan_versions, out);
 	fprintf(out, "\n            versions of its parameters, which lack at most");
 	print_by_stage(plan, skep_plan_staleness, out);
-	fprintf(out, " steps\n");
+	fprintf(out, " steps%s\n", plan->weights == SKEP_WEIGHTS_STASHED ? "" : " forwards");
+	if (plan->weights != SKEP_WEIGHTS_STASHED)
+		fprintf(out, "            weights: %s\n", skep_weights_name((uint8_t)plan->weights));
+	if (plan->synchronous > 0)
+		fprintf(out,
+			"            the first %" PRIu32
+			" steps lack none: each microbatch waits for the step before\n",
+			plan->synchronous);
 }
 
 /* Who works with whom, in which order, and what that makes each worker hold. */

@@ -74,6 +74,8 @@ static void add_pipelines(const struct skep_scenario *s, cJSON *root)
 	add_by_stage(plan, skep_plan_held, pipelines, "held");
 	add_by_stage(plan, skep_plan_versions, pipelines, "versions");
 	add_by_stage(plan, skep_plan_staleness, pipelines, "staleness");
+	cJSON_AddStringToObject(pipelines, "weights", skep_weights_name((uint8_t)plan->weights));
+	cJSON_AddNumberToObject(pipelines, "synchronous_steps", plan->synchronous);
 	cJSON_AddNumberToObject(pipelines, "open_rounds", skep_plan_no_flush(plan) ? skep_plan_window(plan) : 1);
 }
 

@@ -56,7 +56,9 @@ static double replicas(const struct skep_scenario *s)
 static double staleness(const struct skep_scenario *s, uint32_t round)
 {
 	uint32_t most = skep_plan_staleness(&s->plan, 0);
-	return round < most ? round : most;
+	return skep_plan_no_flush(&s->plan) ? round - skep_plan_oldest(&s->plan, round, most)
+	       : round < most               ? round
+	                                    : most;
 }
 
 void skep_loss_at(const struct skep_scenario *s, uint32_t round, uint32_t microbatch, double *ret)

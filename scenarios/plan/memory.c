@@ -235,6 +235,8 @@ struct skep_memory skep_memory_of(
 	double reduced = periodic ? trained : sums, master = s->model.halves ? trained / n : 0;
 	m.weights = (of->offload == SKEP_OFFLOAD_NONE ? skep_plan_versions(&t.plan, stage) : 1) * small;
 	m.weights += (periodic + t.plan.async) * array;
+	m.weights += skep_plan_moves_weights(&t.plan) * small;
+	m.weights += (t.plan.weights == SKEP_WEIGHTS_CORRECTED) * trained;
 	m.gradients = (sums + reduced) / (s->zero >= 2 ? n : 1);
 	m.optimizer = (moments + inner) * trained / n + master;
 	m.activations = activations(&t, stage, m.held);

@@ -178,6 +178,23 @@ static double follow_bytes(const struct skep_scenario *s, double parameters)
 	return s->plan.delayed && s->mixing > 0 ? 2 * parameters : parameters;
 }
 
+/* Without a flush, where a pass reads what is made of the newest parameters (models/update/moved.c): a FORWARD copies them and
+ * subtracts what it makes of each moment; a BACKWARD copies them and subtracts the drift; and a step copies them and smoothes
+ * what it has changed. */
+struct moved_bytes {
+	double forward, backward, step;
+};
+
+static struct moved_bytes moved_bytes(const struct skep_scenario *s, uint32_t vstage, const struct skep_cost *c)
+{
+	const double trained = (double)(FLOAT_BYTES * c->trained), all = gradient_bytes(s, c->parameters);
+	if (!skep_plan_moves_weights(&s->plan) || skep_plan_staleness(&s->plan, vstage % s->plan.stages) == 0)
+		return (struct moved_bytes){0};
+	if (s->plan.weights == SKEP_WEIGHTS_PREDICTED)
+		return (struct moved_bytes){.forward = 2 * all + (2 + skep_optimizer_moments(&s->optimizer)) * trained};
+	return (struct moved_bytes){.backward = 2 * all + 3 * trained, .step = 2 * all + 4 * trained};
+}
+
 /* Of each GPU. STEP reads the sum, reads and writes parameters and moments, and clears the accumulator. SAVE and LOAD copy a
  * chunk, ENTER fills what all of them make. */
 static struct skep_op_time time_vstage(const struct skep_scenario *s, uint32_t type, uint32_t vstage)
@@ -191,12 +208,14 @@ static struct skep_op_time time_vstage(const struct skep_scenario *s, uint32_t t
 	bool encoded = skep_scenario_encodes(s); /* encoding and decoding, beside the passes themselves */
 	double in = encoded && vstage > 0 ? (double)skep_plan_vstage_bytes(&s->plan, vstage - 1) : 0;
 	double out = encoded ? (double)skep_plan_vstage_bytes(&s->plan, vstage) : 0;
+	const struct moved_bytes moved = moved_bytes(s, vstage, c);
 	return (struct skep_op_time){
 		.forward_ns = given_or(s, c->forward_ns,
-			op_ns(s, gpu, n * c->forward_flop, c->forward_bytes + n * c->sample_bytes + in + out)),
+			op_ns(s, gpu, n * c->forward_flop,
+				c->forward_bytes + n * c->sample_bytes + in + out + moved.forward)),
 		.backward_ns = given_or(s, c->backward_ns,
 			op_ns(s, gpu, n * c->backward_flop,
-				c->backward_bytes + n * c->backward_sample_bytes + 2 * in + out)),
+				c->backward_bytes + n * c->backward_sample_bytes + 2 * in + out + moved.backward)),
 		/* with checkpoint_activations backward is both of these in one (skep_cost_checkpoint) */
 		.recompute_ns = given_or(s, c->forward_ns,
 			op_ns(s, gpu, n * c->forward_flop, c->forward_bytes + n * c->sample_bytes + in)),
@@ -207,7 +226,7 @@ static struct skep_op_time time_vstage(const struct skep_scenario *s, uint32_t t
 		.step_ns = given_or(s, c->step_ns,
 			op_ns(s, gpu, 0,
 				2 * reduced_bytes(s, c->trained) + 2 * own_state + rounded_bytes(s, c->trained) +
-					follow_bytes(s, trained) +
+					follow_bytes(s, trained) + moved.step +
 					blend_bytes(s, vstage) / skep_split_of(s, type).gpus)),
 		.inner_ns = op_ns(s, gpu, 0, inner_bytes(s, c->trained)),
 		.pseudo_ns = op_ns(s, gpu, 0, pseudo_bytes(s, trained)),

@@ -48,11 +48,29 @@ static void check_places(struct skep_reader *r, const struct skep_yaml_node *map
 			name, spares, s->has_trace ? "the trace lets come later" : "are spares");
 }
 
+/* What passes read without a flush, and from when on there is none. */
+static void read_weights(struct skep_reader *r, const struct skep_yaml_node *map, struct skep_plan *plan)
+{
+	static const char *const keys[] = {"weights", "synchronous_steps"};
+	const char *names[SKEP_WEIGHTS + 1] = {NULL};
+	for (uint8_t i = 0; i < SKEP_WEIGHTS; i++)
+		names[i] = skep_weights_name(i);
+	plan->weights = (enum skep_weights)skep_read_choice(r, map, "weights", names, SKEP_WEIGHTS_STASHED);
+	plan->synchronous = (uint32_t)skep_read_integer(r, map, "synchronous_steps", 0, SKEP_STEPS_MAX, 0);
+	for (size_t i = 0; i < sizeof keys / sizeof keys[0] && !r->diag->set && !skep_plan_no_flush(plan); i++)
+		if (skep_read_has(r, map, keys[i]))
+			skep_reader_fail(r, map, keys[i],
+				"schedule.%s: goes with `pipeline: pipedream` alone: with `%s` both passes of a microbatch "
+				"read the same parameters, and no step comes between them",
+				keys[i], skep_pipeline_name((uint8_t)plan->pipeline));
+}
+
 void skep_pipelines_read_keys(struct skep_reader *r, const struct skep_yaml_node *map, struct skep_scenario *s)
 {
 	uint32_t stages = s->plan.stages;
 	s->plan.accumulate = (uint32_t)skep_read_integer(r, map, "accumulate", 1, SHARE_MAX, 1);
 	s->plan.barrier = skep_read_bool(r, map, "barrier", false);
+	read_weights(r, map, &s->plan);
 	if (s->plan.pipeline != SKEP_PIPELINE_INTERLEAVED) {
 		if (!r->diag->set && skep_read_has(r, map, "model_chunks"))
 			skep_reader_fail(r, map, "model_chunks",

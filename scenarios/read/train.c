@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "core/names.h"
 #include "models/corpus/data.h"
 #include "models/corpus/tokens.h"
 #include "models/read/hf_config.h"
@@ -311,7 +312,13 @@ void skep_train_read_schedule(struct skep_reader *r, const struct skep_yaml_node
 		rates->steps = (uint32_t)skep_read_integer(r, map, "steps", 1, INT32_MAX, steps);
 		rates->least = read_float(r, map, "min_ratio", 0, 1, 0.1);
 	}
+	rates->by_staleness = (uint32_t)skep_read_integer(r, map, "by_staleness", 0, INT32_MAX, 0);
 	skep_reader_close_map(r, map);
+	if (!r->diag->set && rates->by_staleness > 0 && !skep_plan_no_flush(&s->plan))
+		skep_reader_fail(r, map, "by_staleness",
+			"train.schedule.by_staleness: with `schedule.pipeline: %s` no stage is staler than another; leave this "
+			"out, or take `pipedream`",
+			skep_pipeline_name((uint8_t)s->plan.pipeline));
 	if (!r->diag->set && rates->decay != SKEP_RATE_CONSTANT && rates->warmup >= rates->steps)
 		skep_reader_fail(r, map, skep_read_has(r, map, "warmup") ? "warmup" : "decay",
 			"train.schedule: a warm-up of %u steps leaves nothing of %u steps for the decay; take fewer, such "
@@ -346,6 +353,12 @@ void skep_train_check(struct skep_reader *r, const struct skep_yaml_node *model,
 		skep_reader_fail(r, skep_read_map(r, train, "optimizer", false), "clip_norm",
 			"train.optimizer.clip_norm: with `pipedream` a stage steps as soon as its own gradients are there, so "
 			"no worker knows the norm of all of them: leave it out, or take another schedule.pipeline");
+	const enum skep_optimizer_kind kind = s->optimizer.kind;
+	if (s->plan.weights == SKEP_WEIGHTS_PREDICTED && kind != SKEP_OPTIMIZER_SGD && kind != SKEP_OPTIMIZER_ADAMW)
+		skep_reader_fail(r, skep_read_map(r, train, "optimizer", false), "name",
+			"train.optimizer.name: `schedule.weights: predicted` goes by the velocity of `sgd` or the moments of "
+			"`adamw`, not by those of `%s`: take one of the two, or other weights",
+			optimizers[kind]);
 	uint64_t most = 0;
 	bool cut = false;
 	for (uint32_t stage = 0; stage < s->plan.stages; stage++) {
@@ -400,7 +413,7 @@ void skep_train_print(const struct skep_scenario *s, FILE *out)
 			s->plan.async ? ", while the next round is trained" : "");
 	}
 	skep_init_print(s, out);
-	const bool varies = rates->decay != SKEP_RATE_CONSTANT || rates->warmup > 0;
+	const bool varies = rates->decay != SKEP_RATE_CONSTANT || rates->warmup > 0 || rates->by_staleness > 0;
 	const bool clips = s->optimizer.clip_norm > 0;
 	if (varies || clips)
 		fprintf(out, "  steps     %s, learning rate %g", optimizers[s->optimizer.kind],
@@ -411,6 +424,9 @@ void skep_train_print(const struct skep_scenario *s, FILE *out)
 		fprintf(out, ", then falling by a %s to %g %% of that at step %u",
 			rates->decay == SKEP_RATE_COSINE ? "cosine" : "straight line", 100 * (double)rates->least,
 			rates->steps);
+	if (rates->by_staleness > 0)
+		fprintf(out, ", by staleness in the first %u steps%s", rates->by_staleness,
+			s->plan.synchronous > 0 ? " that are not synchronous" : "");
 	if (clips)
 		fprintf(out, ", gradients clipped to a norm of %g over %s", (double)s->optimizer.clip_norm,
 			s->plan.clip ? "all stages" : "the worker's stage");
@@ -447,6 +463,7 @@ void skep_train_add_json(const struct skep_scenario *s, cJSON *root)
 	cJSON_AddStringToObject(steps, "name", optimizers[s->optimizer.kind]);
 	cJSON_AddNumberToObject(steps, "learning_rate", (double)s->optimizer.learning_rate);
 	cJSON_AddNumberToObject(steps, "warmup", rates->warmup);
+	cJSON_AddNumberToObject(steps, "by_staleness", rates->by_staleness);
 	if (s->optimizer.clip_norm > 0)
 		cJSON_AddNumberToObject(steps, "clip_norm", (double)s->optimizer.clip_norm);
 	else

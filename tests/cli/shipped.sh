@@ -25,7 +25,7 @@ print(f"{expected / simulated:.3f} {expected:.4g} s expected, {simulated:.4g} s 
 none=(--set train.arithmetic=none)
 quiet=("${none[@]}" --set cluster.trace=null)
 for name in baselines/1f1b baselines/gpipe baselines/interleaved baselines/tensor-parallel bench-executor delayed diloco diloco-sweep \
-	diloco-sweep-1m fine-tuning one-worker shakespeare t4-a100-both two-datacentres; do
+	diloco-sweep-1m fine-tuning lost-accuracy one-worker shakespeare t4-a100-both two-datacentres; do
 	within_15 "$name" "$name" "${none[@]}"
 done
 for name in opt-350m papers/diloco-bandwidth papers/dt-fm papers/gpipe papers/swarm-latency papers/swarm-square-cube square-cube \
@@ -34,6 +34,8 @@ for name in opt-350m papers/diloco-bandwidth papers/dt-fm papers/gpipe papers/sw
 done
 within_15 churn churn "${quiet[@]}"
 within_15 preempted preempted "${quiet[@]}"
+within_15 'baselines/pipedream, a third of the steps synchronous' baselines/pipedream "${none[@]}" --set train.until.steps=300 \
+	--set schedule.synchronous_steps=100 --set schedule.weights=corrected
 within_15 three-spot three-spot "${quiet[@]}" --set train.target_loss=null
 # Not here: byzantine.yaml, whose robust sums cost their members arithmetic that is not expected; papers/swarm-large.yaml, whose three
 # rounds are over before its 456 workers know each other; pipedream.yaml (0.85), home-peers.yaml and the larger swarms, which take long.

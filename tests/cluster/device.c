@@ -55,7 +55,7 @@ static struct tensor input(const struct job *job, struct skep_buf buf, uint8_t k
 uint32_t device_versions(const struct skep_plan *plan, uint32_t stage)
 {
 	if (plan->pipeline == SKEP_PIPELINE_PIPEDREAM)
-		return plan->stages - stage + (plan->workers > plan->stages);
+		return stream_versions(plan, stage);
 	return plan->delayed && plan->inner_steps == 0 ? 2 : 1;
 }
 
@@ -73,7 +73,7 @@ static void check_place(const struct job *job)
 {
 	struct device *device = job->device;
 	if (device->fresh)
-		device->newest = device->version[place(job, job->op->version)] = job->op->version;
+		device->newest = device->oldest = device->version[place(job, job->op->version)] = job->op->version;
 	device->fresh = false;
 	if (job->device->stage != job->op->stage % job->plan->stages)
 		wrong(job, "I4", "its device holds another stage");
@@ -175,7 +175,7 @@ static void forward(const struct job *job)
 }
 
 /* The name of the activation that the forward pass made. */
-static uint64_t stashed(const struct job *job, const struct tensor *in)
+static uint64_t stashed(const struct job *job, const struct tensor *in, uint32_t *ret_version)
 {
 	const struct skep_op *op = job->op;
 	struct tensor stash = input(job, op->stash, TENSOR_STASH, "the stash is none");
@@ -183,8 +183,9 @@ static uint64_t stashed(const struct job *job, const struct tensor *in)
 		stash.input != in->name)
 		wrong(job, "I4", "the stash is of another forward");
 	bool inner = job->plan->inner_steps > 0 && stash.version <= op->version;
-	if (stash.version != op->version && !inner)
+	if (stash.version != op->version && !inner && !stream_moves_on(job->plan))
 		wrong(job, "I11", "forward read another version of the parameters");
+	*ret_version = stream_moves_on(job->plan) ? stash.version : *ret_version;
 	return stash.answer;
 }
 
@@ -222,7 +223,7 @@ static void backward(const struct job *job)
 	struct tensor in = activation(job);
 	uint32_t version = job->device->version[place(job, op->version)];
 	job->effect->version = job->plan->async ? job->device->drift.base : version;
-	uint64_t answer = keeps_nothing(job) ? recomputed(job, &in) : stashed(job, &in);
+	uint64_t answer = keeps_nothing(job) ? recomputed(job, &in) : stashed(job, &in, &version);
 	if (keeps_nothing(job) && !buf_none(op->stash))
 		wrong(job, "I4", "nothing is kept between the two passes");
 	const struct device *d = job->device;

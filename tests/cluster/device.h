@@ -114,6 +114,7 @@ struct device {                             /* what one process holds */
 	uint32_t stage;                     /* SKEP_NO_STAGE before the first ENTER of a newcomer */
 	uint32_t candidate;                 /* of a trial: that it began with, or has loaded */
 	uint32_t newest;                    /* the version that the last STEP, LOAD or RESTORE made */
+	uint32_t oldest;                    /* of this stage that it ever had: it began with that */
 	uint32_t version[CLUSTER_VERSIONS]; /* in each place; only the first is used if one is kept */
 	uint64_t parameter[CLUSTER_VERSIONS][CLUSTER_ELEMENTS];
 	uint32_t known[CLUSTER_VERSIONS]; /* bit e: element e there is the stage's; else it means nothing until LOAD */
@@ -157,6 +158,12 @@ uint32_t device_fragment_mask(const struct skep_plan *plan, const struct skep_op
 
 /* Versions that a worker of the stage keeps: 1, 2 with delayed updates, and without a flush what a microbatch may lack at
  * most, and the newest. */
+/* Rounds without a flush (no_flush.c): steps that FORWARD may lack, versions that are kept, the one that this FORWARD is to
+ * read; and does BACKWARD read the newest parameters, whatever FORWARD did? */
+uint32_t stream_staleness(const struct skep_plan *plan, uint32_t stage);
+uint32_t stream_versions(const struct skep_plan *plan, uint32_t stage);
+uint32_t stream_forward(const struct skep_plan *plan, const struct device *device, const struct skep_op *op);
+bool stream_moves_on(const struct skep_plan *plan);
 uint32_t device_versions(const struct skep_plan *plan, uint32_t stage);
 /* Where it keeps this one. */
 uint32_t device_place(const struct skep_plan *plan, uint32_t stage, uint32_t version);

@@ -9,6 +9,7 @@
 #include "core/schedule/pipelines.h"
 #include "tests/cluster/fault_mix.h"
 
+#define WEIGHTS_SALT UINT64_C(0x77656967687473)
 #define FLUSHES_SALT UINT64_C(0x666c757368)
 #define UNEVEN_SALT UINT64_C(0x756e6576656e)
 #define PIPELINES_MOST 24u
@@ -62,6 +63,14 @@ void weather_inner_flushes(struct weather *w, uint64_t random)
 	plan->in_flight = skep_plan_fixed_in_flight(plan);
 }
 
+/* What passes read without a flush, and how many rounds are synchronous. */
+static void draw_weights(struct weather *w)
+{
+	uint64_t random = mix64(w->seed ^ WEIGHTS_SALT);
+	w->plan.weights = (enum skep_weights)(random % SKEP_WEIGHTS);
+	w->plan.synchronous = random >> 8 & 1 ? (uint32_t)(random >> 16) % w->plan.rounds : 0;
+}
+
 void weather_flushes(struct weather *w)
 {
 	struct skep_plan *plan = &w->plan;
@@ -69,5 +78,7 @@ void weather_flushes(struct weather *w)
 	uint64_t random = mix64(w->seed ^ FLUSHES_SALT);
 	if (random % 3 == 0 && !plan->barrier && !skep_plan_no_flush(plan))
 		set_flushes(w, 2 + (uint32_t)(random >> 32) % 3);
+	if (skep_plan_no_flush(plan))
+		draw_weights(w);
 	plan->in_flight = skep_plan_fixed_in_flight(plan);
 }

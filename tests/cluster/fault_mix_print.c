@@ -34,6 +34,9 @@ static void print_policies(const struct skep_plan *plan, FILE *to)
 			plan->rebalance_by == SKEP_REBALANCE_BY_QUEUE ? ", by queue" : "");
 	if (plan->ban == SKEP_BAN_AT_ONCE)
 		fprintf(to, "; bans at once");
+	if (plan->weights != SKEP_WEIGHTS_STASHED || plan->synchronous > 0)
+		fprintf(to, "; %s weights, %u synchronous rounds", skep_weights_name((uint8_t)plan->weights),
+			plan->synchronous);
 }
 
 void weather_print(const struct weather *w, FILE *to)

@@ -7,20 +7,74 @@
 
 #include <string.h>
 
-/* Without a flush: FORWARD's version is not too old, and BACKWARD's the same. */
+static bool is(const struct skep_plan *plan, enum skep_weights weights)
+{
+	return plan->pipeline == SKEP_PIPELINE_PIPEDREAM && plan->weights == weights;
+}
+
+uint32_t stream_staleness(const struct skep_plan *plan, uint32_t stage)
+{
+	bool several = plan->workers > plan->stages;
+	return plan->stages - 1 - (is(plan, SKEP_WEIGHTS_VERTICAL_SYNC) ? 0 : stage) + several;
+}
+
+bool stream_moves_on(const struct skep_plan *plan)
+{
+	return plan->pipeline == SKEP_PIPELINE_PIPEDREAM && !is(plan, SKEP_WEIGHTS_STASHED) &&
+	       !is(plan, SKEP_WEIGHTS_VERTICAL_SYNC);
+}
+
+uint32_t stream_versions(const struct skep_plan *plan, uint32_t stage)
+{
+	return stream_moves_on(plan) ? 1 : stream_staleness(plan, stage) + 1;
+}
+
+/* Steps that FORWARD may lack in this round. */
+static uint32_t allowed(const struct skep_plan *plan, uint32_t round, uint32_t stage)
+{
+	uint32_t stale = stream_staleness(plan, stage);
+	if (round < plan->synchronous)
+		return 0;
+	if (plan->synchronous == 0)
+		return stale < round ? stale : round;
+	uint32_t since = round - plan->synchronous + 1;
+	return stale < since ? stale : since;
+}
+
+uint32_t stream_forward(const struct skep_plan *plan, const struct device *device, const struct skep_op *op)
+{
+	uint32_t version = op->round - allowed(plan, op->round, op->stage);
+	if (!is(plan, SKEP_WEIGHTS_VERTICAL_SYNC))
+		return device->newest;
+	return version > device->oldest ? version : device->oldest;
+}
+
+/* By how many steps a pass moves what it reads. */
+static uint32_t moved(const struct skep_plan *plan, const struct skep_op *op, uint32_t version)
+{
+	bool back = is(plan, SKEP_WEIGHTS_CORRECTED) && op->kind == SKEP_OP_BACKWARD;
+	return back ? op->version - version : is(plan, SKEP_WEIGHTS_PREDICTED) ? op->round - op->version : 0;
+}
+
+/* Without a flush: FORWARD's version is not too old, and BACKWARD's the same, or the newest, which lacks a step at most. */
 void stream_read(struct ledger *ledger, struct skep_peer who, const struct skep_op *op, const struct effect *effect)
 {
 	struct holder *holder = books_holder(ledger, &ledger->round[op->round].cell[op->stage], who);
 	uint64_t *version = &holder->version[op->microbatch];
 	bool forward = op->kind == SKEP_OP_FORWARD, newer = effect->version > op->round;
+	uint32_t lacks = allowed(ledger->plan, op->round, op->stage);
 	if (forward)
 		*version = effect->version;
-	if (newer || op->round - effect->version > pipes_staleness(ledger, op->stage) || effect->version != *version)
+	else if (stream_moves_on(ledger->plan))
+		lacks = lacks > 1 ? 1 : lacks;
+	bool other = effect->version != *version && !stream_moves_on(ledger->plan);
+	if (newer || op->round - effect->version > lacks || other ||
+		moved(ledger->plan, op, (uint32_t)*version) != op->moved)
 		verdict_break(ledger->verdict, "I11", op->round, op->stage, op->microbatch,
-			"worker %u, %s of round %u reads version %u of the parameters; forward read %u, %u may be "
+			"worker %u, %s of round %u reads version %u of the parameters, moved by %u; forward read %u, %u may be "
 			"lacking",
-			who.index, skep_op_name(op->kind), op->round, effect->version, (uint32_t)*version,
-			pipes_staleness(ledger, op->stage));
+			who.index, skep_op_name(op->kind), op->round, effect->version, (uint32_t)op->moved,
+			(uint32_t)*version, lacks);
 }
 
 /* A worker that is alone in its stage steps as soon as it has told. What the directory then says has to be that, or that

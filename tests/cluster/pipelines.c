@@ -23,8 +23,7 @@ bool pipes_stream(const struct ledger *ledger)
 
 uint32_t pipes_staleness(const struct ledger *ledger, uint32_t stage)
 {
-	bool several = ledger->plan->workers > ledger->plan->stages;
-	return ledger->plan->stages - 1 - stage + several;
+	return stream_staleness(ledger->plan, stage);
 }
 
 uint32_t pipes_window(const struct ledger *ledger)

@@ -155,7 +155,7 @@ static void unpin(struct cluster *c, struct skep_buf buf)
 /* 1F1B, and the same without a flush, and where a round has several flushes GPipe's first stage: so many stashes and no more,
  * whatever became of the microbatches that they are of.
  * Interleaved: of virtual stages, and in a round in which something happens to the pipeline one more for each virtual stage but
- * one. Without a flush FORWARD reads the newest parameters. */
+ * one. Without a flush FORWARD reads the newest parameters, or those of the first stage. */
 static void check_held(struct cluster *c, uint32_t index, const struct skep_op *op)
 {
 	const struct skep_plan *plan = c->setup.plan;
@@ -173,10 +173,11 @@ static void check_held(struct cluster *c, uint32_t index, const struct skep_op *
 		bound = flush;
 	if (op->kind != SKEP_OP_FORWARD || !bounded)
 		return;
-	if (no_flush && !c->process[index].device.fresh && op->version != c->process[index].device.newest)
+	uint32_t reads = no_flush ? stream_forward(plan, &c->process[index].device, op) : op->version;
+	if (!c->process[index].device.fresh && op->version != reads)
 		verdict_break(c->verdict, "I11", op->round, op->stage, op->microbatch,
-			"worker %u goes forwards on version %u of the parameters, but has %u", index, op->version,
-			c->process[index].device.newest);
+			"worker %u goes forwards on version %u of the parameters, but has %u for it", index,
+			op->version, reads);
 	for (uint32_t i = 1; i < c->tensors.count; i++) {
 		const struct slot *slot = &c->tensors.slot[i];
 		held += slot->live && slot->owner == index && slot->tensor.kind == TENSOR_STASH;

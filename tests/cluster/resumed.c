@@ -19,7 +19,7 @@ void resumed_draw(struct skep_plan *plan, uint64_t seed)
 void resumed_device(struct device *device, const struct skep_plan *plan)
 {
 	uint32_t newest = skep_plan_first_version(plan), versions = device_versions(plan, device->stage);
-	device->newest = device->drift.base = newest;
+	device->newest = device->oldest = device->drift.base = newest;
 	for (uint32_t back = 0; back < versions && back <= newest; back++)
 		device->version[device_place(plan, device->stage, newest - back)] = newest - back;
 }

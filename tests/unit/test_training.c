@@ -225,11 +225,11 @@ static void test_learning_rates(void **state)
 	(void)state;
 	struct skep_optimizer o = {.learning_rate = 2.0f};
 	assert_true(skep_optimizer_rate(&o, 0) == 2.0f && skep_optimizer_rate(&o, 1000000) == 2.0f);
-	o.rates = (struct skep_rates){SKEP_RATE_CONSTANT, 4, 10, 0};
+	o.rates = (struct skep_rates){SKEP_RATE_CONSTANT, 4, 10, 0, 0};
 	static const float rises[] = {0.5f, 1.0f, 1.5f, 2.0f, 2.0f};
 	for (uint32_t i = 0; i < 5; i++)
 		assert_true(skep_optimizer_rate(&o, i) == rises[i]);
-	o.rates = (struct skep_rates){SKEP_RATE_LINEAR, 4, 12, 0.25f};
+	o.rates = (struct skep_rates){SKEP_RATE_LINEAR, 4, 12, 0.25f, 0};
 	static const float falls[] = {2.0f, 1.8125f, 1.625f, 1.4375f, 1.25f, 1.0625f, 0.875f, 0.6875f, 0.5f, 0.5f};
 	for (uint32_t i = 0; i < 10; i++)
 		assert_true(skep_optimizer_rate(&o, 4 + i) == falls[i]);

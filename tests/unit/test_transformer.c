@@ -172,7 +172,7 @@ static void init_reference(struct job *job, const char *architecture)
 	job->training.optimizer.learning_rate = 3e-3f;
 	job->training.optimizer.beta2 = 0.99f;
 	job->training.optimizer.weight_decay = 0.1f;
-	job->training.optimizer.rates = (struct skep_rates){SKEP_RATE_COSINE, 10, STEPS, 0.1f};
+	job->training.optimizer.rates = (struct skep_rates){SKEP_RATE_COSINE, 10, STEPS, 0.1f, 0};
 	job_restart(job);
 }
 

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * weights.h - where nothing is flushed: which parameters the passes of a microbatch read, and how old these may be. Part of
+ * plan.h, which includes it.
+ */
+#ifndef SKEP_CORE_WEIGHTS_H
+#define SKEP_CORE_WEIGHTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct skep_plan;
+
+/* core/methods/weights.c has the rules. */
+enum skep_weights {
+	SKEP_WEIGHTS_STASHED,       /* FORWARD the newest, BACKWARD the same ones: weight stashing */
+	SKEP_WEIGHTS_NEWEST,        /* both passes the newest of their time, so that one version is kept */
+	SKEP_WEIGHTS_VERTICAL_SYNC, /* both passes of all stages the version that was the first stage's newest */
+	/* One version is kept, and what a pass reads is made of it: FORWARD what it will be when the microbatch steps ... */
+	SKEP_WEIGHTS_PREDICTED,
+	SKEP_WEIGHTS_CORRECTED, /* ... or FORWARD the newest, BACKWARD what FORWARD has read, as far as that can be told */
+	SKEP_WEIGHTS
+};
+
+/* Most steps that the parameters of a FORWARD may lack in this stage: K - 1 - s, as published, with one pipeline; with
+ * several one more, so that the sum of a round has the time of the next one's passes. With vertical sync as many as in the first
+ * stage. */
+uint32_t skep_plan_staleness(const struct skep_plan *plan, uint32_t stage);
+
+/* The rounds behind the one that it is to step next whose FORWARD a worker of the stage may do. */
+uint32_t skep_plan_ahead(const struct skep_plan *plan, uint32_t stage);
+
+/* The oldest version that a FORWARD of the round may read which may lack so many steps. What comes behind the
+ * rounds that are synchronous begins when all but the last of them are stepped. */
+uint32_t skep_plan_oldest(const struct skep_plan *plan, uint32_t round, uint32_t staleness);
+
+/* Does a world make what passes read of the newest version, and keep that in a place of its own? */
+bool skep_plan_moves_weights(const struct skep_plan *plan);
+
+#endif
