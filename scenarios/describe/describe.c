@@ -145,8 +145,9 @@ static void print_shape(const struct skep_plan *plan, FILE *out)
 	fprintf(out, "  pipelines %" PRIu32 ", fixed, each of one worker from every stage", skep_plan_pipelines(plan));
 	if (!skep_plan_uneven(plan))
 		return;
-	fprintf(out, "; number p takes worker p mod r of a stage of r:");
+	fprintf(out, "; stages have");
 	print_by_stage(plan, skep_plan_replicas, out);
+	fprintf(out, " workers,\n            and pipeline p takes worker p mod r of a stage of r");
 }
 
 /* What of a round passes while not all of its stages work, if they take equally long. */
@@ -205,9 +206,9 @@ static void print_pipelines(const struct skep_scenario *s, FILE *out)
 		snprintf(flushes, sizeof flushes, ", in %" PRIu32 " flushes of %" PRIu32, skep_plan_flushes(plan),
 			share / skep_plan_flushes(plan));
 	print_shape(plan, out);
-	fprintf(out,
-		"%s and with %" PRIu32 " microbatch%s a round%s\n            %s%s\n            a worker holds at most",
-		skep_plan_uneven(plan) ? "," : "", share, share == 1 ? "" : "es", flushes, order[plan->pipeline],
+	fprintf(out, "%s with %" PRIu32 " microbatch%s a round%s\n            %s%s\n            a worker holds at most",
+		skep_plan_uneven(plan) ? "; each" : " and", share, share == 1 ? "" : "es", flushes,
+		order[plan->pipeline],
 		plan->barrier ? "; a barrier between all pipelines before any goes backwards" : "");
 	for (uint32_t stage = 0; stage < plan->stages; stage++)
 		fprintf(out, "%s%" PRIu32, stage > 0 ? ", " : " ", skep_plan_held(plan, stage));

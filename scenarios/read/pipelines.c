@@ -43,9 +43,12 @@ static void check_places(struct skep_reader *r, const struct skep_yaml_node *map
 					: "take as many machines as make equal stages, or another model.stages");
 	if (!r->diag->set && spares > 0)
 		skep_reader_fail(r, map, "pipeline",
-			"schedule.pipeline: %s has no place for %u workers that %s; a worker of a pipeline that is lost "
+			"schedule.pipeline: %s has no place for %u worker%s that %s; a worker of a pipeline that is lost "
 			"can only be replaced in its own place",
-			name, spares, s->has_trace ? "the trace lets come later" : "are spares");
+			name, spares, spares == 1 ? "" : "s",
+			s->has_trace  ? "the trace lets come later"
+			: spares == 1 ? "is a spare"
+				      : "are spares");
 }
 
 /* What passes read without a flush, and from when on there is none. */

@@ -92,7 +92,8 @@ near 'pipedream, all four workers are busy' "$(seen)" "$(awk 'BEGIN { print 240 
 
 scenario 1f1b 2,3,1 3,4,1 24 '1 Gbit/s' '10 ms'
 run_skep check scenario.yaml
-check 'check says who works with whom' grep -q 'pipelines 6, fixed, .* number p takes worker p mod r of a stage of r: 2, 3, 1' "$out"
+check 'check says how many pipelines there are' grep -q 'pipelines 6, fixed, .*; stages have 2, 3, 1 workers' "$out"
+check 'and who works with whom' grep -q 'pipeline p takes worker p mod r of a stage of r; each with 4 microbatches a round' "$out"
 check 'and how many each may hold' grep -q 'at most 3, 2, 1 microbatches by stage' "$out"
 run_skep check scenario.yaml --json
 check 'and the same as JSON' python3 - "$out" <<'END'

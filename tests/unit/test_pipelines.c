@@ -389,7 +389,7 @@ static void test_what_is_refused(void **state)
 		{{"model.stages=3"},
 			"each of the 6 pipelines that stages of 3, 3, 2 workers make; the nearest are 1920 and 2304"},
 		{{"cluster.allocation={method: explicit, stage_of: [0, 1, 2, 3, 0, 1, 2, -1]}"},
-			"1f1b has no place for 1 workers that are spares"},
+			"1f1b has no place for 1 worker that is a spare"},
 		{{"cluster.allocation={method: explicit, stage_of: [0, 1, 2, 3, -1, -1, -1, -1]}"},
 			"1f1b has no place for 4 workers that are spares"},
 	};
