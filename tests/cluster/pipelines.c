@@ -274,14 +274,17 @@ void pipes_eager(struct ledger *ledger, const struct skep_message *reduce)
 			"the reduction of round %u is promised, and not all is as planned", reduce->round);
 }
 
-/* There is a pipeline through sender and receiver, and for a FORWARD it is the one that is named, and of the owner. */
+/* There is a pipeline through sender and receiver, and for a FORWARD it is the one that is named, and of the owner; unless the
+ * microbatch is run again by another one meanwhile, of which a sender that is fenced may not know. */
 static bool partners(const struct ledger *ledger, uint32_t from, const struct skep_message *m)
 {
 	const struct skep_plan *plan = ledger->plan;
 	if (m->kind == SKEP_MESSAGE_FORWARD) {
 		uint32_t pipe = m->u.forward.pipeline;
 		bool known = m->round < plan->rounds && m->microbatch < skep_round_capacity(plan);
-		uint32_t owner = known ? ledger->round[m->round].owner[m->microbatch].index : SKEP_NO_INDEX;
+		const struct round *round = known ? &ledger->round[m->round] : NULL;
+		bool newest = round && round->rerun[m->microbatch] >> 32 == m->attempt;
+		uint32_t owner = newest ? round->owner[m->microbatch].index : SKEP_NO_INDEX;
 		return pipe < pipe_count(plan) && pipe_has(plan, pipe, from) && pipe_has(plan, pipe, m->to.index) &&
 		       (owner >= plan->workers || pipe_has(plan, pipe, owner));
 	}
