@@ -70,7 +70,7 @@ static void pick(struct worker *w, struct step *step)
 	skep_schedule_forward(w, step);
 	if (w->compute_op == 0 && turns_round(w, step->plan))
 		skep_schedule_backward(w, step);
-	if (w->compute_op == 0 && step->plan->recompute)
+	if (w->compute_op == 0 && step->plan->recompute && !skep_plan_is_frozen(step->plan, w->node.stage))
 		pick_recompute(w, step);
 }
 
