@@ -18,11 +18,22 @@ static void begin(struct fixture *f, enum skep_pipeline pipeline, uint32_t worke
 	f->plan.wiring = SKEP_WIRING_FIXED;
 	f->plan.microbatches = 3 * workers / stages;
 	f->plan.in_flight = skep_plan_held(&f->plan, 0);
-	free(f->node); /* it was made for a swarm */
-	f->node =
-		skep_node_init(aligned_alloc(16, (skep_node_size(&f->plan, index) + 15) / 16 * 16), &f->plan, index, 1);
-	f->out.capacity = skep_actions_limit(&f->plan);
-	f->out.item = realloc(f->out.item, f->out.capacity * sizeof *f->out.item);
+	fixture_make(f, index); /* it was made for a swarm */
+	fixture_start(f);
+}
+
+/* The directory of 1F1B in two stages: the last `last` workers serve the second one. */
+static void begin_uneven(struct fixture *f, uint32_t workers, uint32_t last, uint32_t microbatches)
+{
+	fixture_init(f, workers, 2, workers);
+	for (uint32_t i = 0; i < workers; i++)
+		f->first_stage_of[i] = i + last >= workers;
+	f->plan.pipeline = SKEP_PIPELINE_1F1B;
+	f->plan.wiring = SKEP_WIRING_FIXED;
+	f->plan.microbatches = microbatches;
+	f->plan.in_flight = skep_plan_held(&f->plan, 0);
+	f->plan.wait_for_join_ns = 3 * SECOND_NS;
+	fixture_make(f, workers);
 	fixture_start(f);
 }
 
@@ -214,7 +225,7 @@ static void test_who_has_no_partner_gives_up(void **state)
 
 static void finish(struct fixture *f, uint32_t owner, uint32_t microbatch, bool ok)
 {
-	struct skep_message message = fixture_message(SKEP_MESSAGE_FINISHED, owner, DIRECTORY, 0);
+	struct skep_message message = fixture_message(SKEP_MESSAGE_FINISHED, owner, f->plan.workers, 0);
 	message.microbatch = microbatch;
 	message.u.finished.ok = ok;
 	fixture_deliver(f, message);
@@ -230,12 +241,12 @@ static void suspect(struct fixture *f, uint32_t worker)
 /* A fresh process in the place of a worker, up to READY. */
 static void come_back(struct fixture *f, uint32_t worker)
 {
-	struct skep_message message = fixture_message(SKEP_MESSAGE_JOIN, worker, DIRECTORY, 0);
+	struct skep_message message = fixture_message(SKEP_MESSAGE_JOIN, worker, f->plan.workers, 0);
 	message.from.epoch = 0;
 	message.u.join.started_ns = 7;
 	fixture_deliver(f, message);
-	assert_int_equal(fixture_sent(f, SKEP_MESSAGE_ASSIGN)->stage, worker % 2);
-	message = fixture_message(SKEP_MESSAGE_ENTERED, worker, DIRECTORY, 0);
+	assert_int_equal(fixture_sent(f, SKEP_MESSAGE_ASSIGN)->stage, f->first_stage_of[worker]);
+	message = fixture_message(SKEP_MESSAGE_ENTERED, worker, f->plan.workers, 0);
 	message.from.epoch = 2;
 	fixture_deliver(f, message);
 	assert_non_null(fixture_sent(f, SKEP_MESSAGE_ADMIT));
@@ -312,6 +323,60 @@ static void test_when_all_are_broken_the_run_waits_and_fails(void **state)
 		}
 		fixture_finish(&f);
 	}
+}
+
+/* Four workers and two, so four pipelines. What is left of them is one of pipelines 1 and 3, and one of 0 and 2: none is whole
+ * until worker 5 is back, who is in pipelines 1 and 3, and holds its state while the round is reduced. */
+static void test_a_pipeline_that_shares_a_worker_will_be_whole(void **state)
+{
+	(void)state;
+	for (int returns = 0; returns < 2; returns++) {
+		struct fixture f;
+		begin_uneven(&f, 6, 2, 4);
+		for (uint32_t p = 0; p < 4; p++)
+			finish(&f, p, p, true);
+		assert_int_equal(fixture_count_sent(&f, SKEP_MESSAGE_REDUCE), 6);
+		for (uint32_t w = 0; w < 6; w++)
+			if (w != 3 && w != 4)
+				suspect(&f, w);
+		if (returns)
+			come_back(&f, 5);
+		for (uint32_t s = 1; s <= 4; s++) {
+			assert_null(fixture_noted(&f, SKEP_NOTE_STOPPED));
+			fixture_deliver(&f, fixture_message(SKEP_MESSAGE_HEARTBEAT, 3, 6, 0));
+			fixture_deliver(&f, fixture_message(SKEP_MESSAGE_HEARTBEAT, 4, 6, 0));
+			fixture_timer(&f, s * SECOND_NS);
+		}
+		assert_int_equal(fixture_noted(&f, SKEP_NOTE_STOPPED) != NULL, !returns);
+		fixture_finish(&f);
+	}
+}
+
+/* Where stages are uneven and a pipeline is broken, each microbatch is granted by a message of its own: no more of them at once
+ * than one step has room for, which is one for each worker and 1024. */
+static void test_grants_one_by_one_are_bounded(void **state)
+{
+	(void)state;
+	struct fixture f;
+	const uint32_t share = 4000;
+	begin_uneven(&f, 3, 1, 2 * share);
+	assert_int_equal(fixture_count_sent(&f, SKEP_MESSAGE_GRANT), 2);
+	for (uint32_t owner = 0; owner < 2; owner++)
+		for (uint32_t i = 0; i < share; i++)
+			finish(&f, owner, owner * share + i, true);
+	assert_int_equal(fixture_count_sent(&f, SKEP_MESSAGE_REDUCE), 3);
+	struct skep_message tally = fixture_message(SKEP_MESSAGE_TALLY, 2, 3, 0);
+	tally.attempt = fixture_sent(&f, SKEP_MESSAGE_REDUCE)->attempt;
+	fixture_deliver(&f, tally);
+	suspect(&f, 0); /* the first stage alone sums anew */
+	assert_int_equal(fixture_count_sent(&f, SKEP_MESSAGE_REDUCE), 1);
+	tally.from.index = 1;
+	tally.attempt = fixture_sent(&f, SKEP_MESSAGE_REDUCE)->attempt;
+	fixture_deliver(&f, tally);
+	assert_int_equal(fixture_noted(&f, SKEP_NOTE_ROUND_OPENED)->round, 1);
+	assert_int_equal(fixture_count_sent(&f, SKEP_MESSAGE_GRANT), 3 + 1024);
+	assert_int_equal(fixture_sent(&f, SKEP_MESSAGE_GRANT)->u.grant.count, 1);
+	fixture_finish(&f);
 }
 
 /* ---- a scenario ----------------------------------------------------------------------------------------------------- */
@@ -416,6 +481,8 @@ int main(void)
 		cmocka_unit_test(test_each_pipeline_is_granted_its_share),
 		cmocka_unit_test(test_a_broken_pipeline_is_granted_nothing),
 		cmocka_unit_test(test_when_all_are_broken_the_run_waits_and_fails),
+		cmocka_unit_test(test_a_pipeline_that_shares_a_worker_will_be_whole),
+		cmocka_unit_test(test_grants_one_by_one_are_bounded),
 		cmocka_unit_test(test_a_scenario_makes_a_plan),
 		cmocka_unit_test(test_what_is_refused),
 	};
