@@ -197,9 +197,7 @@ static void check_parameters(
 static void stepped(struct ledger *ledger, struct skep_peer who, const struct skep_op *op, const struct effect *effect)
 {
 	const struct merged *merged = merged_at(ledger, op->stage, op->round);
-	bool own = merged->by[who.index] == who.epoch, same = true;
-	for (uint32_t e = 0; e < ledger->plan->stage[op->stage].parameters; e++)
-		same = same && effect->applied[e] == merged->sum[e];
+	bool own = merged->by[who.index] == who.epoch, same = books_same_sum(ledger, op, effect->applied, merged->sum);
 	if (op->round >= ledger->merges[op->stage])
 		verdict_break(ledger->verdict, "I1b", op->round, op->stage, ANY,
 			"worker %u makes the step of merge %u, which is not final", who.index, op->round);

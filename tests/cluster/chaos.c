@@ -117,6 +117,7 @@ static const struct sabotage_kind sabotage_kind[SABOTAGES] = {[SABOTAGE_ADD_FLIP
 	[SABOTAGE_SPARE_HASTY] = {"spare-hasty", "I20"},
 	[SABOTAGE_TIE_EATEN] = {"tied-eaten", "I21"},
 	[SABOTAGE_TIE_PARTED] = {"tied-parted", "I21"},
+	[SABOTAGE_FROZEN_STEPPED] = {"frozen-stepped", "I24"},
 	[SABOTAGE_DISCARD_EATEN] = {"discard-eaten", "I1b"},
 	[SABOTAGE_VOID_HIDDEN] = {"round-voided-hidden", "I22"},
 	[SABOTAGE_PARAMETER_FLIPPED] = {"parameter-flipped", "I23"}};

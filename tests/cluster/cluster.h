@@ -122,6 +122,7 @@ enum sabotage {
 	SABOTAGE_TIE_PARTED, /* one device steps its copy of a tied table otherwise, alone in its stage or as the first */
 	SABOTAGE_DISCARD_EATEN,     /* one DISCARD leaves the accumulator as it is */
 	SABOTAGE_VOID_HIDDEN,       /* one ROUND_VOIDED note is hidden */
+	SABOTAGE_FROZEN_STEPPED,    /* one STEP changes an element that is not trained */
 	SABOTAGE_PARAMETER_FLIPPED, /* one STEP is said to have made other parameters than it has */
 	SABOTAGES
 };

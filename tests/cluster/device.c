@@ -166,7 +166,7 @@ static void forward(const struct job *job)
 		output(job, TENSOR_ACTIVATION, op->stage, &job->effect->out)->name = name;
 	else
 		job->effect->loss_nano = symbol_loss(job->device->candidate, op->round, judged_as(job));
-	if (again)
+	if (again || !device_goes_back(job->plan, op->stage))
 		return;
 	struct tensor *stash = output(job, TENSOR_STASH, op->stage, &job->effect->stash);
 	stash->answer = last ? 0 : name;
@@ -223,18 +223,19 @@ static void backward(const struct job *job)
 	struct tensor in = activation(job);
 	uint32_t version = job->device->version[place(job, op->version)];
 	job->effect->version = job->plan->async ? job->device->drift.base : version;
-	uint64_t answer = keeps_nothing(job) ? recomputed(job, &in) : stashed(job, &in, &version);
+	bool trains = device_goes_back(job->plan, op->stage); /* else nothing is kept, and no gradient comes */
+	uint64_t answer = keeps_nothing(job) ? recomputed(job, &in) : trains ? stashed(job, &in, &version) : 0;
 	if (keeps_nothing(job) && !buf_none(op->stash))
 		wrong(job, "I4", "nothing is kept between the two passes");
 	const struct device *d = job->device;
 	if (op->recomputed &&
 		(!d->recomputed || d->recomputed_round != op->round || d->recomputed_microbatch != op->microbatch))
 		wrong(job, "I4", "what BACKWARD needs was not recomputed for it");
-	if (op->part > 0 || op->stage + 1u < skep_plan_vstages(job->plan)) {
+	if (trains && (op->part > 0 || op->stage + 1u < skep_plan_vstages(job->plan))) {
 		struct tensor gradient = input(job, op->gradient, TENSOR_GRADIENT, "the gradient is none");
 		if (gradient.answer != (op->part > 0 ? between_parts(job, op->part) : answer))
 			wrong(job, "I4", "the gradient is for another activation, or of another part");
-	} else if (!buf_none(op->gradient)) {
+	} else if (trains && !buf_none(op->gradient)) {
 		wrong(job, "I4", "the last stage has no gradient from outside");
 	}
 	check_inner(job);
@@ -249,7 +250,7 @@ static void backward(const struct job *job)
 		wrong(job, "I15", what);
 	if (op->part + 1 < op->parts)
 		output(job, TENSOR_GRADIENT, op->stage, &job->effect->out)->answer = between_parts(job, op->part + 1);
-	else if (op->stage > 0)
+	else if (op->stage > 0 && device_goes_back(job->plan, op->stage - 1u))
 		output(job, TENSOR_GRADIENT, op->stage - 1u, &job->effect->out)->answer = in.name;
 }
 
@@ -286,7 +287,9 @@ static void step(const struct job *job)
 	check_place(job);
 	check_inner(job);
 	const uint64_t *sum = op->members > 1 ? device->result[row(op)] : own_part(job);
-	if (job->plan->gather && op->members > 1 && op->microbatches != device->weight[row(op)])
+	bool trains = device_trained_mask(job->plan, op->stage % job->plan->stages) &
+	              device_chunk_mask(job->plan, op->stage % job->plan->stages, 0, 1); /* else no part is brought */
+	if (job->plan->gather && trains && op->members > 1 && op->microbatches != device->weight[row(op)])
 		wrong(job, "I1b", "the parts say that there are other numbers of microbatches in them");
 	memcpy(job->effect->applied, sum, sizeof(job->effect->applied));
 	uint32_t to = place(job, op->round + 1);
@@ -350,16 +353,21 @@ uint32_t device_chunk_mask(const struct skep_plan *plan, uint32_t stage, uint32_
 
 uint32_t device_vstage_mask(const struct skep_plan *plan, uint32_t vstage)
 {
+	uint32_t trained = device_trained_mask(plan, vstage % plan->stages);
 	if (plan->model_chunks <= 1)
-		return ALL_KNOWN;
-	return device_chunk_mask(plan, vstage % plan->stages, vstage / plan->stages, plan->model_chunks);
+		return trained;
+	return trained & device_chunk_mask(plan, vstage % plan->stages, vstage / plan->stages, plan->model_chunks);
 }
 
 uint32_t device_fragment_mask(const struct skep_plan *plan, const struct skep_op *op)
 {
 	if (plan->fragments <= 1)
 		return ALL_KNOWN;
-	return device_chunk_mask(plan, op->stage, op->round % plan->fragments, plan->fragments);
+	const struct skep_stage_plan *s = &plan->stage[op->stage];
+	uint64_t first, count;
+	skep_chunk_range(s->parameters - s->frozen - s->frozen_end, op->round % plan->fragments, plan->fragments,
+		&first, &count);
+	return ((1u << count) - 1) << (s->frozen + first);
 }
 
 static void save(const struct job *job)

@@ -150,7 +150,10 @@ struct effect { /* what an operation did, for the ledger */
 #define ALL_KNOWN ((1u << CLUSTER_ELEMENTS) - 1)
 /* Bits of the elements that chunk `chunk` of `size` holds. */
 uint32_t device_chunk_mask(const struct skep_plan *plan, uint32_t stage, uint32_t chunk, uint32_t size);
-/* Those of a virtual stage, among its stage's. */
+/* frozen.c: those that are trained; and has this virtual stage, or one before it, any? */
+uint32_t device_trained_mask(const struct skep_plan *plan, uint32_t stage);
+bool device_goes_back(const struct skep_plan *plan, uint32_t vstage);
+/* Those of a virtual stage that are trained, among its stage's. */
 uint32_t device_vstage_mask(const struct skep_plan *plan, uint32_t vstage);
 
 /* Those that the operation's round sums and steps. */

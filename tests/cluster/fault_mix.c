@@ -335,8 +335,7 @@ static void draw_validation(struct weather *w)
 	w->bound_ns += (w->bound_ns - w->abuse_ns) * (plan->validate_microbatches / plan->microbatches + 1);
 }
 
-/* Gradients are clipped in a quarter; in a sixteenth something becomes infinite, in an eighth states are kept in vain; neither in
- * calm weather. */
+/* Gradients are clipped in a quarter; in a sixteenth something is infinite, in an eighth states are not kept; neither in calm. */
 static void draw_numbers(struct weather *w)
 {
 	bool quiet = true;
@@ -388,8 +387,7 @@ void weather_draw(struct weather *w, uint64_t seed, bool calm, enum weather_kind
 		draw_rebalancing(w);
 	draw_rates(w);
 	bool flushed = kind == WEATHER_VOID || kind == WEATHER_WAIT, any = kind == WEATHER_ANY || flushed;
-	w->plan.delayed =
-		mix64(seed ^ DELAYED_SALT) % 3 == 0 && !flushed; /* a draw of its own leaves the others as they are */
+	w->plan.delayed = mix64(seed ^ DELAYED_SALT) % 3 == 0 && !flushed; /* a draw of its own: the others stay */
 	bool rerun = !w->plan.delayed && mix64(seed ^ RERUN_SALT) % 3 == 0;
 	w->plan.on_loss = rerun ? SKEP_ON_LOSS_RERUN : SKEP_ON_LOSS_REPORT;
 	draw_collective(w, seed);
@@ -430,6 +428,7 @@ void weather_draw(struct weather *w, uint64_t seed, bool calm, enum weather_kind
 	weather_policies(w);
 	weather_losses(w, kind);
 	weather_tie(w);
+	weather_freeze(w);
 }
 
 /* ---- answers ----------------------------------------------------------------------------------------------------- */
@@ -498,7 +497,8 @@ static uint8_t ails(void *context, skep_time now, const struct skep_op *op)
 	bool last = op->stage + 1u == skep_plan_vstages(&w->plan);
 	if (op->kind == SKEP_OP_CHECKPOINT && chance(w, w->unkept))
 		return SKEP_FAULT_CHECKPOINT_FAILED;
-	if (now >= w->abuse_ns || !chance(w, w->infinite))
+	if (now >= w->abuse_ns || !chance(w, w->infinite) ||
+		(op->kind == SKEP_OP_BACKWARD && skep_plan_is_frozen(&w->plan, op->stage)))
 		return SKEP_FAULT_NONE;
 	switch (op->kind) {
 	case SKEP_OP_FORWARD:

@@ -79,6 +79,10 @@ void weather_print(const struct weather *w, FILE *to)
 		fprintf(to, "; a worker waits for its merge");
 	if (plan->tied > 0)
 		fprintf(to, "; the ends share a table of %u", (unsigned)plan->tied);
+	for (uint32_t s = 0; s < plan->stages; s++)
+		if (plan->stage[s].frozen + plan->stage[s].frozen_end > 0)
+			fprintf(to, "; of stage %u not trained: %u + %u", s, (unsigned)plan->stage[s].frozen,
+				(unsigned)plan->stage[s].frozen_end);
 	if (plan->barrier)
 		fprintf(to, "; a barrier before the backward passes");
 	if (plan->eager)

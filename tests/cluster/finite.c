@@ -14,6 +14,8 @@ double symbol_squares(const struct skep_plan *plan, uint32_t vstage, const uint6
 	for (uint32_t e = 0; e < plan->stage[vstage % plan->stages].parameters; e++)
 		if (mask >> e & 1)
 			hash = mix64(hash + sum[e]);
+	if (!(mask & device_chunk_mask(plan, vstage % plan->stages, 0, 1)))
+		return 0;
 	return 1 + (double)(hash % (1u << 20)) * (double)(UINT64_C(1) << (hash >> 59));
 }
 
@@ -32,6 +34,8 @@ static double decoded(uint64_t square)
 uint64_t symbol_square(double squares)
 {
 	uint64_t exponent = 32768 + 48;
+	if (squares <= 0)
+		return 0;
 	for (; squares < (double)(UINT64_C(1) << 47); exponent--)
 		squares *= 2;
 	for (; squares >= (double)(UINT64_C(1) << 48); exponent++)

@@ -113,7 +113,7 @@ static void stepped(struct ledger *ledger, struct skep_peer who, const struct sk
 			"worker %u steps with %u members and divisor %u; %u members of its pair counted %u", who.index,
 			op->members, op->microbatches, members, counted);
 	for (uint32_t e = 0; e < ledger->plan->stage[op->stage].parameters && counted > 0; e++)
-		if (sum[e] != effect->applied[e])
+		if (device_trained_mask(ledger->plan, op->stage) >> e & 1 && sum[e] != effect->applied[e])
 			verdict_break(ledger->verdict, "I1b", op->round, op->stage, ANY,
 				"worker %u applies another element %u than the sum of what its pair holds and has counted",
 				who.index, e);

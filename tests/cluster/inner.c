@@ -126,8 +126,10 @@ void inner_of_fragment(struct ledger *ledger, struct skep_peer who, const struct
 	uint64_t first, count;
 	if (plan->fragments <= 1)
 		return;
-	skep_chunk_range(
-		plan->stage[op->stage].parameters, op->round % plan->fragments, plan->fragments, &first, &count);
+	const struct skep_stage_plan *s = &plan->stage[op->stage];
+	skep_chunk_range(s->parameters - s->frozen - s->frozen_end, op->round % plan->fragments, plan->fragments,
+		&first, &count);
+	first += s->frozen;
 	if (op->first != first || op->count != count)
 		verdict_break(ledger->verdict, "I15", op->round, op->stage, ANY,
 			"worker %u, %s of round %u: elements %u..%u, and its fragment is %u..%u", who.index,

@@ -165,8 +165,7 @@ uint32_t books_counted(const struct ledger *ledger, const struct cell *cell)
 	return counted;
 }
 
-/* The parameters of the virtual stage. */
-static bool same_sum(const struct ledger *ledger, const struct skep_op *op, const uint64_t *a, const uint64_t *b)
+bool books_same_sum(const struct ledger *ledger, const struct skep_op *op, const uint64_t *a, const uint64_t *b)
 {
 	const struct skep_plan *plan = ledger->plan;
 	uint32_t vstage = op->stage, mask = device_vstage_mask(plan, vstage) & device_fragment_mask(plan, op),
@@ -225,7 +224,7 @@ static void did_step(struct ledger *ledger, struct skep_peer who, const struct s
 			op->microbatches, cell->members, books_counted(ledger, cell));
 	books_expected_sum(ledger, op->round, op->stage, expected);
 	/* with no microbatch counted nothing is applied, so the sum does not matter */
-	if (op->microbatches > 0 && !same_sum(ledger, op, expected, effect->applied))
+	if (op->microbatches > 0 && !books_same_sum(ledger, op, expected, effect->applied))
 		verdict_break(ledger->verdict, "I1b", op->round, op->stage, ANY,
 			"worker %u applies another sum than that of the microbatches counted", who.index);
 	sound_step(ledger, who, op);
@@ -268,6 +267,7 @@ static void did_restore(
 void ledger_op_done(struct ledger *ledger, struct skep_peer who, const struct skep_op *op, const struct effect *effect)
 {
 	bool pipeline = op->kind == SKEP_OP_FORWARD || op->kind == SKEP_OP_BACKWARD;
+	frozen_did(ledger, who, op, effect);
 	if (ledger->plan->async ? merge_did(ledger, who, op, effect)
 				: ledger->plan->gossip && gossip_did(ledger, who, op, effect))
 		return;

@@ -198,6 +198,12 @@ void books_check_parameters(
 /* Are these numbers of something that there is? Else it says so. */
 bool books_valid(struct ledger *ledger, const char *what, uint32_t round, uint32_t stage, uint32_t microbatch);
 uint32_t books_counted(const struct ledger *ledger, const struct cell *cell); /* by all members together */
+/* Of what the operation's virtual stage trains, and its round sums, do both hold the same? */
+bool books_same_sum(const struct ledger *ledger, const struct skep_op *op, const uint64_t *a, const uint64_t *b);
+
+/* frozen.c */
+void frozen_did(struct ledger *ledger, struct skep_peer who, const struct skep_op *op, const struct effect *effect);
+void frozen_sent(struct ledger *ledger, struct skep_peer who, const struct skep_message *m);
 
 /* tied.c */
 void resumed_books(struct ledger *ledger); /* resumed.c: rounds before the first one are closed */

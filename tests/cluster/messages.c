@@ -50,6 +50,7 @@ void books_sent(struct ledger *ledger, struct skep_peer who, const struct skep_m
 			"machine %u sends to machine %u, which does not exist", who.index, m->to.index);
 		return;
 	}
+	frozen_sent(ledger, who, m);
 	if (m->kind == SKEP_MESSAGE_ASSIGN)
 		membership_assigned(ledger, m);
 	if ((m->kind <= SKEP_MESSAGE_BACKWARD || m->kind == SKEP_MESSAGE_OUTPUT || m->kind == SKEP_MESSAGE_INPUT ||

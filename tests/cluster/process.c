@@ -263,6 +263,16 @@ static void spoil_fold(struct cluster *c, uint64_t *result, const uint64_t *befo
 		result[e] = eaten ? before[e] : 2 * result[e] - before[e];
 }
 
+/* The first element that is not trained, of those that the device knows. */
+static void spoil_frozen(struct cluster *c, struct device *device, const struct skep_op *op, struct effect *effect)
+{
+	uint32_t frozen = effect->known & ~device_trained_mask(c->setup.plan, op->stage % c->setup.plan->stages);
+	uint32_t at = device_place(c->setup.plan, op->stage, op->round + 1);
+	for (uint32_t e = 0; e < CLUSTER_ELEMENTS && op->kind == SKEP_OP_STEP; e++)
+		if (frozen >> e & 1 && sabotaged(c, SABOTAGE_FROZEN_STEPPED))
+			effect->parameter[e] = device->parameter[at][e] ^= 1;
+}
+
 static void run_on_device(struct cluster *c, const struct queued *job, struct effect *effect)
 {
 	struct process *p = &c->process[job->who.index];
@@ -312,6 +322,7 @@ static void run_on_device(struct cluster *c, const struct queued *job, struct ef
 	if (op->kind == SKEP_OP_STEP && skep_plan_is_tied_vstage(c->setup.plan, op->stage) &&
 		sabotaged(c, SABOTAGE_TIE_PARTED))
 		effect->parameter[skep_plan_tied_first(c->setup.plan, op->stage % c->setup.plan->stages)] ^= 1;
+	spoil_frozen(c, &p->device, op, effect);
 	if (op->kind == SKEP_OP_PACK_PART && sabotaged(c, SABOTAGE_PART_MISCOUNTED))
 		c->tensors.slot[effect->out.slot].tensor.weight++;
 	if (op->kind == SKEP_OP_UNPACK_PART && sabotaged(c, SABOTAGE_COLLECT_EATEN))
