@@ -39,6 +39,17 @@ static void print_policies(const struct skep_plan *plan, FILE *to)
 			plan->synchronous);
 }
 
+static void print_faults(const struct weather *w, FILE *to)
+{
+	fprintf(to, "  faults:");
+	for (uint32_t f = 0; f < WEATHER_FAULTS; f++)
+		if (w->rate[f])
+			fprintf(to, " %s %u", weather_fault_name(f), w->rate[f]);
+	if (w->infinite + w->unkept > 0)
+		fprintf(to, " infinite %u unkept %u", w->infinite, w->unkept);
+	fprintf(to, "\n");
+}
+
 void weather_print(const struct weather *w, FILE *to)
 {
 	static const char *const wiring[] = {"uniform", "throughput", "latency", "fixed"}, *const pipeline[] = {"",
@@ -103,11 +114,5 @@ void weather_print(const struct weather *w, FILE *to)
 		"ns\n",
 		(unsigned)(w->latency_ns / 1000), (unsigned)(w->op_ns / 1000), (unsigned)(plan->heartbeat_ns / 1000),
 		(unsigned)(plan->fence_after_ns / 1000), (unsigned)(w->abuse_ns / 1000), (unsigned)w->quantum_ns);
-	fprintf(to, "  faults:");
-	for (uint32_t f = 0; f < WEATHER_FAULTS; f++)
-		if (w->rate[f])
-			fprintf(to, " %s %u", weather_fault_name(f), w->rate[f]);
-	if (w->infinite + w->unkept > 0)
-		fprintf(to, " infinite %u unkept %u", w->infinite, w->unkept);
-	fprintf(to, "\n");
+	print_faults(w, to);
 }

@@ -5,7 +5,6 @@
  */
 #include "tests/cluster/ledger_internal.h"
 
-
 static bool is(const struct skep_plan *plan, enum skep_weights weights)
 {
 	return plan->pipeline == SKEP_PIPELINE_PIPEDREAM && plan->weights == weights;
