@@ -242,6 +242,7 @@ static struct result run_once(struct job *job, struct variant variant)
 		job->weather.plan.gather = job->weather.plan.async = job->weather.plan.gossip = false;
 		job->weather.plan.validate_every = 0;
 		job->weather.plan.tied = 0;
+		weather_thaw(&job->weather);
 		job->weather.plan.checkpoint_every = job->weather.infinite = 0;
 	}
 	struct setup setup = weather_setup(&job->weather);

@@ -70,6 +70,7 @@ void weather_flushes(
 void weather_inner_flushes(struct weather *w, uint64_t random);
 void weather_tie(struct weather *w);    /* fault_mix_tied.c: perhaps a tied table */
 void weather_freeze(struct weather *w); /* fault_mix_frozen.c: perhaps what is not trained */
+void weather_thaw(struct weather *w);   /* all is */
 /* Fixed pipelines even where the seed says swarm; periodic sync, asynchronous, in pairs or neither, or a trial, and a
  * swarm even where it says fixed. */
 void weather_draw(struct weather *weather, uint64_t seed, bool calm, enum weather_kind kind);

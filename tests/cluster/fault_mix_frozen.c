@@ -16,6 +16,12 @@ static uint64_t elements(const struct skep_plan *plan, uint32_t vstage)
 	return count;
 }
 
+static uint64_t state_bytes(const struct skep_stage_plan *s)
+{
+	uint64_t trained = s->parameters - s->frozen - s->frozen_end;
+	return s->state_chunks * SKEP_STATE_HEADER_BYTES + 4 * s->parameters + 8 * trained;
+}
+
 /* Buckets that begin before what is trained are one that begins with it; where nothing is, there is one of nothing. */
 static void cut_buckets(struct weather *w, uint32_t stage)
 {
@@ -51,8 +57,16 @@ void weather_freeze(struct weather *w)
 	plan->tied = 0;
 	for (uint32_t s = 0; s < plan->stages; s++) {
 		struct skep_stage_plan *stage = &w->stage[s];
-		stage->state_bytes = stage->state_chunks * SKEP_STATE_HEADER_BYTES + 4 * stage->parameters +
-		                     8 * skep_plan_trained(plan, s);
+		stage->state_bytes = state_bytes(stage);
 		cut_buckets(w, s);
+	}
+}
+
+void weather_thaw(struct weather *w)
+{
+	w->plan.frozen_vstages = 0;
+	for (uint32_t s = 0; s < w->plan.stages; s++) {
+		w->stage[s].frozen = w->stage[s].frozen_end = 0;
+		w->stage[s].state_bytes = state_bytes(&w->stage[s]);
 	}
 }
