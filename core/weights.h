@@ -11,7 +11,7 @@
 
 struct skep_plan;
 
-/* core/methods/weights.c has the rules. */
+/* core/methods/weights.c has the rules, and the functions below. */
 enum skep_weights {
 	SKEP_WEIGHTS_STASHED,       /* FORWARD the newest, BACKWARD the same ones: weight stashing */
 	SKEP_WEIGHTS_NEWEST,        /* both passes the newest of their time, so that one version is kept */

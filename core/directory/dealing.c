@@ -41,8 +41,7 @@
 /* skep_plan_credit(), which looks at all workers to count pipelines. */
 static uint32_t credit(const struct directory *d, const struct skep_plan *plan, const struct row *row)
 {
-	return d->pipelines > 0 ? skep_fixed_share(d, plan)
-	                        : skep_plan_credit(plan, skep_dealing_in_flight(d, plan, row));
+	return d->pipelines > 0 ? d->owner_share : skep_plan_credit(plan, skep_dealing_in_flight(d, plan, row));
 }
 
 /* Those of the first stage that stay issue microbatches, or all if none stays. */

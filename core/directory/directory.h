@@ -207,6 +207,7 @@ struct directory {
 	 * will leave. */
 	uint32_t pipelines, whole, staying; /* pipelines: 0 in a swarm */
 	bool uneven;                        /* skep_plan_uneven() */
+	uint32_t owner_share;               /* fixed pipelines: microbatches of an owner in a round */
 	uint32_t workers, stages;           /* of the plan */
 	uint32_t awaited;          /* that have not gone forwards with all of their share, while there is a barrier */
 	skep_time broken_since_ns; /* no pipeline can be whole without a join; SKEP_TIME_NEVER: one can */
@@ -310,9 +311,8 @@ void skep_checkpoints_async(
 
 /* fixed.c: all of it for fixed pipelines alone */
 void skep_fixed_init(struct directory *d, const struct skep_plan *plan);
-void skep_fixed_opens(struct directory *d); /* a round does: before anything of it is granted */
-uint32_t skep_fixed_share(const struct directory *d, const struct skep_plan *plan); /* of an owner in a round */
-bool skep_fixed_works(struct directory *d, uint32_t pipeline);                      /* it is granted work */
+void skep_fixed_opens(struct directory *d);                    /* a round does: before anything of it is granted */
+bool skep_fixed_works(struct directory *d, uint32_t pipeline); /* it is granted work */
 /* True if an owner has pipelines that cannot work beside others: then each microbatch is granted by itself. */
 bool skep_fixed_one_by_one(const struct directory *d);
 /* The pipeline that the first of so many microbatches takes which an owner is granted; the others take the next ones. */

@@ -50,7 +50,7 @@ static bool is_due(struct directory *d, const struct skep_plan *plan)
 		return false;
 	for (uint32_t i = 0; i < plan->workers; i++) {
 		const struct row *row = directory_row(d, i);
-		if (row->stage == 0 && row->outstanding != skep_fixed_share(d, plan))
+		if (row->stage == 0 && row->outstanding != d->owner_share)
 			return false;
 	}
 	return true;

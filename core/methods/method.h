@@ -101,7 +101,8 @@ struct skep_worker_method {
 	void (*derive)(struct worker *w); /* of which rounds it does work now */
 	void (*forget)(struct worker *w); /* an epoch has ended */
 
-	/* Names in the FORWARD or BACKWARD which parameters it reads; how many steps they lack when it is counted. */
+	/* Names in the FORWARD or BACKWARD which parameters it reads, and notes a FORWARD's in work->version, which BACKWARD and
+	 * staleness() look at; how many steps they lack when it is counted. */
 	void (*reads)(const struct worker *w, const struct skep_plan *plan, struct skep_work *work, struct skep_op *op);
 	uint32_t (*staleness)(const struct worker *w, const struct skep_plan *plan, const struct skep_work *work);
 	bool (*first_visit)(struct worker *w, uint32_t round, uint32_t item);

@@ -2,14 +2,13 @@
  *
  * no_flush.c - the directory's rounds where nothing is flushed between them (SKEP_PIPELINE_PIPEDREAM).
  *
- * Where stages are uneven (plan.h) a round of 15-1, say, is one microbatch of each worker of the first stage, and the only one
- * of the second makes its step with all of them; the code released with PipeDream has it make one after each.
- *
  * A round is one microbatch of each pipeline that is whole, and several rounds are open at once: skep_plan_window().
  * Opening one grants its microbatches and tells every member of every stage who takes part in its sum (REDUCE) and
  * whether a microbatch of it is coming to that one (the share). So no worker waits for word from here: a worker sums
  * when it has counted its share, and steps when the sum is final. That is the COMMIT, or with a single member its own
- * TALLY (reduce.c).
+ * TALLY (reduce.c). Where stages are uneven (pipelines.h) a round of 15-1, say, is one microbatch of each worker of the
+ * first stage, and the only one of the second makes its step with all of them; the code released with PipeDream has it
+ * make one after each.
  *
  * What is kept true
  *   - A stage commits its rounds in order, rounds close in order, and a round opens only inside the window.
@@ -18,12 +17,11 @@
  *     So is it when one of them is fenced, up to the newest open round. Which of them were counted, and in which
  *     stages, the tallies say; the rest is reported lost, stage by stage.
  *   - If a member of a sum is fenced, each open round that its stage has not committed is summed anew without it.
- *   - Members of open rounds hold all of their state. A worker leaves, or is admitted to download it, only when no
- * round is open, and none opens while a worker waits for that or downloads. (A round may be shorter than the download
- * of one
- *     chunk, and a newcomer that steps along would never get one. And a worker that is alone may have stepped on what
- *     is not committed here yet: no other worker is to get that.) For the same reason a step whose state is to be kept
- * waits for its COMMIT, whichever workers take part.
+ *   - Members of open rounds hold all of their state. A worker leaves, or is admitted to download it, only when no round is
+ *     open, and none opens while a worker waits for that or downloads. (A round may be shorter than the download of one
+ *     chunk, and a newcomer that steps along would never get one. And a worker that is alone may have stepped on what is
+ *     not committed here yet: no other worker is to get that.) For the same reason a step whose state is to be kept waits
+ *     for its COMMIT, whichever workers take part.
  */
 #include <assert.h>
 #include <string.h>

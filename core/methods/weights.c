@@ -19,7 +19,39 @@
 #include <assert.h>
 
 #include "core/methods/method.h"
+#include "core/schedule/pipelines.h"
 #include "core/worker/worker.h"
+
+/* ---- how old ----------------------------------------------------------------------------------------------------- */
+
+uint32_t skep_plan_staleness(const struct skep_plan *plan, uint32_t stage)
+{
+	if (!skep_plan_no_flush(plan))
+		return plan->delayed;
+	return skep_plan_ahead(plan, plan->weights == SKEP_WEIGHTS_VERTICAL_SYNC ? 0 : stage);
+}
+
+uint32_t skep_plan_ahead(const struct skep_plan *plan, uint32_t stage)
+{
+	assert(skep_plan_no_flush(plan));
+	return plan->stages - 1 - stage + (skep_plan_pipelines(plan) > 1);
+}
+
+uint32_t skep_plan_oldest(const struct skep_plan *plan, uint32_t round, uint32_t staleness)
+{
+	assert(skep_plan_no_flush(plan));
+	if (round < plan->synchronous)
+		return round;
+	uint32_t least = plan->synchronous > 0 ? plan->synchronous - 1 : 0, oldest = round - staleness;
+	return round < staleness || oldest < least ? least : oldest;
+}
+
+bool skep_plan_moves_weights(const struct skep_plan *plan)
+{
+	return plan->weights == SKEP_WEIGHTS_PREDICTED || plan->weights == SKEP_WEIGHTS_CORRECTED;
+}
+
+/* ---- which ------------------------------------------------------------------------------------------------------- */
 
 typedef void rule(
 	const struct worker *w, const struct skep_plan *plan, const struct skep_work *work, struct skep_op *op);

@@ -6,15 +6,13 @@
  */
 #include "core/scale/scale.h"
 
-#define MILLION 1e6
-
 static bool wants(const struct skep_scale *scale, const struct skep_scale_now *now,
 	const struct skep_scale_offer *offer, bool keep)
 {
 	if (now->now_ns >= scale->deadline_ns)
 		return true;
 	double needed = (double)now->left / (double)(scale->deadline_ns - now->now_ns);
-	double margin = (keep ? 2 : 1) * (double)scale->margin_ppm / MILLION;
+	double margin = (keep ? 2 : 1) * (double)scale->margin_ppm / SKEP_SCALE_MILLION;
 	return offer->rate < needed * (1 + margin);
 }
 

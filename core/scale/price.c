@@ -7,15 +7,13 @@
  */
 #include "core/scale/scale.h"
 
-#define MILLION 1e6
-
 static bool wants(const struct skep_scale *scale, const struct skep_scale_now *now,
 	const struct skep_scale_offer *offer, bool keep)
 {
 	(void)now;
-	double share = (double)scale->share_ppm / MILLION;
+	double share = (double)scale->share_ppm / SKEP_SCALE_MILLION;
 	if (keep)
-		share = share * (1 - (double)scale->margin_ppm / MILLION);
+		share = share * (1 - (double)scale->margin_ppm / SKEP_SCALE_MILLION);
 	return offer->rate <= 0 ||
 	       (offer->next_rate - offer->rate) * offer->price >= share * offer->rate * offer->next_price;
 }

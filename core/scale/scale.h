@@ -40,6 +40,7 @@
 
 #define SKEP_SCALE_POINTS 16u
 #define SKEP_SCALE_ROUNDS 8u
+#define SKEP_SCALE_MILLION 1e6 /* parts of one, in what a plan gives in ppm */
 
 struct skep_scale_point {
 	uint32_t speed;  /* of all machines that served, as in skep_scale_kind.speed */

@@ -3,7 +3,7 @@
  * fixed.c - the directory with fixed pipelines (GPipe, 1F1B, interleaved): which pipelines are whole, who owns a share of the
  * round, and who has to be told that a share will not come.
  *
- * Pipeline p passes through worker p mod r of each stage of r workers (plan.h). A sender knows its partners alone, and a
+ * Pipeline p passes through worker p mod r of each stage of r workers (pipelines.h). A sender knows its partners alone, and a
  * newcomer returns to its own place; so a pipeline that lacks a worker does nothing until that one is back, and is granted
  * nothing. At the opening of a round each whole pipeline is granted its share, microbatches / pipelines; what a broken one
  * does not get, and what is given up, goes to any worker that has room, as in a swarm. A pipeline that a worker wants to
@@ -42,6 +42,7 @@ void skep_fixed_init(struct directory *d, const struct skep_plan *plan)
 	d->pipelines = skep_plan_pipelines(plan);
 	d->uneven = skep_plan_uneven(plan);
 	assert(d->pipelines > 0 && plan->microbatches % d->pipelines == 0);
+	d->owner_share = skep_plan_share(plan, 0);
 	for (uint32_t i = 0; i < plan->workers; i++) {
 		struct row *row = directory_row(d, i);
 		assert(row->stage < plan->stages);
@@ -117,11 +118,6 @@ bool skep_fixed_is_owner(struct directory *d, const struct row *row)
 	return false;
 }
 
-uint32_t skep_fixed_share(const struct directory *d, const struct skep_plan *plan)
-{
-	return plan->microbatches / directory_stage((struct directory *)d, 0)->began;
-}
-
 bool skep_fixed_one_by_one(const struct directory *d)
 {
 	return d->uneven && (d->staying > 0 ? d->staying : d->whole) < d->pipelines;
@@ -189,14 +185,13 @@ void skep_fixed_opened(struct directory *d, struct step *step)
 {
 	assert(d->phase == PHASE_OPEN);
 	assert(d->pipelines > 0);
-	uint32_t share = skep_fixed_share(d, step->plan);
 	d->awaited = 0;
 	for (uint32_t i = 0; i < d->pipelines; i++) {
 		struct pipeline *p = directory_pipeline(d, i);
 		p->drained = false;
-		p->awaited = step->plan->barrier && directory_row(d, p->first)->outstanding == share;
+		p->awaited = step->plan->barrier && directory_row(d, p->first)->outstanding == d->owner_share;
 		d->awaited += p->awaited;
-		if (directory_row(d, p->first)->outstanding != share || skep_fixed_one_by_one(d))
+		if (directory_row(d, p->first)->outstanding != d->owner_share || skep_fixed_one_by_one(d))
 			skep_fixed_drain(d, step, i);
 	}
 }

@@ -53,7 +53,7 @@ static bool loose(const struct worker *w, uint32_t round)
 	return w->drained > round || worker_pass(w, round) > 0;
 }
 
-/* Uneven stages, in an undisturbed round (plan.h): of owner i the n-th comes as number i + n r_0 of all. */
+/* Uneven stages, in an undisturbed round (pipelines.h): of owner i the n-th comes as number i + n r_0 of all. */
 static uint32_t uneven_microbatch(const struct worker *w, uint32_t number)
 {
 	uint32_t own = w->share * w->place.of / w->place.owners; /* of each owner */

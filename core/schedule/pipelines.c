@@ -15,10 +15,8 @@ uint32_t skep_plan_replicas(const struct skep_plan *plan, uint32_t stage)
 uint32_t skep_plan_pipelines(const struct skep_plan *plan)
 {
 	uint32_t pipelines = 1;
-	for (uint32_t stage = 0; stage < plan->stages; stage++) {
-		const uint32_t both[2] = {pipelines, skep_plan_replicas(plan, stage)};
-		pipelines = skep_replicas_pipelines(both, 2);
-	}
+	for (uint32_t stage = 0; stage < plan->stages; stage++)
+		pipelines = skep_common_multiple(pipelines, skep_plan_replicas(plan, stage));
 	return pipelines;
 }
 

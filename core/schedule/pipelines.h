@@ -28,14 +28,20 @@ static inline uint32_t skep_common_divisor(uint32_t a, uint32_t b)
 	return a;
 }
 
+/* The least common multiple, SKEP_PIPELINES_MAX at most; 0 where either is 0. */
+static inline uint32_t skep_common_multiple(uint32_t a, uint32_t b)
+{
+	uint64_t multiple = a == 0 || b == 0 ? 0 : (uint64_t)(a / skep_common_divisor(a, b)) * b;
+	return multiple < SKEP_PIPELINES_MAX ? (uint32_t)multiple : SKEP_PIPELINES_MAX;
+}
+
 /* How many so many workers in each stage make; 0: a stage has none. */
 static inline uint32_t skep_replicas_pipelines(const uint32_t *replicas, uint32_t stages)
 {
-	uint64_t pipelines = 1;
-	for (uint32_t stage = 0; stage < stages && pipelines > 0 && pipelines < SKEP_PIPELINES_MAX; stage++)
-		pipelines *= replicas[stage] /
-		             (replicas[stage] > 0 ? skep_common_divisor(replicas[stage], (uint32_t)pipelines) : 1);
-	return pipelines < SKEP_PIPELINES_MAX ? (uint32_t)pipelines : SKEP_PIPELINES_MAX;
+	uint32_t pipelines = 1;
+	for (uint32_t stage = 0; stage < stages && pipelines < SKEP_PIPELINES_MAX; stage++)
+		pipelines = skep_common_multiple(pipelines, replicas[stage]);
+	return pipelines;
 }
 
 /* Is there a pipeline through two workers, the one at this place among so many of its stage, the other in another stage? One

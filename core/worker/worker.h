@@ -127,7 +127,7 @@ struct worker_work {           /* what it does work of; the method says so (deri
 	bool stepping; /* the step that makes the parameters of `round` is still to come */
 };
 
-struct place {              /* in fixed pipelines (plan.h): */
+struct place {              /* in fixed pipelines (pipelines.h): */
 	bool uneven;        /* skep_plan_uneven() */
 	uint32_t nth;       /* of the workers of its stage, from 0 */
 	uint32_t of;        /* these, */

@@ -220,7 +220,10 @@ static void set_there(struct skep_scaler *s, uint32_t worker, bool there)
 	if (s->there[worker] == there)
 		return;
 	s->there[worker] = there;
-	kind->present += there ? 1 : UINT32_MAX;
+	if (there)
+		kind->present++;
+	else
+		kind->present--;
 	kind->again = kind->again || !there;
 }
 

@@ -111,7 +111,7 @@ bool skep_expected_make(const struct skep_planning *p, const uint32_t *stage_of,
 	size_t places = p->scenario->topology.places, workers = p->workers;
 	size_t stations = 3 * workers + places * places + 2 * places + 1;
 	double *room = calloc(11 * workers + places * places + 2 * places + stations + 4 * p->stages, sizeof *room);
-	uint32_t *numbers = calloc(4 * workers + p->stages, sizeof *numbers);
+	uint32_t *numbers = calloc(4 * workers + 2 * p->stages, sizeof *numbers);
 	struct skep_station *station = calloc(stations, sizeof *station);
 	struct skep_loads l = {.p = p, .stage_of = stage_of, .station = station};
 	bool ok = room && numbers && station;
@@ -136,7 +136,8 @@ bool skep_expected_make(const struct skep_planning *p, const uint32_t *stage_of,
 		l.reduce_s = l.forward_hop_s + p->stages;
 		l.hop_s = l.reduce_s + p->stages;
 		l.count = numbers;
-		l.nth = numbers + p->stages;
+		l.first = l.count + p->stages;
+		l.nth = l.first + p->stages;
 		l.member = l.nth + workers;
 		l.next = l.member + workers;
 		l.ring = l.next + workers;

@@ -82,22 +82,10 @@ static void hand_on(struct skep_loads *l, uint32_t stage)
 	}
 }
 
-static uint32_t before(const struct skep_loads *l, uint32_t stage)
-{
-	uint32_t workers = 0;
-	for (uint32_t s = 0; s < stage; s++)
-		workers += l->count[s];
-	return workers;
-}
-
 uint32_t skep_loads_member(const struct skep_loads *l, uint32_t pipeline, uint32_t stage)
 {
-	return l->member[before(l, stage) + pipeline % l->count[stage]];
-}
-
-uint32_t skep_loads_pipelines(const struct skep_loads *l)
-{
-	return skep_replicas_pipelines(l->count, l->p->stages);
+	assert(stage < l->p->stages && pipeline < l->pipelines);
+	return l->member[l->first[stage] + pipeline % l->count[stage]];
 }
 
 /* False: a round's microbatches are no equal shares of these pipelines, or the schedule wants stages of equal size. */
@@ -105,13 +93,18 @@ static bool list_pipelines(struct skep_loads *l)
 {
 	const struct skep_plan *plan = &l->p->scenario->plan;
 	bool equal = true;
-	for (uint32_t s = 0; s < l->p->stages; s++)
+	uint32_t first = 0;
+	for (uint32_t s = 0; s < l->p->stages; s++) {
 		equal = equal && l->count[s] == l->count[0];
+		l->first[s] = first;
+		first += l->count[s];
+	}
 	for (uint32_t i = 0; i < l->p->workers; i++)
 		if (skep_loads_takes_part(l, i))
-			l->member[before(l, l->stage_of[i]) + l->nth[i]] = i;
+			l->member[l->first[l->stage_of[i]] + l->nth[i]] = i;
+	l->pipelines = skep_replicas_pipelines(l->count, l->p->stages);
 	return equal || (skep_pipeline_may_be_uneven(plan->pipeline) && !skep_plan_periodic(plan) &&
-				plan->microbatches % skep_loads_pipelines(l) == 0);
+				plan->microbatches % l->pipelines == 0);
 }
 
 bool skep_loads_share_out(struct skep_loads *l, double *weight)
@@ -212,9 +205,8 @@ void skep_loads_carry(struct skep_loads *l, uint32_t i, uint32_t j, double bytes
 /* Fixed pipelines: of as many as two stages make by themselves one at most is of both workers. */
 static double shared_part(const struct skep_loads *l, uint32_t i, uint32_t j)
 {
-	const uint32_t count[2] = {l->count[l->stage_of[i]], l->count[l->stage_of[j]]};
-	bool both = skep_pipeline_joins(l->nth[i], count[0], l->nth[j], count[1]);
-	return both ? 1.0 / skep_replicas_pipelines(count, 2) : 0;
+	uint32_t here = l->count[l->stage_of[i]], there = l->count[l->stage_of[j]];
+	return skep_pipeline_joins(l->nth[i], here, l->nth[j], there) ? 1.0 / skep_common_multiple(here, there) : 0;
 }
 
 /* How large a part of all microbatches is worker i's and also worker j's, in another stage. */

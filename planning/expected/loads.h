@@ -28,15 +28,17 @@ struct skep_station { /* what serves one message, or one pass, after the other, 
 struct skep_loads { /* seconds for a microbatch of the swarm, or of a reduction */
 	const struct skep_planning *p;
 	const uint32_t *stage_of;
-	uint32_t *count;   /* [stages] workers */
-	double *share;     /* [workers] of its stage's microbatches; all 0 before skep_loads_share_out() */
-	uint32_t *nth;     /* [workers] of its stage */
-	uint32_t *member;  /* [workers] of fixed pipelines: those of stage 0 by nth, then those of stage 1, .. */
-	uint32_t *next;    /* [workers] in the ring of its stage */
-	uint32_t *ring;    /* [workers] scratch */
-	double *offered;   /* [workers] wired by latency: the sum of its weights for the workers of the next stage */
-	double *up, *down; /* [workers] */
-	double *shared;    /* [places * places] */
+	uint32_t *count;    /* [stages] workers */
+	double *share;      /* [workers] of its stage's microbatches; all 0 before skep_loads_share_out() */
+	uint32_t *nth;      /* [workers] of its stage */
+	uint32_t pipelines; /* fixed ones; 0: others, or none can be made of these workers */
+	uint32_t *member;   /* [workers] of fixed pipelines: those of stage 0 by nth, then those of stage 1, .. */
+	uint32_t *first;    /* [stages] where in `member` those of the stage begin */
+	uint32_t *next;     /* [workers] in the ring of its stage */
+	uint32_t *ring;     /* [workers] scratch */
+	double *offered;    /* [workers] wired by latency: the sum of its weights for the workers of the next stage */
+	double *up, *down;  /* [workers] */
+	double *shared;     /* [places * places] */
 	double *uplink, *downlink; /* [places] */
 	double connection_s;       /* the most of any ordered pair of workers ... */
 	uint32_t from, to;         /* ... which is this one */
@@ -59,8 +61,7 @@ bool skep_loads_share_out(struct skep_loads *loads, double *weight);
 /* Wired by latency, what the shares of the first stage make of those behind it. */
 void skep_loads_hand_on(struct skep_loads *loads);
 
-/* Fixed pipelines: how many there are, and the worker of a stage in one of them. */
-uint32_t skep_loads_pipelines(const struct skep_loads *loads);
+/* Fixed pipelines: the worker of a stage in one of them. */
 uint32_t skep_loads_member(const struct skep_loads *loads, uint32_t pipeline, uint32_t stage);
 
 double skep_loads_compute_s(const struct skep_loads *loads, uint32_t worker); /* both passes of a microbatch */

@@ -92,7 +92,7 @@ static void slow_down(struct pace *pace, double each_s, double pipelines)
 
 static double sharing(const struct skep_loads *l, uint32_t stage)
 {
-	return (double)skep_loads_pipelines(l) / l->count[stage];
+	return (double)l->pipelines / l->count[stage];
 }
 
 /* A worker of a stage holds no more than so many between their passes. */
@@ -140,9 +140,10 @@ static void slow_down_by_stations(const struct skep_loads *l, uint32_t pipeline,
 	for (uint32_t i = 0; i < l->stations; i++) {
 		const struct skep_station *station = &l->station[i];
 		bool of_worker = station->bound <= SKEP_EXPECTED_CONNECTION;
-		double all_s = station->load_s * skep_loads_pipelines(l);
-		double by = of_worker ? sharing(l, l->stage_of[station->from]) : 1;
-		if (!of_worker || skep_loads_member(l, pipeline, l->stage_of[station->from]) == station->from)
+		uint32_t stage = of_worker ? l->stage_of[station->from] : 0;
+		double all_s = station->load_s * l->pipelines;
+		double by = of_worker ? sharing(l, stage) : 1;
+		if (!of_worker || pipeline % l->count[stage] == l->nth[station->from])
 			slow_down(pace, all_s / by, by);
 	}
 }
@@ -158,8 +159,7 @@ static double synchronous_part(const struct skep_plan *plan)
 void skep_pipelines_flow(struct skep_loads *l, struct skep_expected *e, double flush)
 {
 	const struct skep_plan *plan = &l->p->scenario->plan;
-	uint32_t pipelines = skep_loads_pipelines(l);
-	double share = flush / pipelines;
+	double share = flush / l->pipelines;
 	skep_loads_carry_all(l);
 	skep_loads_list_stations(l, true, SKEP_WAY_BOTH);
 	const struct skep_station most = *skep_loads_busiest(l);
@@ -168,7 +168,7 @@ void skep_pipelines_flow(struct skep_loads *l, struct skep_expected *e, double f
 	e->from = most.from;
 	e->to = most.to;
 	double rate = INFINITY;
-	for (uint32_t p = 0; p < pipelines; p++) {
+	for (uint32_t p = 0; p < l->pipelines; p++) {
 		double trip_s = until_back_s(l, p, 0);
 		struct pace pace = {.share = share};
 		slow_down_by_stations(l, p, &pace);
@@ -181,9 +181,9 @@ void skep_pipelines_flow(struct skep_loads *l, struct skep_expected *e, double f
 		}
 		e->trip_s = fmax(e->trip_s, trip_s);
 		e->flow_s = fmax(e->flow_s, flow_s);
-		rate = fmin(rate, pipelines / pace_s);
+		rate = fmin(rate, l->pipelines / pace_s);
 	}
 	e->busy = rate * e->pace_s;
 	if (plan->pipeline == SKEP_PIPELINE_GPIPE)
-		e->flow_s = fmax(e->flow_s, e->trip_s + fmax(0, flush - pipelines) * gpipe_pace_s(l));
+		e->flow_s = fmax(e->flow_s, e->trip_s + fmax(0, flush - l->pipelines) * gpipe_pace_s(l));
 }

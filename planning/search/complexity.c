@@ -37,9 +37,8 @@ static uint32_t place_of(const struct skep_step_traffic *t, const uint32_t *stag
 /* Of one worker's microbatches, the part that goes to another one of the next stage in fixed pipelines. */
 static double joined_part(uint32_t place, uint32_t of, uint32_t next_place, uint32_t next_of)
 {
-	const uint32_t replicas[2] = {of, next_of};
 	bool joined = skep_pipeline_joins(place, of, next_place, next_of);
-	return joined ? (double)of / skep_replicas_pipelines(replicas, 2) : 0;
+	return joined ? (double)of / skep_common_multiple(of, next_of) : 0;
 }
 
 /* From this worker to those of the next stage, and back. */

@@ -46,15 +46,14 @@ static uint32_t serving(const struct skep_scenario *s, const struct skep_memory_
  * waits for a slower sender of the oldest round (core/schedule/pipedream.c). */
 static uint32_t held_beyond(const struct skep_scenario *s, const struct skep_memory_terms *of, uint32_t stage)
 {
-	uint64_t pipelines = serving(s, of, 0), first = pipelines, workers = serving(s, of, stage);
+	uint32_t first = serving(s, of, 0), pipelines = first;
 	bool equal = true;
 	for (uint32_t other = 1; other < of->stages; other++) {
-		uint32_t both[2] = {(uint32_t)pipelines, serving(s, of, other)};
-		pipelines = skep_replicas_pipelines(both, 2);
-		equal = equal && both[1] == first;
+		pipelines = skep_common_multiple(pipelines, serving(s, of, other));
+		equal = equal && serving(s, of, other) == first;
 	}
 	if (skep_plan_no_flush(&s->plan) && !equal)
-		return (uint32_t)(pipelines / workers);
+		return pipelines / serving(s, of, stage);
 	return skep_plan_model_chunks(&s->plan) - 1;
 }
 

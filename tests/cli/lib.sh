@@ -194,3 +194,28 @@ with_mounts() { # with_mounts COMMAND...
 		unshare -rm "$@"
 	fi
 }
+
+# model.yaml of eight blocks of 18 ms forward and 36 ms backward, whose activations are 8 MiB; gpus/steady.yaml takes that long.
+eight_blocks() {
+	steady eight-blocks embedding,1,1,0.000001,0.000001,0.000001,1,1 block,1,1,18000,36000,0.000001,1000000,1000000 \
+		head,1,1,0.000001,0.000001,0.000001,1,1
+	cat >model.yaml <<-END
+	name: eight-blocks
+	kind: transformer
+	transformer: {hidden: 1024, sequence: 2048, blocks: 8, vocabulary: 2}
+	END
+}
+
+# What the simulator records of scenario.yaml in runs.db: the seconds from the first of such operations to the end of the last.
+spanned() { # spanned CONDITION OPTION...
+	local condition=$1
+	shift
+	rm -f runs.db
+	"$skep" sim -q scenario.yaml --db runs.db "$@" >"$out" 2>"$err" || cat "$err" >&2
+	sqlite3 runs.db "SELECT printf('%.6f', max(end_s) - min(begin_s)) FROM ops WHERE $condition"
+}
+
+# The same from the first pass's begin to the last one's end.
+passes_span() {
+	spanned "kind IN ('forward', 'backward')"
+}

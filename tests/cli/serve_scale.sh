@@ -61,6 +61,7 @@ for pid in pids/*; do
 done
 for ((; here < SKEP_SCALE_WANTED; here++)); do
 	number=$(find . -maxdepth 1 -name 'join.*.err' | wc -l)
+	: >"join.$number.err" # here, since the next one counts these before the process behind has opened its own
 	setsid "$SKEP" join "$SKEP_SERVER" --stay --gpu "$SKEP_SCALE_KIND" --cache "$PWD/cache/$number" \
 		>"join.$number.out" 2>"join.$number.err" </dev/null &
 	touch "pids/$!"

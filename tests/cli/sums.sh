@@ -31,10 +31,8 @@ scenario() { # scenario KIND MEMBERS CHUNKS|- RATE_BIT LATENCY: makes star.yaml 
 }
 
 # From the first operation of the reduction to the last one's end.
-seen() { # seen OPTION ..
-	rm -f runs.db
-	"$skep" sim -q scenario.yaml --db runs.db "$@" >"$out" 2>"$err" || cat "$err" >&2
-	sqlite3 runs.db "SELECT printf('%.6f', max(end_s) - min(begin_s)) FROM ops WHERE kind NOT IN ('forward', 'backward', 'step')"
+sums_span() { # sums_span OPTION ..
+	spanned "kind NOT IN ('forward', 'backward', 'step')" "$@"
 }
 
 within() { # within NAME SEEN WANTED PART
@@ -54,7 +52,7 @@ as_by_hand() { # as_by_hand KIND MEMBERS CHUNKS RATE_BIT LATENCY_MS
 	local chunks=$3
 	case $1 in ring | chain | tree | butterfly) ;; *) chunks=- ;; esac
 	scenario "$1" "$2" "$chunks" "$4" "$5 ms"
-	within "$1 of $2, $3 chunks, $4 bit/s, $5 ms" "$(seen)" "$(by_hand "$1" "$2" "$3" "$4" "$5")" 0.002
+	within "$1 of $2, $3 chunks, $4 bit/s, $5 ms" "$(sums_span)" "$(by_hand "$1" "$2" "$3" "$4" "$5")" 0.002
 }
 
 # ---- each kind, with latency and without ----------------------------------------------------------------------------------
@@ -83,13 +81,13 @@ done
 scenario ring 32 - 1e9 '5 ms'
 "$skep" check scenario.yaml >"$out" 2>"$err"
 check 'the check says in how many segments' grep -q "sync .*each worker's part goes round the ring in segments, by stage: 3" "$out"
-within 'a ring of 32 over 5 ms pays the latency once' "$(seen)" 1.046 0.002
-within 'and so does one flow for each link' "$(seen --set simulate.collectives=flows)" 1.046 0.002
-within 'in one piece it pays it at each hop' "$(seen --set sync.chunks=1)" 1.351 0.002
+within 'a ring of 32 over 5 ms pays the latency once' "$(sums_span)" 1.046 0.002
+within 'and so does one flow for each link' "$(sums_span --set simulate.collectives=flows)" 1.046 0.002
+within 'in one piece it pays it at each hop' "$(sums_span --set sync.chunks=1)" 1.351 0.002
 
 # Messages that have a connection each share the line, so the segments of a chunk come nearly all when it is over.
 echo 'streams: each' >>star.yaml
-each=$(seen)
+each=$(sums_span)
 check 'streams of their own hide little' awk "BEGIN { exit !($each > 1.25 && $each < 1.36) }"
 
 # ---- the planner expects what is simulated ------------------------------------------------------------------------------------
@@ -102,9 +100,9 @@ expected() {
 
 for latency in 0 5 20 100; do
 	scenario ring 8 - 1e9 "$latency ms"
-	within "the planner on a ring, $latency ms" "$(expected)" "$(seen)" 0.05
+	within "the planner on a ring, $latency ms" "$(expected)" "$(sums_span)" 0.05
 	scenario ring 6 1 1e9 "$latency ms"
-	within "the planner on a ring in one piece, $latency ms" "$(expected)" "$(seen)" 0.05
+	within "the planner on a ring in one piece, $latency ms" "$(expected)" "$(sums_span)" 0.05
 done
 
 plan

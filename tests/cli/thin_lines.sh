@@ -7,14 +7,7 @@ set -u
 . tests/cli/lib.sh
 needs python3 sqlite3
 
-# Eight blocks of 18 ms forward and 36 ms backward, whose activations are 8 MiB.
-steady eight-blocks embedding,1,1,0.000001,0.000001,0.000001,1,1 block,1,1,18000,36000,0.000001,1000000,1000000 \
-	head,1,1,0.000001,0.000001,0.000001,1,1
-cat >model.yaml <<'END'
-name: eight-blocks
-kind: transformer
-transformer: {hidden: 1024, sequence: 2048, blocks: 8, vocabulary: 2}
-END
+eight_blocks
 
 scenario() { # scenario KIND STAGES MODEL_CHUNKS MICROBATCHES RATE LATENCY [STREAMS]: makes topology.yaml and scenario.yaml
 	local chunks=
@@ -38,14 +31,7 @@ scenario() { # scenario KIND STAGES MODEL_CHUNKS MICROBATCHES RATE LATENCY [STRE
 	END
 }
 
-# From the first pass's begin to the last one's end; messages have headers, which are not in the recurrences.
-seen() {
-	rm -f runs.db
-	"$skep" sim -q scenario.yaml --db runs.db >"$out" 2>"$err" || cat "$err" >&2
-	sqlite3 runs.db "SELECT printf('%.6f', max(end_s) - min(begin_s)) FROM ops WHERE kind IN ('forward', 'backward')"
-}
-
-close() { # close NAME SEEN WANTED: within 1 ms
+close() { # close NAME SEEN WANTED: within 1 ms, since messages have headers, which are not in the recurrences
 	if awk "BEGIN { exit !($2 - $3 < 0.001 && $3 - $2 < 0.001) }" </dev/null; then
 		pass "$1: $3 s"
 	else
@@ -69,14 +55,14 @@ as_by_hand() { # as_by_hand KIND STAGES MODEL_CHUNKS MICROBATCHES RATE_BIT LATEN
 	local name="$1, $2 stages, $4 microbatches, $5 bit/s, $6 ms" wanted
 	wanted=$(python3 "$root/tests/cli/thin_lines.py" "$1" "$2" "$3" "$4" 8388608 "$5" "$(awk "BEGIN { print $6 / 1000 }")" \
 		"${recomputed:-false}")
-	close "$name" "$(seen)" "$wanted"
+	close "$name" "$(passes_span)" "$wanted"
 	[ "$1" = interleaved ] || expected "$name" "$wanted"
 }
 
 # ---- a line serves in order ---------------------------------------------------------------------------------------------
 
 scenario gpipe 8 1 64 '1 Gbit/s' '10 ms'
-close 'GPipe in eight stages over 1 Gbit/s' "$(seen)" 9.967
+close 'GPipe in eight stages over 1 Gbit/s' "$(passes_span)" 9.967
 
 for kind in gpipe 1f1b; do
 	as_by_hand $kind 8 1 64 1e9 10
@@ -103,10 +89,10 @@ for recomputed in true all; do
 done
 recomputed=true
 scenario 1f1b 2 1 2 '10 Tbit/s' '0 ms'
-close 'two microbatches in two stages, 1f1b' "$(seen)" 0.720
+close 'two microbatches in two stages, 1f1b' "$(passes_span)" 0.720
 recomputed=all
 scenario 1f1b 2 1 2 '10 Tbit/s' '0 ms'
-close 'the same, recomputed in the last stage too' "$(seen)" 0.864
+close 'the same, recomputed in the last stage too' "$(passes_span)" 0.864
 recomputed=
 last_keeps() { # the same but for the last stage, which keeps what its blocks do for one microbatch, and does not repeat its forward pass
 	python3 - <<-'END'
@@ -124,12 +110,12 @@ check 'the check says so of each stage' last_keeps
 
 # With a connection for each, all that is under way creeps, and the next stage waits for it.
 scenario gpipe 8 1 64 '1 Gbit/s' '10 ms' 1
-one=$(seen)
+one=$(passes_span)
 close 'one stream is the default' "$one" 9.967
 scenario gpipe 8 1 64 '1 Gbit/s' '10 ms' 2
-two=$(seen)
+two=$(passes_span)
 scenario gpipe 8 1 64 '1 Gbit/s' '10 ms' each
-each=$(seen)
+each=$(passes_span)
 close 'a stream for each message is what it was' "$each" 20.519
 if awk "BEGIN { exit !($one < $two && $two < $each) }" </dev/null; then
 	pass 'two streams lie between'

@@ -7,14 +7,7 @@ set -u
 . tests/cli/lib.sh
 needs python3 sqlite3
 
-# Eight blocks of 18 ms forward and 36 ms backward, whose activations are 8 MiB.
-steady eight-blocks embedding,1,1,0.000001,0.000001,0.000001,1,1 block,1,1,18000,36000,0.000001,1000000,1000000 \
-	head,1,1,0.000001,0.000001,0.000001,1,1
-cat >model.yaml <<'END'
-name: eight-blocks
-kind: transformer
-transformer: {hidden: 1024, sequence: 2048, blocks: 8, vocabulary: 2}
-END
+eight_blocks
 
 scenario() { # scenario PIPELINE WORKERS BLOCKS MICROBATCHES RATE LATENCY: makes topology.yaml and scenario.yaml
 	local stage=0 of='' cut='' n b workers=0 blocks
@@ -46,13 +39,6 @@ scenario() { # scenario PIPELINE WORKERS BLOCKS MICROBATCHES RATE LATENCY: makes
 	END
 }
 
-# From the first pass's begin to the last one's end.
-seen() {
-	rm -f runs.db
-	"$skep" sim -q scenario.yaml --db runs.db >"$out" 2>"$err" || cat "$err" >&2
-	sqlite3 runs.db "SELECT printf('%.6f', max(end_s) - min(begin_s)) FROM ops WHERE kind IN ('forward', 'backward')"
-}
-
 near() { # near NAME SEEN WANTED PART: within so large a part
 	if awk "BEGIN { exit !($2 < $3 * (1 + $4) && $2 > $3 * (1 - $4)) }" </dev/null; then
 		pass "$1: $3 s"
@@ -65,7 +51,7 @@ as_by_hand() { # as_by_hand WORKERS BLOCKS MICROBATCHES RATE_BIT LATENCY_MS
 	local name="1f1b, $1 workers, $2 blocks, $3 microbatches, $4 bit/s, $5 ms" wanted told
 	scenario 1f1b "$1" "$2" "$3" "$4 bit/s" "$5 ms"
 	wanted=$(python3 "$root/tests/cli/uneven.py" "$1" "$2" "$3" 8388608 "$4" "$(awk "BEGIN { print $5 / 1000 }")")
-	near "$name" "$(seen)" "$wanted" 0.0005
+	near "$name" "$(passes_span)" "$wanted" 0.0005
 	[ "$1" != 2,3,1 ] || return # 27 % too little: the order makes workers wait for one another (docs/planning.md)
 	told=$("$skep" check scenario.yaml --json -q | python3 -c 'import json, sys; print(json.load(sys.stdin)["expected"]["passes_s"])')
 	near "$name, as expected" "$told" "$wanted" 0.15
@@ -81,12 +67,12 @@ done
 
 # Three workers of two thirds of the blocks take as long as one of the rest: all four are at work but while it fills and drains.
 scenario 1f1b 3,1 6,2 240 '1000 Gbit/s' '0 ms'
-near 'all four workers are busy' "$(seen)" "$(awk 'BEGIN { print 240 * 2 * 0.054 }')" 0.02
+near 'all four workers are busy' "$(passes_span)" "$(awk 'BEGIN { print 240 * 2 * 0.054 }')" 0.02
 
 # Without a flush a round is one microbatch of each of the three pipelines, and the slowest stage is never idle.
 scenario pipedream 3,1 6,2 3 '1000 Gbit/s' '0 ms'
 sed -i 's/steps: 1}/steps: 80}/' scenario.yaml
-near 'pipedream, all four workers are busy' "$(seen)" "$(awk 'BEGIN { print 240 * 2 * 0.054 }')" 0.02
+near 'pipedream, all four workers are busy' "$(passes_span)" "$(awk 'BEGIN { print 240 * 2 * 0.054 }')" 0.02
 
 # ---- what check says ------------------------------------------------------------------------------------------------------
 
