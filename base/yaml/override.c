@@ -244,12 +244,10 @@ static bool print_node(yaml_emitter_t *emitter, const struct skep_yaml_node *nod
 		    map ? yaml_mapping_start_event_initialize(&e, NULL, NULL, 1, (yaml_mapping_style_t)node->style)
 			: yaml_sequence_start_event_initialize(&e, NULL, NULL, 1, (yaml_sequence_style_t)node->style)))
 		return false;
-	for (uint32_t i = 0; i < node->children; i++) {
-		if (map && !print_scalar(emitter, node->child[i]->key, (int)YAML_ANY_SCALAR_STYLE))
+	for (uint32_t i = 0; i < node->children; i++)
+		if ((map && !print_scalar(emitter, node->child[i]->key, (int)YAML_ANY_SCALAR_STYLE)) ||
+			!print_node(emitter, node->child[i]))
 			return false;
-		if (!print_node(emitter, node->child[i]))
-			return false;
-	}
 	return emit(emitter, &e, map ? yaml_mapping_end_event_initialize(&e) : yaml_sequence_end_event_initialize(&e));
 }
 

@@ -15,11 +15,9 @@ void skep_cut_read(struct skep_reader *r, const struct skep_yaml_node *list, str
 	if (r->diag->set || !list)
 		return;
 	model->cut = calloc(count + 1, sizeof *model->cut);
-	if (!model->cut) {
+	if (!model->cut)
 		skep_reader_fail(r, list, NULL, "not enough memory for this scenario");
-		return;
-	}
-	for (uint32_t i = 0; i < count; i++) {
+	for (uint32_t i = 0; i < count && !r->diag->set; i++) {
 		model->cut[i] =
 			(uint32_t)skep_read_integer(r, skep_yaml_item(list, i), NULL, 1, model->layers, INT64_MIN);
 		sum += model->cut[i];

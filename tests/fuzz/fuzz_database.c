@@ -5,7 +5,8 @@
  *
  * The first byte of the input chooses. Odd: changes of the file's bytes, four bytes each: place (three) and what the byte there
  * becomes. Even: changes of rows, twelve bytes each: table, column, row, kind of value (a number, a small one, a text,
- * NULL, the row is gone, ...), and eight bytes of it.
+ * NULL, the row is gone, ...), and eight bytes of it. 128 and more: something else lies where the database should be, by the
+ * second byte.
  *
  *   clang -DSKEP_LIBFUZZER -fsanitize=fuzzer,address,undefined ...    then: fuzz_database
  *   without SKEP_LIBFUZZER it is a plain program: the files of its arguments one after the other, or so many random inputs
@@ -15,7 +16,10 @@
 #include <sys/stat.h>
 
 #include "analysis/fit/fit.h"
+#include "analysis/store/database.h"
+#include "analysis/store/settings.h"
 #include "analysis/store/store_log.h"
+#include "analysis/store/store_sources.h"
 #include "analysis/store/store_sweep.h"
 #include "analysis/summary/compare.h"
 #include "analysis/summary/sweep_table.h"
@@ -23,7 +27,7 @@
 #include "tests/fuzz/fuzz.h"
 #include "tests/unit/synthetic.h"
 
-enum { CHANGES_MAX = 12 };
+enum { CHANGES_MAX = 12, OTHERS = 18 /* of put_other() */ };
 
 static struct {
 	unsigned opened, refused, compared, swept, fitted, logs;
@@ -35,19 +39,40 @@ static struct base {
 	char path[64];
 } base;
 
-static void record(const char *path, const char *name)
+/* The run of a store in memory, as another process of a sweep hands it over. */
+static struct {
+	void *bytes;
+	size_t size;
+	uint64_t identity;
+} image;
+
+static const char *const scenario_text[] = {
+	"name: one\nmodel: {cut: [1, 2], stages: 2}\nsync: {method: diloco, every: 4}\ntrain: {schedule: {warmup: 8}}\n",
+	"name: one\nmodel: {cut: [2, 1], stages: 2, layers: [{a: 1}, {a: 2}]}\nsync: {method: step}\nempty: []\n"};
+
+static void make_scenario(struct synthetic *s, bool real)
+{
+	struct skep_scenario *c = &s->scenario;
+	synthetic_init(s, "one", 4, 2);
+	s->rounds = 4;
+	free(c->text);
+	c->text = strdup(scenario_text[real]);
+	snprintf(c->model.path, sizeof c->model.path, "models/square-mlp.yaml");
+	snprintf(c->topology.path, sizeof c->topology.path, "no-such-topology.yaml");
+}
+
+/* Of the second one the log of each machine, but it has not ended. */
+static void record_run(struct skep_store *store, struct synthetic *s, bool real)
 {
 	struct skep_diag diag = {0};
-	struct synthetic s;
 	int64_t run;
-	synthetic_init(&s, name, 4, 2);
-	s.rounds = 4;
-	struct skep_store *store = skep_store_open(path, true, &diag);
-	must(store && skep_store_begin(store, &s.scenario, "sim", "cpu", true, false, &run, &diag));
+	must(skep_store_begin(store, &s->scenario, real ? "real" : "sim", "cpu", real, false, &run, &diag));
 	struct skep_recorder recorder = skep_store_recorder(store);
-	synthetic_feed(&s, &recorder);
+	for (uint32_t i = 0; real && i <= s->scenario.plan.workers; i++)
+		recorder.log(recorder.context, i, (const uint8_t *)scenario_text[0], 20);
+	synthetic_feed(s, &recorder);
 	struct skep_summary summary = {.run_id = run,
-		.world = "sim",
+		.world = real ? "real" : "sim",
 		.steps = 4,
 		.time_s = 2,
 		.final_loss = 3,
@@ -57,6 +82,11 @@ static void record(const char *path, const char *name)
 		.cost_usd = NAN,
 		.ok = true};
 	must(skep_store_end(store, &summary, &diag));
+}
+
+static void record_sweep(struct skep_store *store)
+{
+	struct skep_diag diag = {0};
 	struct skep_vary vary = {0};
 	must(skep_vary_add(&vary, "schedule.in_flight=1,2", &diag) && skep_vary_add_seeds(&vary, "1..2", &diag));
 	const uint64_t seed[4] = {1, 2, 1, 2}, identity[4] = {11, 12, 13, 14};
@@ -64,11 +94,36 @@ static void record(const char *path, const char *name)
 	must(skep_sweep_begin(
 		store, &(struct skep_sweep_words){"s", "s.yaml", &vary, seed, identity}, &sweep, there, &diag));
 	skep_vary_finish(&vary);
+}
+
+static void record_image(void)
+{
+	struct skep_diag diag = {0};
+	struct synthetic s;
+	struct skep_store *store = skep_store_open_memory(&diag);
+	must(store);
+	make_scenario(&s, false);
+	image.identity = skep_sweep_identity(&s.scenario);
+	record_run(store, &s, false);
+	must(skep_sweep_image(store, &image.bytes, &image.size, &diag));
 	skep_store_close(store);
 	synthetic_finish(&s);
 }
 
-/* A simulated run, the same as a real one, and a sweep of which both are runs. */
+static void record(const char *path, bool real)
+{
+	struct skep_diag diag = {0};
+	struct synthetic s;
+	struct skep_store *store = skep_store_open(path, true, &diag);
+	must(store);
+	make_scenario(&s, real);
+	record_run(store, &s, real);
+	record_sweep(store);
+	skep_store_close(store);
+	synthetic_finish(&s);
+}
+
+/* A simulated run, two real ones, of which the second is said to be under way, and a sweep. */
 static void make_base(void)
 {
 	sqlite3 *db = NULL;
@@ -79,11 +134,14 @@ static void make_base(void)
 		fd = mkstemp(base.path);
 	}
 	must(fd >= 0 && close(fd) == 0);
-	record(base.path, "one");
-	record(base.path, "one");
+	record(base.path, false);
+	record(base.path, true);
+	record(base.path, true);
+	record_image();
 	must(sqlite3_open(base.path, &db) == SQLITE_OK);
 	must(sqlite3_exec(db,
-		     "UPDATE runs SET world = 'real' WHERE id = 2; UPDATE sweep_runs SET run = 1 + number % 2;"
+		     "UPDATE runs SET status = 'running', pid = 2147483647 WHERE id = 3;"
+		     "UPDATE sweep_runs SET run = 1 + number % 2;"
 		     "PRAGMA journal_mode = DELETE",
 		     NULL, NULL, NULL) == SQLITE_OK);
 	sqlite3_close(db);
@@ -189,6 +247,48 @@ static void put_rows(const uint8_t *change, size_t changes)
 	sqlite3_close(db);
 }
 
+/* ---- something else ----------------------------------------------------------------------------------------------------- */
+
+static void put_sql(const char *sql)
+{
+	sqlite3 *db = NULL;
+	must(sqlite3_open(base.path, &db) == SQLITE_OK && sqlite3_exec(db, sql, NULL, NULL, NULL) == SQLITE_OK);
+	sqlite3_close(db);
+}
+
+static void put_other(unsigned kind)
+{
+	static const char *const sql[] = {"PRAGMA user_version = 1", "PRAGMA user_version = 1000000",
+		"PRAGMA application_id = 7", "PRAGMA application_id = 0; PRAGMA user_version = 0", "DROP TABLE rounds",
+		"DELETE FROM runs WHERE id = 2", "DELETE FROM event_log", "DROP TABLE event_log",
+		"DELETE FROM sweeps; DELETE FROM sweep_runs", "UPDATE sweep_runs SET run = NULL",
+		"UPDATE runs SET text = '[1'", "UPDATE runs SET text = ''"};
+	put_bytes(NULL, 0);
+	if (kind < sizeof sql / sizeof *sql) {
+		put_sql(sql[kind]);
+		return;
+	}
+	must(unlink(base.path) == 0);
+	kind -= (unsigned)(sizeof sql / sizeof *sql);
+	must(kind != 1 || mkdir(base.path, 0777) == 0);
+	must(kind != 2 || mkfifo(base.path, 0666) == 0);
+	FILE *file = kind < 3 ? NULL : fopen(base.path, "wb"); /* a 0: nothing is there */
+	for (unsigned i = 0; file != NULL && i < (kind == 3 ? 0 : kind == 4 ? 5 : 2000); i++)
+		fputc("text\n"[i % 5], file);
+	must(file == NULL || fclose(file) == 0);
+}
+
+/* What was opened for writing may be where nothing was before. */
+static void remove_other(void)
+{
+	char name[sizeof base.path + 8];
+	(void)!rmdir(base.path);
+	for (int i = 0; i < 3; i++) {
+		snprintf(name, sizeof name, "%s%s", base.path, i == 0 ? "-wal" : i == 1 ? "-shm" : "");
+		(void)!unlink(name);
+	}
+}
+
 /* ---- readers ------------------------------------------------------------------------------------------------------------ */
 
 static void check_said(bool fine, const struct skep_diag *diag)
@@ -258,19 +358,76 @@ static void try_log(struct skep_store *store, int64_t run)
 	bool fine = skep_run_log_read(store, run, &log, &diag);
 	check_said(fine, &diag);
 	tried.logs += fine;
-	if (fine)
-		skep_run_log_finish(&log);
+	if (!fine)
+		return;
+	uint32_t warmup;
+	must(skep_settings_every(log.text, &warmup) >= 0);
+	const char *changed = skep_run_sources_changed(&log.sources, NULL);
+	must(changed == NULL || changed[0] != 0 || log.sources.count > 0);
+	skep_run_log_finish(&log);
+}
+
+static void try_settings(struct skep_store *store)
+{
+	struct skep_diag diag = {0};
+	struct skep_differences d = {0};
+	if (!skep_settings_compare_runs(store, 1, 2, &d, &diag))
+		must(diag.set || d.count == 0);
+	for (size_t i = 0; i < d.count && i < SKEP_DIFFERENCES_SHOWN; i++)
+		must(strcmp(d.item[i].first, d.item[i].second) != 0 ||
+			strlen(d.item[i].first) + 1 == sizeof d.item[i].first);
+}
+
+/* A run of another process comes to the sweep, whole or not at all; the second time it is there already. */
+static void try_put(struct skep_store *store)
+{
+	int64_t run = 0, again = 0;
+	for (int i = 0; i < 2; i++) {
+		struct skep_diag diag = {0};
+		enum skep_sweep_put put =
+			skep_sweep_put(store, image.identity, image.bytes, image.size, i == 0 ? &run : &again, &diag);
+		must((put == SKEP_SWEEP_PUT_DONE) == !diag.set);
+	}
+}
+
+/* Whatever SQLite answers, there are words for it; and names that are none are refused. */
+static void try_answers(void)
+{
+	static const int code[] = {SQLITE_ERROR, SQLITE_READONLY, SQLITE_BUSY, SQLITE_NOTADB, SQLITE_CORRUPT,
+		SQLITE_FULL, SQLITE_CANTOPEN, SQLITE_IOERR};
+	struct skep_diag diag = {0};
+	sqlite3 *db = skep_database_open_memory(&diag);
+	char name[8192];
+	must(db);
+	for (size_t i = 0; i < sizeof code / sizeof *code; i++) {
+		diag = (struct skep_diag){0};
+		skep_database_explain(db, base.path, code[i], &diag);
+		check_said(false, &diag);
+	}
+	sqlite3_close(db);
+	for (int i = 0; i < 4; i++) { /* none, too long, below a file, in no folder */
+		diag = (struct skep_diag){0};
+		snprintf(name, sizeof name, "%s%s", i > 1 ? base.path : "", i > 2 ? "-none/x" : i > 1 ? "/x" : "");
+		memset(name + (i == 1 ? 0 : sizeof name), 'x', i == 1 ? sizeof name - 1 : 0);
+		name[sizeof name - 1] = 0;
+		must(skep_database_open(name, i != 2, &diag) == NULL);
+		check_said(false, &diag);
+	}
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct skep_diag diag = {0};
-	if (base.bytes == NULL)
+	if (base.bytes == NULL) {
 		make_base();
+		try_answers();
+	}
 	if (size < 2)
 		return 0;
 	size_t each = data[0] & 1 ? 4 : 12, changes = (size - 1) / each < CHANGES_MAX ? (size - 1) / each : CHANGES_MAX;
-	if (data[0] & 1)
+	if (data[0] >= 128)
+		put_other(data[1] % OTHERS);
+	else if (data[0] & 1)
 		put_bytes(data + 1, changes);
 	else
 		put_rows(data + 1, changes);
@@ -285,12 +442,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		try_fit(store);
 		try_log(store, 1);
 		try_log(store, 2);
+		try_log(store, 99);
+		try_settings(store);
 		skep_store_close(store);
 	}
 	diag = (struct skep_diag){0};
 	store = skep_store_open(base.path, true, &diag);
 	check_said(store != NULL, &diag);
+	if (store != NULL)
+		try_put(store);
 	skep_store_close(store);
+	if (data[0] >= 128)
+		remove_other();
 	return 0;
 }
 
@@ -308,11 +471,16 @@ int main(int argc, char **argv)
 		data[0] = skep_random_below(&random, 4) == 0;
 		LLVMFuzzerTestOneInput(data, size);
 	}
+	for (uint8_t kind = 0; tries > 0 && kind < OTHERS; kind++)
+		LLVMFuzzerTestOneInput((uint8_t[]){128, kind}, 2);
 	for (int i = 1; i < argc && tries == 0; i++)
 		ok = fuzz_file(argv[i]) && ok;
 	unlink(base.path);
 	printf("%u opened, %u refused, %u compared, %u sweeps, %u fits, %u logs\n", tried.opened, tried.refused,
 		tried.compared, tried.swept, tried.fitted, tried.logs);
-	return ok && tried.opened > 0 && tried.refused > 0 && tried.compared > 0 && tried.swept > 0 ? 0 : 1;
+	return ok && tried.opened > 0 && tried.refused > 0 && tried.compared > 0 && tried.swept > 0 &&
+	                       (tries == 0 || tried.logs > 0)
+	               ? 0
+	               : 1;
 }
 #endif

@@ -4,7 +4,8 @@
  *
  * The first line of the input says as what the rest is read: scenario, model, topology, matrix, table, law, prices, or set (an
  * option on a sound scenario), sets (lines of a shipped scenario and options, with tabs between them), vary or seeds (options of
- * a sweep, one a line; among those of vary "seeds:" begins one of seeds); without such a line it is read as each of the files.
+ * a sweep, one a line; among those of vary "seeds:" begins one of seeds), find (names of files, each with the file that names it,
+ * a tab between them, looked for in a copy of folders of another machine); without such a line it is read as each of the files.
  * Runs from the root of the tree, whose models and topologies the scenarios name.
  *
  *   clang -DSKEP_LIBFUZZER -fsanitize=fuzzer,address,undefined ...    then: fuzz_scenario tests/fuzz/corpus
@@ -18,9 +19,14 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/files/files.h"
+#include "base/files/lines.h"
 #include "scenarios/describe/describe.h"
 #include "scenarios/plan/law.h"
+#include "scenarios/read/planned.h"
+#include "scenarios/read/pool.h"
 #include "scenarios/read/scenario.h"
+#include "scenarios/read/sources.h"
 #include "scenarios/vary/vary.h"
 #include "tests/fuzz/fuzz.h"
 #include "topologies/read/price.h"
@@ -72,6 +78,26 @@ static void try_described(const struct skep_scenario *s)
 	}
 }
 
+/* What those who take it up ask: files, machines, lies, prices, tables. */
+static void try_asked(const struct skep_scenario *s)
+{
+	const char *path;
+	for (uint32_t i = 0; (path = skep_scenario_source(s, i)) != NULL; i++) {
+		struct skep_source source;
+		must(!skep_source_read(path, &source) || source.text == NULL || strlen(source.text) <= source.bytes);
+		skep_source_finish(&source);
+	}
+	for (uint32_t i = 0; i < s->plan.workers; i++) {
+		struct skep_byzantine byzantine = skep_scenario_byzantine(s, i);
+		must(byzantine.attack == SKEP_ATTACK_NONE || (s->liar && s->liar[i]));
+		must(skep_pool_machine(s, i) < skep_pool_machines(s));
+		double usd = skep_topology_egress_usd(&s->topology, i, (i + 1) % s->plan.workers, 1e9);
+		must(isnan(usd) || usd >= 0);
+	}
+	if (s->planned)
+		must(skep_planned_method_name(s->planned->method)[0] && skep_aim_name(s->planned->aim)[0]);
+}
+
 static bool same(const struct skep_scenario *a, const struct skep_scenario *b)
 {
 	const struct skep_plan *p = &a->plan, *q = &b->plan;
@@ -92,6 +118,7 @@ static void try_scenario(const char *text, size_t size, const char *set)
 	if (!read_scenario(text, size, set, &s))
 		return;
 	try_described(&s);
+	try_asked(&s);
 	must(s.plan.stages <= s.plan.workers && s.plan.stages <= s.model.layers && s.plan.in_flight > 0);
 	must((uint64_t)s.samples * s.plan.microbatches == s.batch && s.plan.fence_after_ns >= 2 * s.plan.heartbeat_ns);
 	must(read_scenario(s.text, strlen(s.text), NULL, &again) && same(&s, &again));
@@ -178,15 +205,16 @@ static void try_line(char *line)
 		return;
 	}
 	try_described(&s);
+	try_asked(&s);
 	skep_scenario_finish(&s);
 }
 
-static void try_lines(const char *bytes, size_t size)
+static void try_lines(const char *bytes, size_t size, void (*try_one)(char *line))
 {
 	char *text = strndup(bytes, size), *rest = text, *line;
 	must(text);
 	while ((line = strsep(&rest, "\n")) != NULL)
-		try_line(line);
+		try_one(line);
 	free(text);
 }
 
@@ -199,6 +227,17 @@ static void try_stages(const char *path)
 	must(ok == !diag.set && ok == (table.rows > 0));
 	if (!ok)
 		check_diag(&diag);
+	for (uint32_t i = 0; i < table.rows; i++) {
+		struct skep_measured_stage between = table.row[i];
+		double seconds;
+		bool exact;
+		between.microbatch++;
+		for (uint32_t c = 0; c < SKEP_STAGE_COLUMNS; c++) {
+			bool known = !isnan(table.row[i].seconds[c]);
+			must(skep_stage_table_look(&table, &table.row[i], c, &seconds, &exact) >= known);
+			must(!skep_stage_table_look(&table, &between, c, &seconds, &exact) || seconds > 0);
+		}
+	}
 	skep_stage_table_finish(&table);
 }
 
@@ -282,6 +321,42 @@ static void try_vary(const char *bytes, size_t size, bool seeds)
 	free(text);
 }
 
+/* As the name stands, and in a copy of folders: there nothing above them is found. */
+static void try_find(char *line)
+{
+	char root[2048], found[4096], *text, *name = line, *from = strsep(&name, "\t");
+	size_t size;
+	must(getcwd(root, sizeof root - sizeof "/tests/data") != NULL);
+	strcat(root, "/tests/data");
+	for (int copied = 0; name != NULL && copied < 2; copied++) {
+		struct skep_diag diag = {0};
+		struct skep_files files = {.root = copied ? root : NULL, .folder = "/hf"};
+		char whole[4096];
+		snprintf(whole, sizeof whole, "%s%s", copied ? root : "", from);
+		if (skep_file_find(&files, whole, name, found, sizeof found)) {
+			must(files.count == 1 && strcmp(files.asked[0].path, found) == 0);
+			must(!copied || (strncmp(found, root, strlen(root)) == 0 && strstr(found, "/../") == NULL));
+			diag.files = &files;
+			bool read = skep_file_read(found, 1 << 12, &text, &size, &diag);
+			must(read == !diag.set && (!read || strlen(text) == size));
+			free(text);
+		}
+		must(skep_files_here(&files, found, sizeof found) && (found[0] != 0) == copied);
+		skep_files_finish(&files);
+	}
+	struct skep_lines lines;
+	struct skep_diag unread = {0};
+	if (name != NULL && skep_lines_open(&lines, name, 1 << 12, &unread))
+		skep_lines_close(&lines);
+	else if (name != NULL)
+		check_diag(&unread);
+	if (name != NULL && !skep_file_read(name, 1 << 12, &text, &size, &(struct skep_diag){0}))
+		must(text == NULL);
+	else if (name != NULL)
+		free(text);
+	must(name == NULL || !skep_program_find(name) || strcmp(name, "/") != 0);
+}
+
 /* An empty word stands for each kind of file in turn. False: no such kind. */
 static bool try_as(const char *word, const char *bytes, size_t size)
 {
@@ -293,6 +368,7 @@ static bool try_as(const char *word, const char *bytes, size_t size)
 	bool set = strcmp(word, "set") == 0, table = all || strcmp(word, "table") == 0;
 	bool law = all || strcmp(word, "law") == 0, prices = all || strcmp(word, "prices") == 0;
 	bool vary = strcmp(word, "vary") == 0, seeds = strcmp(word, "seeds") == 0, sets = strcmp(word, "sets") == 0;
+	bool find = strcmp(word, "find") == 0;
 	make_file(bytes, size, &fd, path, sizeof path);
 	if (law)
 		try_law(path);
@@ -315,9 +391,12 @@ static bool try_as(const char *word, const char *bytes, size_t size)
 	if (set)
 		try_set(bytes, size);
 	if (sets)
-		try_lines(bytes, size);
+		try_lines(bytes, size, try_line);
+	if (find)
+		try_lines(bytes, size, try_find);
 	close(fd);
-	return scenario || model || topology || matrix || set || sets || table || law || prices || vary || seeds;
+	return scenario || model || topology || matrix || set || sets || table || law || prices || vary || seeds ||
+	       find;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -5,8 +5,8 @@
  *
  * The first byte of the input chooses the format ('A' and on), the second options (bits: fill by all rules, constants,
  * seconds, three machines), or, 'a' and on, how little is told (bits: between a and b alone, the directory at a, nothing of
- * the inside of places, three machines; never a unit or whom a file is about); when these are no such letters the bytes are
- * tried as every format. Runs from the root of the tree, for the GPU profile.
+ * the inside of places, three machines; never a unit or whom a file is about), or, 'q' to 't', places or an output that are
+ * none; when these are no such letters the bytes are tried as every format. Runs from the root of the tree, for the GPU profile.
  *
  *   clang -DSKEP_LIBFUZZER -fsanitize=fuzzer,address,undefined ...    then: fuzz_topology FOLDER
  *   without SKEP_LIBFUZZER it is a plain program: the files of its arguments, each also in damaged versions
@@ -43,6 +43,7 @@ static void check_topology(const char *path)
 
 static void try_format(const char *path, enum skep_import_format format, unsigned bits, bool terse)
 {
+	static const char *const no_places[] = {"a", "a,b,a", "a,,b", "x,z"};
 	static const char *const ending[] = {"", "-bandwidth.csv", "-latency.csv", "-regions.csv"};
 	char folder[32] = "/dev/shm/skep-fuzz-XXXXXX", output[64], ping[64], operand[80], base[48], name[80];
 	if (!mkdtemp(folder)) { /* in memory, else on a disk */
@@ -56,24 +57,23 @@ static void try_format(const char *path, enum skep_import_format format, unsigne
 	snprintf(operand, sizeof operand, "x,y=%s", path);
 	bool named = !terse && (format == SKEP_IMPORT_OSU || format == SKEP_IMPORT_IPERF3);
 	char *file[] = {named ? operand : format == SKEP_IMPORT_GCP_PING ? ping : (char *)path};
-	struct skep_import_options o = {.format = format,
-		.file = file,
-		.files = 1,
-		.output = output,
-		.gpu = "v100",
-		.tier = SKEP_TIER_ANY,
-		.unit_s = bits & 4 ? 1 : 1e-3,
-		.rules = {.fill = {SKEP_FILL_REVERSE, SKEP_FILL_WORST, SKEP_FILL_MEDIAN},
-			.fills = bits & 1 ? 3 : 0,
-			.constant = {bits & 2 ? 1e6 : NAN, bits & 2 ? 0.1 : NAN}},
-		.up_Bps = NAN,
-		.down_Bps = NAN,
-		.inside_Bps = 1e9,
-		.inside_s = 1e-4,
-		.machines = bits & 8 ? 3 : 0,
-		.count = 10};
+	struct skep_import_options o = skep_import_defaults();
+	o.format = format;
+	o.file = file;
+	o.files = 1;
+	o.output = output;
+	o.tier = SKEP_TIER_ANY;
+	o.unit_s = bits & 4 ? 1 : 1e-3;
+	o.rules = (struct skep_survey_rules){.fill = {SKEP_FILL_REVERSE, SKEP_FILL_WORST, SKEP_FILL_MEDIAN},
+		.fills = bits & 1 ? 3 : 0,
+		.constant = {bits & 2 ? 1e6 : NAN, bits & 2 ? 0.1 : NAN}};
+	o.inside_Bps = 1e9;
+	o.inside_s = 1e-4;
+	o.machines = bits & 8 ? 3 : 0;
+	o.count = 10;
 	if (terse) {
-		o.between = bits & 1 ? "a,b" : NULL;
+		o.between = bits & 16 ? no_places[bits & 3] : bits & 1 ? "a,b" : NULL;
+		o.output = bits == 19 ? folder : output;
 		o.directory = bits & 2 ? "a" : NULL;
 		o.inside_Bps = bits & 4 ? NAN : o.inside_Bps;
 		o.inside_s = bits & 4 ? NAN : o.inside_s;
@@ -103,7 +103,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	char path[64];
 	int fd;
-	bool terse = size >= 2 && data[1] >= 'a' && data[1] <= 'p';
+	bool terse = size >= 2 && data[1] >= 'a' && data[1] <= 't';
 	bool told = size >= 2 && data[0] >= 'A' && data[0] < 'A' + SKEP_IMPORT_FORMATS &&
 	            (terse || (data[1] >= 'A' && data[1] <= 'P'));
 	enum skep_import_format format = told ? (enum skep_import_format)(data[0] - 'A') : SKEP_IMPORT_FORMATS;

@@ -69,41 +69,49 @@ static void try_content(const uint8_t *bytes, size_t size)
 	try_frame(whole, length);
 }
 
+/* Those who hear rows write them again. */
 static void hear_note(void *context, skep_time now, struct skep_peer who, const struct skep_note *note)
 {
-	(void)context, (void)now, (void)who;
 	must(note->kind < 255);
 	tried.rows++;
+	while (!skep_rows_note(context, now, who, note))
+		((struct skep_rows *)context)->count = 0;
 }
 
 static void hear_op(void *context, const struct skep_op_span *span)
 {
-	(void)context, (void)span;
 	tried.rows++;
+	while (!skep_rows_op(context, 0, span))
+		((struct skep_rows *)context)->count = 0;
 }
 
 static void hear_link(void *context, const struct skep_link_use *use)
 {
-	(void)context;
 	must(use->traffic < SKEP_TRAFFICS);
 	tried.rows++;
+	while (!skep_rows_link(context, 0, use))
+		((struct skep_rows *)context)->count = 0;
 }
 
 static void hear_worker(void *context, const struct skep_worker_use *use)
 {
-	(void)context, (void)use;
 	tried.rows++;
+	while (!skep_rows_worker(context, 0, use))
+		((struct skep_rows *)context)->count = 0;
 }
 
 static void try_rows(const uint8_t *bytes, size_t size)
 {
+	struct skep_rows again = {.count = 0};
 	const struct skep_recorder recorder = {
-		.note = hear_note, .op = hear_op, .link = hear_link, .worker = hear_worker};
+		.context = &again, .note = hear_note, .op = hear_op, .link = hear_link, .worker = hear_worker};
 	uint64_t events = 0;
 	uint8_t *copy = alone(bytes, size);
 	bool fine = skep_rows_replay(copy, (uint32_t)size, &recorder, &events);
 	tried.taken += fine;
 	tried.refused += !fine;
+	if (fine && size <= sizeof again.bytes)
+		must(again.count == size && memcmp(again.bytes, copy, size) == 0);
 	free(copy);
 }
 
@@ -111,15 +119,24 @@ static void try_log(const uint8_t *bytes, size_t size)
 {
 	uint8_t *copy = alone(bytes, size);
 	struct skep_wire wire = skep_wire_reader(copy, size);
+	struct skep_log again = {.left = size / 2 + SKEP_LOG_ENTRY_MAX};
 	while (wire.ok && wire.at < wire.end) {
 		struct skep_event event;
 		uint64_t events, digest;
 		uint16_t mark;
 		const uint8_t *before = wire.at;
-		if (!skep_log_read_end(&wire, &events, &digest))
+		bool end = skep_log_read_end(&wire, &events, &digest);
+		if (!end)
 			skep_log_read(&wire, &event, &mark);
 		must(!wire.ok || wire.at > before);
-		tried.entries += wire.ok;
+		if (!wire.ok)
+			break;
+		while (!(end ? skep_log_end(&again, 0, events, digest) : skep_log_add(&again, &event, mark)))
+			again.count = 0;
+		must(again.entry == 0 ||
+			(again.entry == wire.at - before && /* written as it was read */
+				memcmp(again.bytes + again.count - again.entry, before, again.entry) == 0));
+		tried.entries++;
 	}
 	free(copy);
 }

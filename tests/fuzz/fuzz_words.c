@@ -85,6 +85,25 @@ static void try_ticket(const char *text)
 	must(skep_ticket_parse(again, &second, &diag) && memcmp(&ticket, &second, sizeof ticket) == 0);
 }
 
+/* What a later process of the run reads are the same tickets. */
+static void write_tickets(const struct skep_tickets *tickets)
+{
+	struct skep_tickets second = {0};
+	struct skep_diag diag = {0};
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+	skep_tickets_write(tickets, out);
+	must(fclose(out) == 0 && skep_tickets_read(&second, text, &diag) && second.count == tickets->count);
+	for (uint32_t i = 0; i < second.count; i++) {
+		must(skep_ticket_same_secret(second.entry[i].secret, tickets->entry[i].secret));
+		must(second.entry[i].revoked == tickets->entry[i].revoked);
+		must(second.entry[i].revoked || second.entry[i].left == tickets->entry[i].left);
+	}
+	skep_tickets_finish(&second);
+	free(text);
+}
+
 static void try_tickets(const char *text)
 {
 	struct skep_tickets tickets = {0};
@@ -93,10 +112,21 @@ static void try_tickets(const char *text)
 	must(fine == !diag.set);
 	if (!fine)
 		check_diag(&diag);
+	if (fine)
+		write_tickets(&tickets);
 	for (uint32_t i = 0; fine && i < tickets.count && i < 8; i++) {
-		must(skep_tickets_know(&tickets, tickets.entry[i].secret) || tickets.entry[i].revoked);
-		must(skep_tickets_admit(&tickets, tickets.entry[i].secret) != SKEP_TICKET_UNKNOWN);
+		const uint8_t *secret = tickets.entry[i].secret;
+		must(skep_tickets_know(&tickets, secret) || tickets.entry[i].revoked);
+		enum skep_admission admission = skep_tickets_admit(&tickets, secret);
+		must(admission != SKEP_TICKET_UNKNOWN &&
+			strncmp(skep_admission_text(admission), "the ticket", 10) == 0);
+		must(!skep_tickets_endless(&tickets, secret) || admission != SKEP_TICKET_USED_UP);
+		must(skep_tickets_revoke(&tickets, secret) &&
+			skep_tickets_admit(&tickets, secret) == SKEP_TICKET_REVOKED);
 	}
+	uint8_t secret[SKEP_SECRET_BYTES];
+	must(!fine || skep_tickets_add(&tickets, 1, secret, &diag));
+	must(!fine || skep_tickets_admit(&tickets, secret) == SKEP_ADMITTED);
 	skep_tickets_finish(&tickets);
 }
 
