@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * parts.h - the parts of a file of jobs, each in a file of its own. Private to this folder.
+ */
+#ifndef SKEP_SCENARIOS_JOBS_PARTS_H
+#define SKEP_SCENARIOS_JOBS_PARTS_H
+
+#include "scenarios/jobs/jobs_file.h"
+
+struct skep_jobs_draft {
+	struct skep_jobs_file *file;
+	struct skep_reader r;
+};
+
+/* A whole number from YAML as a time, which is refused above 10^9 s. */
+#define SKEP_JOBS_TIME_S_MAX 1e9
+
+/* policies.c */
+void skep_jobs_read_policies(struct skep_jobs_draft *d, const struct skep_yaml_node *root, const char *instead);
+
+/* types.c: a map or the name of a scenario as one more type; `in` is what errors call it. False: an error. */
+bool skep_jobs_read_type(struct skep_jobs_draft *d, const struct skep_yaml_node *node, const char *in, bool listed);
+bool skep_jobs_read_types(struct skep_jobs_draft *d, const struct skep_yaml_node *jobs);
+
+/* needs.c: the key `sensitivity` of a type. */
+void skep_jobs_read_needs(struct skep_jobs_draft *d, const struct skep_yaml_node *node, struct skep_job_type *type);
+
+/* arrivals.c: the jobs of a list, of a trace, or drawn. */
+void skep_jobs_read_arrivals(struct skep_jobs_draft *d, const struct skep_yaml_node *root);
+
+/* One more job behind the others; false: no memory, or too many. */
+bool skep_jobs_add(struct skep_jobs_draft *d, const struct skep_job_entry *entry);
+/* The number of a type by its name; file->types: there is none. */
+uint32_t skep_jobs_find_type(const struct skep_jobs_file *file, const char *name, size_t length);
+
+#endif
