@@ -44,7 +44,7 @@ bool skep_plot_inside(struct skep_store *store, const char *kind, const int64_t 
 /* Can this file be made, by its ending and its folder? */
 bool skep_plot_target(const char *target, struct skep_diag *reterr);
 
-/* Is it a kind? Else says which there are; complexity and search are kinds too, of a scenario (commands/show/plot.c). */
+/* Is it a kind? Else says which there are; complexity, jobs and search are kinds too, of other things (commands/show/plot.c). */
 bool skep_plot_knows(const char *kind, struct skep_diag *reterr);
 
 #endif

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * plot_jobs.c - completion times of many jobs as a distribution: for each policy, how large a part of the jobs was done in
+ * such a time from its arrival.
+ */
+#include <math.h>
+#include <stdlib.h>
+
+#include "analysis/jobs/jobs_db.h"
+#include "analysis/plot/plot_script.h"
+#include "analysis/store/database.h"
+
+#define POLICIES_MAX 16u
+#define LOG_FROM 30.0 /* an axis that spans more is logarithmic */
+
+static const char *const TEMPLATE[] = {
+#include "jobs.gp.inc"
+};
+
+struct figure {
+	struct skep_store *store;
+	int64_t comparison;
+	int64_t run[POLICIES_MAX];
+	char policy[POLICIES_MAX][32], name[128];
+	double mean_s[POLICIES_MAX], least_s, most_s;
+	uint32_t policies, jobs;
+};
+
+static bool find(struct figure *f, struct skep_diag *reterr)
+{
+	static const char there[] =
+		"SELECT count(*) FROM sqlite_master WHERE name = 'cluster_runs' AND ?1 = ?1 AND ?2 = ?2";
+	static const char sql[] =
+		"SELECT id, policy, completion_mean_s, name, jobs FROM cluster_runs WHERE ?2 = 0 AND comparison ="
+		" coalesce(nullif(?1, 0), (SELECT max(comparison) FROM cluster_runs)) ORDER BY id";
+	sqlite3_stmt *row = skep_store_query(f->store, there, 0, 0, reterr);
+	bool has = row && skep_store_row(f->store, row) && sqlite3_column_int(row, 0) > 0;
+	sqlite3_finalize(row);
+	row = has ? skep_store_query(f->store, sql, f->comparison, 0, reterr) : NULL;
+	while (row && f->policies < POLICIES_MAX && skep_store_row(f->store, row)) {
+		uint32_t i = f->policies++;
+		f->run[i] = sqlite3_column_int64(row, 0);
+		skep_column_show(row, 1, f->policy[i], sizeof f->policy[i]);
+		f->mean_s[i] = skep_column_real(row, 2);
+		skep_column_show(row, 3, f->name, sizeof f->name);
+		f->jobs = (uint32_t)sqlite3_column_int64(row, 4);
+	}
+	sqlite3_finalize(row);
+	if (f->policies > 0)
+		return true;
+	return f->comparison > 0 ? skep_fail(reterr, "comparison %lld is not in the database", (long long)f->comparison)
+	                         : skep_fail(reterr, "the database holds no jobs: `skep jobs FILE` writes some");
+}
+
+static bool find_range(struct figure *f, struct skep_diag *reterr)
+{
+	static const char sql[] = "SELECT min(end_s - arrival_s), max(end_s - arrival_s) FROM cluster_jobs"
+				  " WHERE cluster_run BETWEEN ?1 AND ?2 AND end_s > arrival_s";
+	sqlite3_stmt *row = skep_store_query(f->store, sql, f->run[0], f->run[f->policies - 1], reterr);
+	if (row && skep_store_row(f->store, row)) {
+		f->least_s = skep_column_real(row, 0);
+		f->most_s = skep_column_real(row, 1);
+	}
+	sqlite3_finalize(row);
+	if (f->most_s > 0)
+		return true;
+	return skep_fail(reterr, "these jobs took no time");
+}
+
+static bool write_points(struct figure *f, uint32_t which, double per_s, FILE *script, struct skep_diag *reterr)
+{
+	static const char sql[] =
+		"SELECT end_s - arrival_s, row_number() OVER (ORDER BY end_s - arrival_s), count(*) OVER ()"
+		" FROM cluster_jobs WHERE cluster_run = ?1 AND ?2 = 0 ORDER BY 1";
+	sqlite3_stmt *row = skep_store_query(f->store, sql, f->run[which], 0, reterr);
+	fprintf(script, "$policy%u << EOD\n%.9g 0\n", which + 1, per_s * f->least_s);
+	while (row && skep_store_row(f->store, row))
+		fprintf(script, "%.9g %.9g\n", per_s * sqlite3_column_double(row, 0),
+			100 * sqlite3_column_double(row, 1) / sqlite3_column_double(row, 2));
+	fprintf(script, "%.9g 100\nEOD\n", per_s * f->most_s);
+	sqlite3_finalize(row);
+	return row != NULL;
+}
+
+static bool write_picture(const void *what, struct skep_picture *picture, struct skep_diag *reterr)
+{
+	struct figure *f = *(struct figure *const *)what;
+	FILE *script = picture->script;
+	char title[256];
+	if (!find(f, reterr) || !find_range(f, reterr))
+		return false;
+	struct skep_plot_unit unit = skep_plot_unit(f->most_s);
+	bool log = f->most_s > LOG_FROM * f->least_s;
+	snprintf(title, sizeof title, "%s: %u jobs, by when they are done", f->name, f->jobs);
+	fprintf(script, "set title ");
+	skep_script_string(script, title);
+	fprintf(script, "\nset xlabel 'time from arrival to end (%s)'\n%s", unit.name, log ? "set logscale x\n" : "");
+	fprintf(script, "set xrange [%.9g:%.9g]\npolicies = %u\narray Title[%u]\narray Colour[%u]\n",
+		log ? unit.per_s * f->least_s : 0, unit.per_s * f->most_s, f->policies, f->policies, f->policies);
+	for (uint32_t i = 0; i < f->policies; i++) {
+		snprintf(title, sizeof title, "%s, mean %.3g %s", f->policy[i], unit.per_s * f->mean_s[i], unit.name);
+		fprintf(script, "Title[%u] = ", i + 1);
+		skep_script_string(script, title);
+		fprintf(script, "\nColour[%u] = '%s'\n", i + 1, skep_plot_colour(i));
+		if (!write_points(f, i, unit.per_s, script, reterr))
+			return false;
+	}
+	skep_script_lines(script, TEMPLATE, sizeof TEMPLATE / sizeof TEMPLATE[0]);
+	fprintf(script, "plot ");
+	for (uint32_t i = 0; i < f->policies; i++)
+		fprintf(script, "%s$policy%u using 1:2 with steps lw 2.2 lc rgb Colour[%u] title Title[%u]",
+			i > 0 ? ", " : "", i + 1, i + 1, i + 1);
+	fprintf(script, "\n");
+	return skep_store_read_all(f->store, reterr);
+}
+
+bool skep_plot_jobs(const char *db, int64_t comparison, const char *target, struct skep_diag *reterr)
+{
+	struct figure *f = calloc(1, sizeof *f);
+	if (!f)
+		return skep_fail(reterr, "not enough memory for this picture");
+	f->comparison = comparison;
+	f->store = skep_store_open(db, false, reterr);
+	bool done = f->store && skep_plot_picture(target, write_picture, &f, reterr);
+	skep_store_close(f->store);
+	free(f);
+	return done;
+}
