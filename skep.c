@@ -29,6 +29,7 @@ static const struct skep_command *const commands[] = {
 	&skep_command_compare,
 	&skep_command_plan,
 	&skep_command_sweep,
+	&skep_command_jobs,
 	&skep_command_published,
 	&skep_command_plot,
 	&skep_command_report,

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/jobs/jobs_db.h"
 #include "commands/arguments.h"
 #include "commands/commands.h"
 #include "commands/output.h"
@@ -114,6 +115,24 @@ static enum status plot_scenario(const struct plot_arguments *a, bool search)
 	return draw_read(&a->common, search);
 }
 
+/* ---- of many jobs on one cluster ------------------------------------------------------------------------------------ */
+
+static enum status plot_jobs(const struct plot_arguments *a)
+{
+	struct skep_diag error = {0};
+	char *end = NULL;
+	errno = 0;
+	long long comparison = a->common.positionals > 1 ? strtoll(a->common.positional[1], &end, 10) : 0;
+	if (a->common.positionals > 2 || (end && (*end != '\0' || errno != 0 || comparison < 1)))
+		return skep_report_error(STATUS_BAD_INPUT,
+			"plot jobs takes the number of one comparison, as `skep jobs` has said it; none: the newest");
+	if (a->has_rounds || a->metric || a->has_axes || a->common.scenario.sets > 0 || a->common.scenario.has_seed)
+		return skep_report_error(STATUS_BAD_INPUT, "plot jobs takes no option but -o, --db and --force");
+	if (!target_ready(&a->common))
+		return STATUS_BAD_INPUT;
+	return drawn(&a->common, skep_plot_jobs(a->common.db, comparison, a->common.output, &error), &error);
+}
+
 /* ---- of runs -------------------------------------------------------------------------------------------------------- */
 
 static enum status draw_runs(const struct plot_arguments *a, const int64_t *runs, uint32_t count)
@@ -153,6 +172,8 @@ static enum status run(struct skep_command_line *line)
 		return status;
 	bool search = strcmp(a.common.positional[0], "search") == 0;
 	a.has_axes = a.axes.x != NULL || a.axes.y != NULL || a.axes.log != NULL || a.axes.validation;
+	if (strcmp(a.common.positional[0], "jobs") == 0)
+		return plot_jobs(&a);
 	if (search || strcmp(a.common.positional[0], "complexity") == 0)
 		return plot_scenario(&a, search);
 	return plot_runs(&a);
@@ -222,6 +243,8 @@ static const struct skep_word kinds[] = {
 		"bytes that training moves, by class of link, against stages, parameters and steps; of a scenario"},
 	{"cost", "US dollars against time; without runs the newest of each world"},
 	{"fit", "the scaling law that `skep fit` fits to the runs, over their losses"},
+	{"jobs",
+		"when jobs on one cluster were done, by policy; of a comparison of `skep jobs`, without one the newest"},
 	{"matrix", "bandwidth between workers, grouped by stage; without a run the newest"},
 	{"pareto", "time against cost, a point for each choice of settings; without runs all of the newest scenario"},
 	{"search", "how the cost fell in each search method of `skep plan`; of a scenario or a table (.csv)"},

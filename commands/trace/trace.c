@@ -200,11 +200,11 @@ static const struct skep_command stats_command = {
 };
 
 static const struct skep_command *const sub_commands[] = {
-	&import_command, &stats_command, &skep_command_trace_generate, NULL};
+	&import_command, &stats_command, &skep_command_trace_generate, &skep_command_trace_jobs, NULL};
 const struct skep_command skep_command_trace = {
 	.name = "trace",
 	.operands = "",
-	.summary = "import, describe or generate preemption traces",
-	.text = "Preemption traces: machines that come and go.",
+	.summary = "import, describe or generate traces of preemptions, import jobs",
+	.text = "Preemption traces: machines that come and go; and traces of jobs.",
 	.sub = sub_commands,
 };

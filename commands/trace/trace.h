@@ -22,7 +22,7 @@ extern const struct skep_option skep_trace_output_row[1];
 		"Reading the trace", skep_trace_rows, 8, 0                                                             \
 	}
 
-extern const struct skep_command skep_command_trace_generate;
+extern const struct skep_command skep_command_trace_generate, skep_command_trace_jobs;
 
 /* As skep_arguments_read(). */
 bool skep_trace_arguments_read(struct skep_command_line *line, struct trace_arguments *ret, enum status *ret_status);

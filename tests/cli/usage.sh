@@ -27,7 +27,7 @@ silent() { # silent FILE
 	[ ! -s "$1" ]
 }
 
-for command in check sim run plan sweep slurm export compare fit plot replay probe calibrate published bench help; do
+for command in check sim run plan sweep jobs slurm export compare fit plot replay probe calibrate published bench help; do
 	accepts "skep $command --help" "$command" --help
 	check "skep $command --help tells of $command" grep -q "skep $command" "$out"
 	check "skep $command --help is quiet on stderr" silent "$err"
@@ -35,7 +35,7 @@ for command in check sim run plan sweep slurm export compare fit plot replay pro
 		"! grep -q -e ' -o F' '$out' || grep -q -e '^  -o, --output F[A-Z]* ' '$out'"
 done
 accepts 'skep --help' --help
-for command in check sim run plan sweep export compare fit plot replay probe calibrate published bench trace topology help; do
+for command in check sim run plan sweep jobs export compare fit plot replay probe calibrate published bench trace topology help; do
 	check "skep --help lists $command" grep -qw "$command" "$out"
 done
 accepts 'skep --version' --version

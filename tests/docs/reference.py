@@ -9,7 +9,8 @@
   * each key that the sources of the readers name is documented under some group.
 
 An example begins with a comment that says what it is: `# on SCENARIO` is laid over that scenario; `# a topology, for SCENARIO`,
-`# a model, for SCENARIO` and `# a GPU profile, for TOPOLOGY and SCENARIO` are whole files that the scenario is given. Scenarios
+`# a model, for SCENARIO` and `# a GPU profile, for TOPOLOGY and SCENARIO` are whole files that the scenario is given, `# a file of jobs` is
+one for `skep jobs`. Scenarios
 are made short here (SHORT), unless the example says otherwise. `# on SCENARIO, refused: WHY` is one that the program refuses. Speaks the Test Anything Protocol."""
 import concurrent.futures
 import copy
@@ -33,7 +34,7 @@ SHORT = {
     "cluster.byzantine": "null",
 }
 # What `skep sim` says of a run that may differ between two equal ones.
-OF_THE_RUN = ("run_id", "wall_s")
+OF_THE_RUN = ("run_id", "wall_s", "comparison")
 # Keys whose effect neither `skep check` nor `skep sim` can show.
 ELSEWHERE = {
     "cluster.threads": "threads of a real worker change its speed and no bit",
@@ -70,6 +71,7 @@ class Example:
             ("topology", r"# a topology, for (\S+)"),
             ("model", r"# a model, for (\S+)"),
             ("gpu", r"# a GPU profile, for (\S+) and (\S+)"),
+            ("jobs", r"# a (file) of jobs"),
         )
         matches = [(kind, re.match(pattern + r"\s*$", first)) for kind, pattern in patterns]
         matches = [(kind, match.groups()) for kind, match in matches if match]
@@ -93,6 +95,8 @@ class Example:
         else:
             path = tempfile.mktemp(suffix=".yaml", dir=scratch)
             write(path, value)
+            if self.kind == "jobs":
+                return {"file": path}
             found = {"cluster.topology" if self.kind == "topology" else "model.file": path}
         given = {"scenario": list(found), "model": ["train.arithmetic"]}.get(self.kind, [])
         if self.kind == "model":
@@ -119,7 +123,7 @@ def keys_of(value, kind, path=(), name=""):
     """Paths of leaves, with their names: [] for any item of a list of maps, NAME for a site."""
     if kind == "scenario":
         yield from ((path, ".".join(path)) for path, _ in leaves(value))
-    elif isinstance(value, dict) and value and name != "names[]":
+    elif isinstance(value, dict) and value and name != "names[]" and not name.endswith(".set"):
         for key, item in value.items():
             word = "NAME" if name == "sites" else key
             yield from keys_of(item, kind, path + (key,), name + "." + word if name else word)
@@ -133,7 +137,7 @@ def keys_of(value, kind, path=(), name=""):
 def maps_of(value, path=(), name=""):
     """The maps of a value, with their names."""
     if isinstance(value, dict):
-        if name != "sites":
+        if name != "sites" and not name.endswith(".set"):
             yield path, name
         for key, item in value.items():
             word = "NAME" if name == "sites" else key
@@ -154,8 +158,12 @@ SAME = (
 )
 
 
+# A job is described in a list of them, or as a type.
+SAME_JOBS = ((r"^jobs(\.types)?\[\](\.|$)", r"job\2"),)
+
+
 def reference_name(kind, name):
-    for pattern, instead in SAME if kind == "topology" else ():
+    for pattern, instead in {"topology": SAME, "jobs": SAME_JOBS}.get(kind, ()):
         name = re.sub(pattern, instead, name, count=1)
     return kind + ": " + name if kind != "scenario" else name
 
@@ -181,8 +189,10 @@ def without(value, path):
 
 
 def skep(command, base, sets, scratch, more=()):
+    if base == "file":  # of jobs, for which one command is enough
+        base, sets, command, more = sets["file"], {}, "jobs", ["--details"]
     arguments = [SKEP, command, base, "--json"]
-    if command == "sim":
+    if command in ("sim", "jobs"):
         arguments += ["--db", tempfile.mktemp(suffix=".db", dir=scratch)]
     for key, item in sets.items():
         arguments += ["--set", "%s=%s" % (key, item)]
@@ -278,7 +288,7 @@ def named_in_sources():
 def main(pages):
     documented, examples = {}, []
     for name in pages:
-        kind = {"topologies": "topology: ", "gpus": "gpu: ", "models": "model: "}.get(os.path.basename(name)[:-3], "")
+        kind = {"topologies": "topology: ", "gpus": "gpu: ", "models": "model: ", "jobs": "jobs: "}.get(os.path.basename(name)[:-3], "")
         documented.update((kind + key, name) for key in page.keys(name))
         examples += [block for block in page.blocks(name) if block.language == "yaml"]
     strong, weak, accepted = set(), set(), set()

@@ -59,7 +59,7 @@ def words(lines):
 
 
 def is_same_everywhere(command):
-    return re.match(r"(build/)?skep (check|sim|plan|sweep|(topology|trace) stats) ", command) and "--budget" not in command
+    return re.match(r"(build/)?skep (check|sim|plan|sweep|jobs|(topology|trace) stats) ", command) and "--budget" not in command
 
 
 def plain(line):
