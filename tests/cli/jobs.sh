@@ -74,6 +74,31 @@ check 'four: 100 steps of 5.5 s' figure 'near(j["fifo"][2]["alone_s"], 550, 0.02
 # The second has six machines (4 s a step) until the third comes and takes four of the eight, then three until the first is done at 190,
 # then four, which its restart is worth, until the third is done at 650; then six.
 check 'and they share what is left' figure 'j["fifo"][1]["resizes"] >= 2 and j["fifo"][1]["end_s"] < 1250 and near(j["fifo"][2]["end_s"], 650, 0.02)'
+cp "$out" elastic.json
+sizes=$(for n in 1 2 3 4 5 6; do printf '{scenario: one.yaml, machines: %d, steps: 1, arrival: %d min}, ' $n $((10 * n)); done)
+cp shared.yaml elastic.yaml
+shared 8 '10 s' "[${sizes%, }]" 'policies: [fifo]'
+accepts 'a step on each number of machines' jobs shared.yaml --json --details
+check 'the second by hand: six machines, then what is left of eight' python3 - "$out" elastic.json <<'END'
+import json, sys
+step = {job["machines"]: job["alone_s"] for job in json.load(open(sys.argv[1]))["policies"][0]["jobs"]}
+said = json.load(open(sys.argv[2]))["policies"][0]["jobs"]
+first, third = said[0]["end_s"], said[2]["end_s"]
+now, left, restart = 0.0, 200.0, 10.0
+ends = []
+def until(then, machines, pause):
+    global now, left
+    works = max(0.0, then - now - pause)
+    left -= works / step[machines]
+    now = then
+until(100, 6, 0)      # the first has one machine
+until(first, 3, restart)  # the third has four
+until(third, 4, restart)
+assert left > 0
+end = now + restart + left * step[6]  # seven are free, and it can use six
+assert abs(end - said[1]["end_s"]) < 1e-3, (end, said[1]["end_s"])
+END
+cp elastic.yaml shared.yaml
 shared 8 '10000 s' "$(grep -o '\[{scenario.*' shared.yaml)" 'policies: [fifo]'
 accepts 'a restart that is worth nothing' jobs shared.yaml --json --details
 check 'is not taken to grow' figure 'j["fifo"][1]["resizes"] == 1'
