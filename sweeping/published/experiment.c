@@ -15,8 +15,8 @@
 #define ROWS_MAX 256u
 #define SETS_MAX 32u
 
-const char *const skep_published_metrics[] = {
-	"throughput", "step_time", "passes", "reduction", "utilisation", "spread", "traffic", "least", NULL};
+const char *const skep_published_metrics[] = {"throughput", "step_time", "passes", "reduction", "utilisation", "spread",
+	"traffic", "completion", "least", NULL};
 
 struct draft {
 	struct skep_reader r;

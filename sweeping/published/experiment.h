@@ -21,6 +21,7 @@ enum skep_published_metric {
 	SKEP_PUBLISHED_UTILISATION, /* percent */
 	SKEP_PUBLISHED_SPREAD,      /* percent of the best (analysis/store/store_spread.h) */
 	SKEP_PUBLISHED_TRAFFIC,     /* bytes of reductions for each sample */
+	SKEP_PUBLISHED_COMPLETION,  /* hours from arrival to end, of a file of jobs under the first of its policies */
 	SKEP_PUBLISHED_LEAST,       /* the least value of `vary` with which the utilisation is the row's `at` */
 	SKEP_PUBLISHED_METRICS
 };

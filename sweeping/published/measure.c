@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "analysis/store/store_spread.h"
+#include "planning/jobs/shared.h"
 #include "planning/problem/resolve.h"
 #include "planning/trial/simulate.h"
 #include "sweeping/published/experiment.h"
@@ -63,12 +64,33 @@ static double play(const struct trial *t, const struct skep_scenario *scenario)
 	return ran && summary.ok ? value_of(t->experiment->metric, &summary, spread) : NAN;
 }
 
+/* Many jobs on one cluster: their mean completion time. */
+static double play_jobs(const struct trial *t)
+{
+	double value = NAN;
+	struct skep_published_run *run = t->run;
+	const struct skep_jobs_options options = {
+		.set = run->set, .sets = run->sets, .has_seed = true, .seed = t->seed};
+	struct skep_shared *shared = calloc(1, sizeof *shared);
+	if (shared == NULL)
+		skep_fail(&run->error, "not enough memory to simulate it: take fewer processes with --jobs");
+	else if (skep_shared_make(t->experiment->scenario, &options, shared, &run->error)) {
+		if (skep_shared_simulate(shared, 0, &run->error))
+			value = shared->run[0].figures.completion_s / 3600;
+		skep_shared_finish(shared);
+	}
+	free(shared);
+	return value;
+}
+
 static double try_once(const struct trial *t)
 {
 	double value = NAN;
 	struct skep_scenario scenario;
 	const struct skep_published_run *run = t->run;
 	struct skep_scenario_options options = {.sets = run->sets, .has_seed = true, .seed = t->seed};
+	if (t->experiment->metric == SKEP_PUBLISHED_COMPLETION)
+		return play_jobs(t);
 	const char **set = calloc(run->sets + 1, sizeof *set);
 	if (set == NULL) {
 		skep_fail(&t->run->error, "not enough memory to read the scenario");
