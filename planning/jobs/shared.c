@@ -9,6 +9,7 @@
 #include <string.h>
 
 #define NS 1e9
+#define ALONE_S_MAX 1e9
 
 /* ---- the cluster ---------------------------------------------------------------------------------------------------- */
 
@@ -152,6 +153,8 @@ static bool make_job(struct skep_shared *s, uint32_t j, struct skep_diag *reterr
 	if (job->steps <= 0)
 		return refuse(s, e, &none,
 			"its scenario does not say how many steps it trains: say `steps` or `duration` here", reterr);
+	if (job->steps / (job->rate[job->want] * job->usual) > ALONE_S_MAX)
+		return refuse(s, e, &none, "it would take more than 10^9 s: let it train fewer steps", reterr);
 	return true;
 }
 

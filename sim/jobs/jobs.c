@@ -13,6 +13,15 @@
 
 #define NS 1e9
 
+#define END_OF_TIME (SKEP_TIME_NEVER - 1)
+
+/* So many seconds later, at least an ns; what would be later than the clock can tell is at its end. */
+static skep_time later(skep_time from_ns, double seconds)
+{
+	double ns = ceil(seconds * NS);
+	return ns >= (double)(END_OF_TIME - from_ns) ? END_OF_TIME : from_ns + (skep_time)fmax(1, ns);
+}
+
 struct state {             /* of a job that has arrived and is not done */
 	double left;       /* steps */
 	double base, rate; /* steps per second on its machines, and with its CPUs and memory */
@@ -138,7 +147,7 @@ static bool resize(struct loop *l, uint32_t job, uint32_t machines)
 	d->resizes += machines > 0 && s->has > 0;
 	if (first)
 		d->first_ns = l->now_ns;
-	s->ready_ns = l->now_ns + (first ? 0 : (skep_time)(l->c->job[job].restart_s * NS));
+	s->ready_ns = first ? l->now_ns : later(l->now_ns, l->c->job[job].restart_s);
 	s->since_ns = l->now_ns;
 	s->has = machines;
 	s->end_ns = SKEP_TIME_NEVER;
@@ -187,7 +196,7 @@ static void find_rates(struct loop *l)
 		struct state *s = &l->state[l->present[i]];
 		skep_time from_ns = s->ready_ns > l->now_ns ? s->ready_ns : l->now_ns;
 		if (s->has > 0)
-			s->end_ns = from_ns + (skep_time)ceil(s->left / s->rate * NS);
+			s->end_ns = later(from_ns, s->left / s->rate);
 	}
 }
 
@@ -252,7 +261,7 @@ static skep_time next_event(struct loop *l)
 		if (s->has > 0 && s->ready_ns > l->now_ns)
 			in_s += (double)(s->ready_ns - l->now_ns) / NS;
 		if (in_s < INFINITY) {
-			skep_time at_ns = l->now_ns + (skep_time)fmax(1, ceil(in_s * NS));
+			skep_time at_ns = later(l->now_ns, in_s);
 			next_ns = at_ns < next_ns ? at_ns : next_ns;
 		}
 	}

@@ -156,6 +156,8 @@ accepts 'a long job among short ones' jobs shared.yaml --json --details
 check 'starves' figure 'j["las"][0]["end_s"] > 1000'
 accepts 'and with a promotion' jobs shared.yaml --json --details --set las.promote=3
 check 'does not' figure 'j["las"][0]["end_s"] < 1000'
+accepts 'a promotion after longer than clocks go' jobs shared.yaml --json --details --set las.promote=1e9
+check 'is none' figure 'j["las"][0]["end_s"] > 1000'
 
 # ---- tables of others ------------------------------------------------------------------------------------------------------------
 
@@ -238,6 +240,8 @@ printf 'arrival,machines\n0,1\n' >trace.csv
 refuses 'a trace without durations' "no column 'duration'" jobs shared.yaml
 shared 8 '0 s' '[{scenario: one.yaml, machines: 1, set: {model.stages: 2}}]'
 refuses 'a job that cannot be' 'shared.yaml:3.*its scenario cannot be read: ' jobs shared.yaml
+shared 8 '0 s' '[{scenario: one.yaml, machines: 1, steps: 4000000000}]'
+refuses_at 'a job without an end' shared.yaml:3:8 'more than 10\^9 s: let it train fewer steps' jobs shared.yaml
 shared 8 '0 s' '[{scenario: one.yaml, sensitivity: {cpus: [1], memory: [0 B], throughput: [[1]]}}]'
 refuses 'a sensitivity without a host' 'add `host:' jobs shared.yaml
 shared 8 '0 s' '[{scenario: one.yaml, set: {cluster.topology: place-1.yaml}}]'
