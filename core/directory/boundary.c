@@ -27,14 +27,15 @@ static struct skep_stage_load *stage_loads(struct directory *d)
 	return skep_at(d, d->stage_load_at);
 }
 
-/* Those on their way count as well: what they will take over is no reason to send others. Those that gave notice do not. */
+/* Those on their way count as well: what they will take over is no reason to send others. Those that gave notice, or were told to
+ * leave and have not heard it, do not. */
 static void weigh(struct directory *d, const struct skep_plan *plan)
 {
 	assert(d->phase != PHASE_STOPPED);
 	uint32_t count = 0;
 	for (uint32_t i = 0; i < plan->workers; i++) {
 		const struct row *row = directory_row(d, i);
-		if (directory_has_stage(row) && !row->leaving)
+		if (directory_has_stage(row) && !row->leaving && !row->returned)
 			loads(d)[count++] = (struct skep_load){
 				i, row->stage, row->standing == STANDING_SERVING, row->queue_milli, row->needed_ns};
 	}

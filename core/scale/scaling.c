@@ -3,7 +3,8 @@
  * scaling.c - the directory asks for machines and gives them back, as scale.h decides: it says what is known when a round closes,
  * asks the world for what is wanted, and tells workers of machines that are too many to leave. One that is told does as after the
  * notice of a cloud: it is granted no more, goes at the next round boundary, and does not come back by itself; so nothing is lost
- * with it.
+ * with it. With delayed updates the next round is open by then: what an owner was granted of it and has not begun it hands back,
+ * which is told as lost and made up for.
  *
  * Who is told: a worker that serves, of the stage that most will stay in, and of these the one with the highest number. A stage
  * keeps one that stays, so where stages are small fewer may go than should.
