@@ -12,7 +12,7 @@
  *       --async: without waiting    --gossip: in pairs    --trial: candidates in every seed
  *       --void: rounds that lose a worker are void    --wait: all wait for another, wherever these go with the rest
  *       --resumed: every run begins with some round, from what another one has kept; with any of these
- *       --timed: the run has a time at which it ends
+ *       --timed: the run has a time at which it ends    --scaled: a swarm asks for machines, and gives them back
  *       --wire: messages travel as the bytes that processes send each other; repetitions do not, with the same digest
  *       --again N: repeat every Nth seed and compare digests (default 8, 0: never)
  *
@@ -120,12 +120,15 @@ static const struct sabotage_kind sabotage_kind[SABOTAGES] = {[SABOTAGE_ADD_FLIP
 	[SABOTAGE_FROZEN_STEPPED] = {"frozen-stepped", "I24"},
 	[SABOTAGE_DISCARD_EATEN] = {"discard-eaten", "I1b"},
 	[SABOTAGE_VOID_HIDDEN] = {"round-voided-hidden", "I22"},
-	[SABOTAGE_PARAMETER_FLIPPED] = {"parameter-flipped", "I23"}};
+	[SABOTAGE_PARAMETER_FLIPPED] = {"parameter-flipped", "I23"},
+	[SABOTAGE_SCALED_FALSE] = {"scaled-false", "I25"},
+	[SABOTAGE_RETURNED_FALSE] = {"returned-false", "I25"},
+	[SABOTAGE_RETURN_DEAF] = {"return-deaf", "I25"}};
 
 struct options {
 	uint64_t first, last, again, least;
 	uint32_t jobs, reject;
-	bool calm, verbose, fixed, periodic, async, gossip, trial, resumed, voids, waits, wire, timed;
+	bool calm, verbose, fixed, periodic, async, gossip, trial, resumed, voids, waits, wire, timed, scaled;
 	const struct machine *machine;
 	enum sabotage sabotage;
 	const char *pinned;
@@ -223,6 +226,8 @@ static void draw(struct job *job, uint64_t seed)
 	weather_draw(&job->weather, seed, job->options->calm, kind_of(job->options));
 	if (job->options->resumed)
 		resumed_draw(&job->weather.plan, seed);
+	if (job->options->scaled)
+		weather_scale(&job->weather);
 	if (job->options->timed && job->weather.plan.candidates == 0) /* 1 ms to 4 s */
 		job->weather.plan.end_ns = UINT64_C(1000000) << mix64(seed ^ UINT64_C(0x656e6473)) % 13;
 }
@@ -295,8 +300,10 @@ static void check_quiet(struct job *job, const struct result *result)
 		quota += (uint64_t)inner_quota(plan, plan->first_round + round) *
 		         (plan->candidates > 1 && round < plan->candidate_rounds ? plan->candidates : 1);
 	job->totals->quiet++;
-	if (result->outcome != SKEP_DONE || t->lost > 0 || result->fences > 0 || t->issued != quota ||
-		t->counted != t->issued * skep_plan_vstages(plan))
+	bool hands_back = plan->scale && plan->delayed; /* who is told to leave has some of the round that is open */
+	if (result->outcome != SKEP_DONE || (t->lost > 0 && !hands_back) || result->fences > 0 ||
+		t->issued != quota + t->lost / skep_plan_vstages(plan) ||
+		t->counted + t->lost != t->issued * skep_plan_vstages(plan))
 		verdict_break(&job->verdict, "I7", SKEP_NO_INDEX, SKEP_NO_INDEX, SKEP_NO_INDEX,
 			"without any fault: outcome %d, %llu issued, %llu counted, %llu lost, %llu fenced",
 			(int)result->outcome, (unsigned long long)t->issued, (unsigned long long)t->counted,
@@ -348,7 +355,7 @@ static void report(struct job *job)
 	weather_print(&job->weather, stdout);
 	for (uint32_t i = job->lines > HISTORY ? job->lines - HISTORY : 0; i < job->lines; i++)
 		printf("  | %s\n", job->line[i % HISTORY]);
-	printf("  again: chaos --seed %llu -v%s%s%s%s%s%s%s%s%s%s\n\n", (unsigned long long)seed,
+	printf("  again: chaos --seed %llu -v%s%s%s%s%s%s%s%s%s%s%s\n\n", (unsigned long long)seed,
 		job->options->machine == &machine_naive ? " --machine naive" : "", job->options->calm ? " --calm" : "",
 		job->options->fixed ? " --fixed" : "",
 		job->options->async      ? " --async"
@@ -359,7 +366,7 @@ static void report(struct job *job)
 					 : "",
 		job->options->trial ? " --trial" : "", job->options->resumed ? " --resumed" : "",
 		job->options->wire ? " --wire" : "", job->options->timed ? " --timed" : "",
-		sabotage ? " --sabotage " : "", sabotage ? sabotage : "");
+		job->options->scaled ? " --scaled" : "", sabotage ? " --sabotage " : "", sabotage ? sabotage : "");
 	fflush(stdout);
 	funlockfile(stdout);
 }
@@ -537,34 +544,21 @@ static bool parse_value(struct options *o, const char *key, const char *value)
 
 static bool parse(struct options *o, int argc, char **argv)
 {
+	const struct {
+		const char *key;
+		bool *flag;
+	} flag[] = {{"-v", &o->verbose}, {"--calm", &o->calm}, {"--fixed", &o->fixed}, {"--periodic", &o->periodic},
+		{"--async", &o->async}, {"--gossip", &o->gossip}, {"--trial", &o->trial}, {"--void", &o->voids},
+		{"--wait", &o->waits}, {"--resumed", &o->resumed}, {"--wire", &o->wire}, {"--timed", &o->timed},
+		{"--scaled", &o->scaled}};
 	for (int i = 1; i < argc; i++) {
-		if (strcmp(argv[i], "-v") == 0)
-			o->verbose = true;
-		else if (strcmp(argv[i], "--calm") == 0)
-			o->calm = true;
-		else if (strcmp(argv[i], "--fixed") == 0)
-			o->fixed = true;
-		else if (strcmp(argv[i], "--periodic") == 0)
-			o->periodic = true;
-		else if (strcmp(argv[i], "--async") == 0)
-			o->async = true;
-		else if (strcmp(argv[i], "--gossip") == 0)
-			o->gossip = true;
-		else if (strcmp(argv[i], "--trial") == 0)
-			o->trial = true;
-		else if (strcmp(argv[i], "--void") == 0)
-			o->voids = true;
-		else if (strcmp(argv[i], "--wait") == 0)
-			o->waits = true;
-		else if (strcmp(argv[i], "--resumed") == 0)
-			o->resumed = true;
-		else if (strcmp(argv[i], "--wire") == 0)
-			o->wire = true;
-		else if (strcmp(argv[i], "--timed") == 0)
-			o->timed = true;
-		else if (i + 1 < argc && parse_value(o, argv[i], argv[i + 1]))
-			i++;
-		else
+		bool known = false;
+		for (size_t f = 0; f < sizeof flag / sizeof *flag && !known; f++)
+			if (strcmp(argv[i], flag[f].key) == 0)
+				known = *flag[f].flag = true;
+		if (!known && i + 1 < argc && parse_value(o, argv[i], argv[i + 1]))
+			known = ++i > 0;
+		if (!known)
 			return fprintf(stderr,
 				       "chaos: cannot use '%s'; the head of tests/cluster/chaos.c lists the options\n",
 				       argv[i]),

@@ -117,6 +117,10 @@ static void falsify(struct cluster *c, struct skep_note *note)
 	c->kept_now = c->kept_now && note->kind != SKEP_NOTE_ROUND_OPENED;
 	if (note->kind == SKEP_NOTE_COUNTED && sabotaged(c, SABOTAGE_STALENESS_WRONG))
 		note->staleness ^= 1;
+	if (note->kind == SKEP_NOTE_SCALED && sabotaged(c, SABOTAGE_SCALED_FALSE))
+		note->wanted++;
+	if (note->kind == SKEP_NOTE_RETURNED && sabotaged(c, SABOTAGE_RETURNED_FALSE))
+		note->peer.index = (note->peer.index + 1) % c->setup.plan->workers;
 	if (note->kind != SKEP_NOTE_MIGRATED)
 		return;
 	if (sabotaged(c, SABOTAGE_MOVED_ELSEWHERE)) {
@@ -243,6 +247,8 @@ static void perform(struct cluster *c, uint32_t index, struct skep_action *actio
 		perform_release(c, index, action->u.release);
 	else if (action->kind == SKEP_ACTION_CANCEL)
 		whole_cancel(c, index, action->u.cancel);
+	else if (action->kind == SKEP_ACTION_SCALE)
+		scaled_asked(c, action);
 	else if (action->kind == SKEP_ACTION_NOTE) {
 		follow_membership(c, &action->u.note);
 		trace(c, (struct trace){.what = TRACE_NOTE, .who = who, .note = &action->u.note});
@@ -287,15 +293,6 @@ static void check_after_step(struct cluster *c, uint32_t index, const struct ske
 		verdict_break(c->verdict, "I6", ANY, ANY, ANY, "machine %u asks for a timer in a tight loop", index);
 }
 
-/* A life that ends, and a machine that stops, leave nothing behind but what their devices are using. */
-static void check_empty_hands(struct cluster *c, uint32_t index)
-{
-	uint32_t idle = tensors_idle(&c->tensors, index);
-	if (idle > 0)
-		verdict_break(c->verdict, "I5", ANY, ANY, ANY,
-			"machine %u begins a new life, or stops, with %u tensors of the old one", index, idle);
-}
-
 static void step(struct cluster *c, struct process *p, const struct skep_event *event, struct skep_actions *actions)
 {
 	struct skep_plan plan = *c->setup.plan;
@@ -328,8 +325,8 @@ void deliver(struct cluster *c, uint32_t index, struct skep_event *event)
 		perform(c, index, &c->action[a]);
 	bool stopped = c->setup.machine->outcome(p->node) != outcome;
 	if (stopped || (p->epoch != epoch && epoch > 0))
-		check_empty_hands(c, index);
-	if (stopped && p->noticed)
+		process_check_empty_hands(c, index);
+	if (stopped && (p->noticed || scaled_returned(c, index)))
 		p->left = c->setup.machine->outcome(p->node) == SKEP_DONE;
 	c->digest =
 		mix64(c->digest ^ c->now) + mix64((uint64_t)index << 32 | (uint64_t)event->kind << 16 | actions.count);
@@ -364,6 +361,8 @@ static void restart(struct cluster *c, const struct event *event)
 {
 	struct process *p = &c->process[event->machine];
 	const struct process *directory = &c->process[c->setup.plan->workers];
+	if (p->alive && p->left && c->setup.plan->scale != NULL) /* it was given back, and is had again */
+		die(c, event);
 	if (p->alive || c->setup.machine->outcome(directory->node) != SKEP_RUNNING)
 		return;
 	fault(c, event->machine, "is started anew");

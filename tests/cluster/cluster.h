@@ -124,6 +124,9 @@ enum sabotage {
 	SABOTAGE_VOID_HIDDEN,       /* one ROUND_VOIDED note is hidden */
 	SABOTAGE_FROZEN_STEPPED,    /* one STEP changes an element that is not trained */
 	SABOTAGE_PARAMETER_FLIPPED, /* one STEP is said to have made other parameters than it has */
+	SABOTAGE_SCALED_FALSE,      /* one SCALED note says one machine more */
+	SABOTAGE_RETURNED_FALSE,    /* one RETURNED note names another worker */
+	SABOTAGE_RETURN_DEAF,       /* one worker that is told to leave hears a heartbeat */
 	SABOTAGES
 };
 

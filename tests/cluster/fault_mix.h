@@ -5,6 +5,7 @@
 #ifndef SKEP_TESTS_CLUSTER_FAULT_MIX_H
 #define SKEP_TESTS_CLUSTER_FAULT_MIX_H
 
+#include "core/scale/policy.h"
 #include "tests/cluster/cluster.h"
 
 #include <stdio.h>
@@ -26,6 +27,7 @@ enum weather_fault {
 };
 
 #define WEATHER_PLACES 3u
+#define WEATHER_KINDS 3u /* of machines that a run asks for */
 #define WEATHER_VALIDATED 40u
 
 struct weather {
@@ -41,6 +43,10 @@ struct weather {
 	uint32_t site_of[CLUSTER_WORKERS];
 	uint64_t link_Bps[CLUSTER_WORKERS];
 	uint32_t ring_order[CLUSTER_STAGES * CLUSTER_WORKERS];
+	struct skep_scale scale;
+	struct skep_scale_kind kind[WEATHER_KINDS];
+	uint32_t kind_of[CLUSTER_WORKERS], price_first[WEATHER_KINDS + 1];
+	struct skep_price_at price_step[2 * WEATHER_KINDS];
 	struct skep_plan plan;
 	skep_time latency_ns, op_ns, quantum_ns, round_ns; /* round_ns: about what a quiet round takes */
 	skep_time download_ns;                             /* a chunk of a stage's state takes up to so much longer */
@@ -71,6 +77,7 @@ void weather_inner_flushes(struct weather *w, uint64_t random);
 void weather_tie(struct weather *w);    /* fault_mix_tied.c: perhaps a tied table */
 void weather_freeze(struct weather *w); /* fault_mix_frozen.c: perhaps what is not trained */
 void weather_thaw(struct weather *w);   /* all is */
+void weather_scale(struct weather *w);  /* fault_mix_scale.c: asks for machines, if it is a swarm that can */
 /* Fixed pipelines even where the seed says swarm; periodic sync, asynchronous, in pairs or neither, or a trial, and a
  * swarm even where it says fixed. */
 void weather_draw(struct weather *weather, uint64_t seed, bool calm, enum weather_kind kind);

@@ -122,6 +122,7 @@ void process_init(struct cluster *c, uint32_t index, uint32_t epoch);
 void process_move(struct process *p);
 void process_give_room(struct cluster *c, struct process *p); /* what the machine wants for its next step */
 bool process_guards_whole(const struct process *p);
+void process_check_empty_hands(struct cluster *c, uint32_t index);
 void process_run(struct cluster *c, uint32_t index, const struct skep_op *op); /* RUN */
 void process_op_ends(struct cluster *c, const struct event *event);
 void process_flips(struct cluster *c, const struct event *event);
@@ -140,5 +141,9 @@ void post_returns(struct cluster *c, const struct event *event);
 
 /* cluster.c: one step of one machine, with all that it asks for */
 void deliver(struct cluster *c, uint32_t index, struct skep_event *event);
+
+/* scaled.c: machines that a run has asked for come, late or never; has the machine stopped because it was told to leave? */
+void scaled_asked(struct cluster *c, const struct skep_action *action);
+bool scaled_returned(const struct cluster *c, uint32_t index);
 
 #endif

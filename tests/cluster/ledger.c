@@ -577,6 +577,8 @@ static void said(struct ledger *ledger, struct skep_peer who, const struct skep_
 			"machine %u may not write a note of kind %u", who.index, note->kind);
 	else if (note->kind == SKEP_NOTE_OVERFLOW)
 		pipes_overflowed(ledger, who, note);
+	else if (note->kind == SKEP_NOTE_SCALED || note->kind == SKEP_NOTE_RETURNED)
+		scale_noted(ledger, note);
 	else if (!worker_kind)
 		directory_said(ledger, note);
 	else if (note->kind == SKEP_NOTE_COUNTED &&

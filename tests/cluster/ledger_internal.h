@@ -9,6 +9,7 @@
 #ifndef SKEP_TESTS_CLUSTER_LEDGER_INTERNAL_H
 #define SKEP_TESTS_CLUSTER_LEDGER_INTERNAL_H
 
+#include "core/scale/policy.h"
 #include "tests/cluster/ledger.h"
 
 #define ANY SKEP_NO_INDEX
@@ -125,6 +126,16 @@ struct merged {                       /* async: a merge of a stage */
 	uint32_t known;
 };
 
+struct scale_books { /* machines that the run asks for */
+	bool begun, unasked,
+		unchecked; /* anything was said; of the newest note the world does not know; nor are all in it added up */
+	uint32_t kind, wanted[SKEP_SCALE_KINDS_MAX];
+	skep_time changed_ns, returned_ns;
+	uint32_t returns;                   /* at returned_ns */
+	uint32_t returned[CLUSTER_WORKERS]; /* the epoch in which the worker was told to leave ... */
+	skep_time told_ns[CLUSTER_WORKERS]; /* ... and when */
+};
+
 struct ledger {
 	const struct skep_plan *plan;
 	struct verdict *verdict;
@@ -153,6 +164,7 @@ struct ledger {
 	skep_time short_ns[CLUSTER_STAGES];
 	uint32_t mover;
 	struct membership membership[CLUSTER_WORKERS];
+	struct scale_books scale;
 	uint32_t news_epoch[CLUSTER_WORKERS]; /* in which life the worker has heard its news */
 	struct news news[CLUSTER_WORKERS][CLUSTER_WORKERS];
 	uint32_t assigned_epoch[CLUSTER_WORKERS]; /* the newest life that it was given a stage for */
@@ -326,5 +338,10 @@ static inline bool ledger_is_late(const struct ledger *ledger)
 {
 	return ledger->plan->end_ns > 0 && ledger->now >= ledger->plan->end_ns;
 }
+
+/* scaled.c: what is asked for (I25). */
+void scale_noted(struct ledger *ledger, const struct skep_note *note);
+void scale_asked(struct ledger *ledger, const struct skep_action *action);
+void scale_round_opens(struct ledger *ledger, uint32_t round);
 
 #endif

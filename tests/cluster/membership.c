@@ -214,6 +214,7 @@ void membership_moved(struct ledger *ledger, const struct skep_note *note)
 /* Those who want to leave are let go as soon as a round has ended, if others stay. */
 void membership_round_opens(struct ledger *ledger, uint32_t round)
 {
+	scale_round_opens(ledger, round);
 	for (uint32_t w = 0; w < ledger->plan->workers; w++) {
 		const struct membership *membership = &ledger->membership[w];
 		if (is_leaving(membership) && round > 0 && membership->since_round < round &&

@@ -188,6 +188,9 @@ static void falsify(struct cluster *c, struct skep_message *m)
 		m->u.norm.square += UINT64_C(1) << 48;
 	if (m->kind == SKEP_MESSAGE_REDUCE && m->u.reduce.eager && sabotaged(c, SABOTAGE_EAGER_FORCED))
 		m->u.reduce.eager = false;
+	bool told = m->kind == SKEP_MESSAGE_PEER && m->u.peer.leaving && m->u.peer.who.index == m->to.index;
+	if (told && sabotaged(c, SABOTAGE_RETURN_DEAF))
+		m->kind = SKEP_MESSAGE_HEARTBEAT;
 	if (m->kind == SKEP_MESSAGE_PEER && m->u.peer.leaving && sabotaged(c, SABOTAGE_LEAVER_PRAISED))
 		m->u.peer.leaving = false;
 	uint16_t last = (uint16_t)(skep_plan_vstages(c->setup.plan) - 1);

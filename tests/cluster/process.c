@@ -111,6 +111,15 @@ void process_give_room(struct cluster *c, struct process *p)
 	lay_guards(p, 0);
 }
 
+/* A life that ends, and a machine that stops, leave nothing behind but what their devices are using. */
+void process_check_empty_hands(struct cluster *c, uint32_t index)
+{
+	uint32_t idle = tensors_idle(&c->tensors, index);
+	if (idle > 0)
+		verdict_break(c->verdict, "I5", ANY, ANY, ANY,
+			"machine %u begins a new life, or stops, with %u tensors of the old one", index, idle);
+}
+
 /* ---- operations -------------------------------------------------------------------------------------------------- */
 
 static void lane_start(struct cluster *c, uint32_t index, uint8_t lane_index)

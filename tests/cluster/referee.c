@@ -339,7 +339,10 @@ void referee_action(struct referee *r, skep_time now, struct skep_peer who, cons
 	}
 	if (directory && action->kind == SKEP_ACTION_SEND)
 		k = home_of(r, action->u.send.to);
-	ledger_action(r->ledger[k], now, who, action);
+	if (directory && action->kind == SKEP_ACTION_SCALE && r->plan->scale != NULL)
+		scale_asked(r->ledger[k], action);
+	else
+		ledger_action(r->ledger[k], now, who, action);
 }
 
 void referee_arrived(struct referee *r, struct skep_peer who, const struct skep_message *message)

@@ -287,6 +287,13 @@ static void put_membership(struct text *text, const struct skep_plan *plan, cons
 		put(text, "%s has seen what is not finite in round %u, virtual stage %u", NAME(note->peer), note->round,
 			note->stage);
 		return;
+	case SKEP_NOTE_SCALED:
+		put(text, "%u machines of kind %u are wanted, %u are there", (unsigned)note->wanted, note->stage,
+			(unsigned)note->there);
+		return;
+	case SKEP_NOTE_RETURNED:
+		put(text, "%s of stage %u is told to leave", NAME(note->peer), note->stage);
+		return;
 	default:
 		put(text, "note of kind %u", note->kind);
 	}
