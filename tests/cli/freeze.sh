@@ -109,6 +109,16 @@ fixed=(--set schedule.pipeline=1f1b)
 trains '1f1b' "${fixed[@]}"
 trains 'overlapped' "${fixed[@]}" --set 'sync={overlap: true, bucket: 1 kB}'
 trains 'gpipe' --set schedule.pipeline=gpipe --set sync.collective=all-to-all
+accepts 'gpipe in three stages, recomputed' sim tuned.yaml -q --db "$scratch/recomputed.db" \
+	--set 'schedule={pipeline: gpipe, checkpoint_activations: true, global_batch: 16, microbatch: 4}' \
+	--set 'model={file: hf/gpt2/config.json, sequence: 8, freeze: 2, stages: 3, cut: [2, 1, 1]}' \
+	--set 'cluster.allocation={method: explicit, stage_of: [0, 1, 2, unused]}'
+check 'a frozen stage recomputes nothing, and the one behind it does' python3 - "$scratch/recomputed.db" <<-'END'
+	import sqlite3
+	import sys
+	passes = dict(sqlite3.connect(sys.argv[1]).execute("SELECT stage || ' ' || kind, count(*) FROM ops GROUP BY 1"))
+	assert passes["0 forward"] == 16 and passes["1 recompute"] > 0 and "0 recompute" not in passes, passes
+END
 trains 'interleaved' --set 'schedule={pipeline: interleaved, model_chunks: 2, global_batch: 16, microbatch: 4}'
 trains 'pipedream' --set 'schedule={pipeline: pipedream, global_batch: 8, microbatch: 4}'
 trains 'DiLoCo' --set 'sync={method: diloco, every: 2}'

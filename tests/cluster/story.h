@@ -7,6 +7,7 @@
 
 #include <stdio.h>
 
+#include "core/scale/policy.h"
 #include "tests/cluster/transcript.h"
 
 #define STORY_RULES 16u
@@ -35,7 +36,10 @@ struct story {
 	uint32_t first_stage_of[CLUSTER_WORKERS];
 	bool stands_by[CLUSTER_WORKERS];
 	skep_time download_ns; /* a STATE takes so much longer than other messages */
-	uint32_t chunks, buckets, tied;
+	uint32_t chunks, buckets, tied, frozen;
+	struct skep_scale scale; /* of one kind, all of whose machines are there at the start */
+	struct skep_scale_kind kind;
+	uint32_t kind_of[CLUSTER_WORKERS];
 	uint32_t site_of[CLUSTER_WORKERS];
 	uint64_t link_Bps[CLUSTER_WORKERS];
 	uint32_t ring_order[CLUSTER_STAGES * CLUSTER_WORKERS];

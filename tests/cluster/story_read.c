@@ -80,14 +80,15 @@ static bool read_setting(struct story *story, const struct words *words, bool *r
 		{"accumulate", &plan->accumulate, NULL}, {"samples", &plan->samples, NULL},
 		{"chunks", &story->chunks, NULL}, {"buckets", &story->buckets, NULL},
 		{"sync-chunks", &plan->sync_chunks, NULL}, {"group-size", &plan->group_size, NULL},
-		{"tied", &story->tied, NULL}, {"wait-for-join", NULL, &plan->wait_for_join_ns},
-		{"checkpoint-every", &plan->checkpoint_every, NULL}, {"validate-every", &plan->validate_every, NULL},
-		{"validate", &plan->validate_microbatches, NULL}, {"download", NULL, &story->download_ns},
-		{"rebalance", NULL, &plan->rebalance_ns}, {"heartbeat", NULL, &plan->heartbeat_ns},
-		{"fence-after", NULL, &plan->fence_after_ns}, {"latency", NULL, &story->latency_ns},
-		{"forward", NULL, &story->forward_ns}, {"backward", NULL, &story->backward_ns},
-		{"operation", NULL, &story->operation_ns}, {"reissue-timeout", NULL, &plan->reissue_timeout_ns},
-		{"until", NULL, &story->until_ns}, {"end-at", NULL, &plan->end_ns}};
+		{"tied", &story->tied, NULL}, {"frozen", &story->frozen, NULL},
+		{"wait-for-join", NULL, &plan->wait_for_join_ns}, {"checkpoint-every", &plan->checkpoint_every, NULL},
+		{"validate-every", &plan->validate_every, NULL}, {"validate", &plan->validate_microbatches, NULL},
+		{"download", NULL, &story->download_ns}, {"rebalance", NULL, &plan->rebalance_ns},
+		{"heartbeat", NULL, &plan->heartbeat_ns}, {"fence-after", NULL, &plan->fence_after_ns},
+		{"latency", NULL, &story->latency_ns}, {"forward", NULL, &story->forward_ns},
+		{"backward", NULL, &story->backward_ns}, {"operation", NULL, &story->operation_ns},
+		{"reissue-timeout", NULL, &plan->reissue_timeout_ns}, {"until", NULL, &story->until_ns},
+		{"end-at", NULL, &plan->end_ns}};
 	for (size_t i = 0; i < sizeof(setting) / sizeof(*setting); i++) {
 		if (strcmp(key, setting[i].key) != 0)
 			continue;
@@ -182,6 +183,29 @@ static bool read_pipeline(struct story *story, const struct words *words)
 	return false;
 }
 
+/* machines MIN..MAX by TIME: as few as finish by then, decided when a round closes, with a margin of a tenth. */
+static bool read_machines(struct story *story, const struct words *words)
+{
+	struct skep_scale *scale = &story->scale;
+	char *to = words->count == 4 ? strstr(words->word[1], "..") : NULL;
+	if (!to || strcmp(words->word[2], "by") != 0)
+		return false;
+	*to = '\0';
+	*scale = (struct skep_scale){.policy = SKEP_SCALE_DEADLINE,
+		.kinds = 1,
+		.kind = &story->kind,
+		.kind_of = story->kind_of,
+		.period_ns = 1,
+		.margin_ppm = 100000};
+	story->kind =
+		(struct skep_scale_kind){.workers = story->plan.workers, .speed = 1, .start = story->plan.workers};
+	story->plan.scale = scale;
+	story->plan.stands_by = NULL;
+	return read_number(words->word[1], story->plan.workers, &scale->min) &&
+	       read_number(to + 2, story->plan.workers, &scale->max) && scale->min > 0 && scale->min <= scale->max &&
+	       read_time(words->word[3], &scale->deadline_ns);
+}
+
 /* slow X by N */
 static bool read_slowness(struct story *story, const struct words *words)
 {
@@ -272,7 +296,7 @@ static bool read_line(struct story *story, const struct words *words)
 		bool (*read)(struct story *story, const struct words *words);
 	} reader[] = {{"workers", read_workers}, {"hide", read_visibility}, {"show", read_visibility},
 		{"wiring", read_wiring}, {"routing", read_routing}, {"collective", read_collective},
-		{"pipeline", read_pipeline}, {"ring", read_ring}, {"slow", read_slowness},
+		{"pipeline", read_pipeline}, {"ring", read_ring}, {"slow", read_slowness}, {"machines", read_machines},
 		{"rebalance-by", read_rebalance_by}, {"ban", read_ban}, {"other-arithmetic", read_other}};
 	const char *key = words->word[0];
 	bool known = read_flag(&story->plan, key), good = known && words->count == 1;
@@ -354,6 +378,16 @@ static void cut_buckets(struct story *story)
 	}
 }
 
+/* Of the first `frozen` stages nothing is trained. False: none would be. */
+static bool freeze(struct story *story)
+{
+	story->plan.frozen_vstages = story->frozen;
+	for (uint32_t s = 0; s < story->frozen && s < story->plan.stages; s++)
+		story->stage[s].frozen = story->stage[s].parameters;
+	return story->frozen == 0 || (story->frozen < story->plan.stages && story->plan.model_chunks < 2 &&
+					     story->plan.routing == SKEP_ROUTING_PEER);
+}
+
 static void set_defaults(struct story *story, const char *path)
 {
 	memset(story, 0, sizeof(*story));
@@ -412,6 +446,8 @@ bool story_read(struct story *story, const char *path, char *text)
 		plan->fence_after_ns < 2 * plan->heartbeat_ns)
 		return complain(
 			story, "the story lacks a usable plan", "a worker for each stage, rounds, microbatches");
+	if (!freeze(story) || (plan->scale && skep_plan_fixed(plan)))
+		return complain(story, "cannot be, in this plan:", "frozen stages, or machines that it asks for");
 	if (skep_plan_fixed(plan) && !fix_pipelines(story))
 		return complain(story, "fixed pipelines need", "equal stages, equal shares, and nothing of a swarm");
 	return true;
