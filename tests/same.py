@@ -333,7 +333,8 @@ def chaos(arguments):
 
 def scenarios_of(tree):
     for path in sorted((tree / "scenarios").rglob("*.yaml")):
-        if re.search(r"^cluster:", path.read_text(encoding="utf-8"), re.MULTILINE):
+        text = path.read_text(encoding="utf-8")
+        if re.search(r"^cluster:", text, re.MULTILINE) and not re.search(r"^jobs:", text, re.MULTILINE):  # skep jobs has those
             yield path.relative_to(tree).as_posix()
 
 

@@ -111,9 +111,9 @@ for word in import stats generate; do
 		sh -c 'grep -q "^usage: skep trace $2" "$1" && ! grep "skep trace" "$1" | grep -qv "skep trace $2"' - "$out" "$word"
 done
 accepts 'skep trace --help' trace --help
-refuses 'trace without a word' '^skep: expected skep trace import, stats or generate$' trace
+refuses 'trace without a word' '^skep: expected skep trace import, stats, generate or jobs$' trace
 check 'behind its usage' sh -c 'grep -q "^usage: skep trace" "$1" && tail -n 1 "$1" | grep -q "^skep: expected"' - "$err"
-refuses 'trace with another word' '^skep: expected skep trace import, stats or generate, not grow' trace grow
+refuses 'trace with another word' '^skep: expected skep trace import, stats, generate or jobs, not grow' trace grow
 refuses 'an unknown option of trace' "^skep: unrecognized option '--frobnicate'" trace stats a.csv --frobnicate
 refuses 'a seed of 64 bits for trace' '^skep: --seed 9223372036854775808: expected' trace stats a.csv --seed 9223372036854775808
 
