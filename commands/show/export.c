@@ -12,6 +12,7 @@
 #include "commands/commands.h"
 #include "commands/output.h"
 #include "commands/show/export_database.h"
+#include "models/read/hf_config.h"
 #include "models/stage/stage_weights.h"
 
 #define SHARD_BYTES (UINT64_C(5) << 30) /* larger files are cut, as others cut them */
@@ -36,6 +37,9 @@ static enum status export_weights(const struct export_arguments *a, const struct
 	if (scenario->model.architecture == SKEP_ARCHITECTURE_NONE)
 		skep_diag_set(
 			&diag, scenario->path, 0, 0, NULL, "the model has no architecture that files of weights know");
+	else if (skep_hf_config_lacks(&scenario->model) != NULL)
+		skep_diag_set(&diag, scenario->path, 0, 0, NULL, "model %s %s", scenario->model.name,
+			skep_hf_config_lacks(&scenario->model));
 	else if (scenario->checkpoint_to[0] == '\0')
 		skep_diag_set(&diag, scenario->path, 0, 0, NULL,
 			"keeps no checkpoints to take weights from: add `checkpoint: {every: 100, to: FOLDER}` and run "

@@ -33,6 +33,9 @@ static bool can_train(const struct skep_training *training, struct skep_diag *re
 		return refuse("the CUDA device has attention for heads of up to %d numbers, and those of model %s have "
 			      "%u: use --device cpu",
 			SKEP_CUDA_HEAD_MAX, m->name, m->hidden / m->heads);
+	if (m->experts.count > 0)
+		return refuse("the CUDA device has no kernels for experts, of which model %s has %u: use --device cpu",
+			m->name, m->experts.count);
 	if (skep_plan_moves_weights(training->plan))
 		return refuse(
 			"the CUDA device reads parameters as steps have left them, and schedule.weights asks for others: "

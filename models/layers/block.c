@@ -5,6 +5,7 @@
  *     mid = x + attention(norm(x)),  out = mid + down(bend(up(norm(mid))))
  *
  * gpt2: LayerNorm, biases, GELU. llama: RMSNorm, no biases, rotary positions, SwiGLU: `up` makes gates and values side by side.
+ * Where the model has experts the feed-forward part is a mixture of them (mixture.h), whose matrices lie one behind the other.
  * What it needs for the way back it keeps, but for what is cheap to make again: the outputs of the norms and of the bend.
  * Products are Y = X W with W[in][out]. Queries, keys and values are one product. Residual sums and biases are where the
  * product that ends them begins.
@@ -12,16 +13,18 @@
 #include "models/layers/attention.h"
 #include "models/layers/feed.h"
 #include "models/layers/layer.h"
+#include "models/layers/mixture.h"
 #include "models/layers/norm.h"
 #include "models/layers/spread.h"
 
 /* Each followed by its bias. */
-enum { NORM_1, QKV = 2, OUT = 4, NORM_2 = 6, UP = 8, DOWN = 10, PARTS = 12 };
+enum { NORM_1, QKV = 2, OUT = 4, NORM_2 = 6, UP = 8, DOWN = 10, ROUTER = 12, PARTS = 14 };
 
 struct block {                                /* the group's measures, and of one pass */
 	size_t tokens, hidden, feed, qkv, up; /* widths; tokens of all samples */
 	size_t at[PARTS];                     /* in the parameters */
 	bool biases;
+	const struct skep_experts *experts; /* NULL: there are none */
 	struct skep_attention attention;
 	const struct skep_pass *pass;
 };
@@ -36,20 +39,26 @@ struct kept { /* of one block, in the order in which they lie */
 static void shape_of(const struct block *b, uint32_t part, struct skep_tensor *ret)
 {
 	static const uint32_t norm = 1u << NORM_1 | 1u << NORM_2;
-	const size_t in[PARTS] = {[QKV] = b->hidden, [OUT] = b->hidden, [UP] = b->hidden, [DOWN] = b->feed};
+	const size_t in[PARTS] = {
+		[QKV] = b->hidden, [OUT] = b->hidden, [UP] = b->hidden, [DOWN] = b->feed, [ROUTER] = b->hidden};
 	const size_t out[PARTS] = {[NORM_1] = b->hidden,
 		[QKV] = b->qkv,
 		[OUT] = b->hidden,
 		[NORM_2] = b->hidden,
 		[UP] = b->up,
-		[DOWN] = b->hidden};
+		[DOWN] = b->hidden,
+		[ROUTER] = b->experts ? b->experts->count : 0};
 	bool matrix = part % 2 == 0 && !(norm >> part & 1);
 	*ret = (struct skep_tensor){.rows = matrix ? (uint32_t)in[part] : 1,
 		.columns = (uint32_t)out[part & ~1u],
 		.role = matrix ? SKEP_TENSOR_MATRIX : SKEP_TENSOR_VECTOR,
 		.decays = matrix};
-	if (part % 2 == 1 && !b->biases)
+	if ((part % 2 == 1 && !b->biases) || (part >= ROUTER && !b->experts))
 		ret->rows = 0;
+	if (b->experts && (part == UP || part == DOWN)) {
+		ret->stacked = b->experts->count;
+		ret->rows *= ret->stacked;
+	}
 }
 
 static struct block block_of(const struct skep_layer *layer, uint32_t samples)
@@ -61,6 +70,7 @@ static struct block block_of(const struct skep_layer *layer, uint32_t samples)
 		.feed = m->feed_forward,
 		.up = (llama ? 2 : 1) * (size_t)m->feed_forward,
 		.biases = !llama,
+		.experts = m->experts.count > 0 ? &m->experts : NULL,
 		.attention = {.samples = samples,
 			.sequence = m->sequence,
 			.heads = m->heads,
@@ -90,6 +100,9 @@ static uint32_t tensors(const struct skep_layer *layer, struct skep_tensor ret[S
 		[NORM_2] = "post_attention_layernorm.weight",
 		[UP] = "mlp.gate_up_proj.weight",
 		[DOWN] = "mlp.down_proj.weight"};
+	static const char *const mixture[PARTS] = {[UP] = "block_sparse_moe.experts.w13.weight",
+		[DOWN] = "block_sparse_moe.experts.w2.weight",
+		[ROUTER] = "block_sparse_moe.gate.weight"};
 	struct block b = block_of(layer, 1);
 	uint32_t count = 0, blocks = (layer->model->layers - 2) * layer->model->shared;
 	for (uint32_t part = 0; part < PARTS; part++) {
@@ -97,7 +110,7 @@ static uint32_t tensors(const struct skep_layer *layer, struct skep_tensor ret[S
 		shape_of(&b, part, &tensor);
 		if (tensor.rows == 0)
 			continue;
-		tensor.name = (b.biases ? gpt2 : llama)[part];
+		tensor.name = (b.biases ? gpt2 : b.experts && mixture[part] ? mixture : llama)[part];
 		tensor.draw = tensor.decays ? SKEP_DRAW_NORMAL : SKEP_DRAW_CONSTANT;
 		tensor.size = tensor.decays ? 0.02f : part % 2 == 0 ? 1.0f : 0.0f;
 		if (part == OUT || part == DOWN)
@@ -107,10 +120,15 @@ static uint32_t tensors(const struct skep_layer *layer, struct skep_tensor ret[S
 	return count;
 }
 
-/* Per token. */
+/* Per token: of the feed-forward part, and of all. */
+static size_t kept_up(const struct block *b)
+{
+	return b->experts ? skep_mixture_kept(b->experts, b->feed) : b->up;
+}
+
 static size_t kept_numbers(const struct block *b)
 {
-	return b->qkv + 2 * b->hidden + b->up + b->attention.heads + 2 * SKEP_NORM_KEPT;
+	return b->qkv + 2 * b->hidden + kept_up(b) + b->attention.heads + 2 * SKEP_NORM_KEPT;
 }
 
 static size_t inside(const struct skep_layer *layer)
@@ -126,7 +144,7 @@ static struct kept kept_of(const struct block *b, uint32_t block, skep_real *ins
 	k.out = k.qkv + b->tokens * b->qkv;
 	k.mid = k.out + b->tokens * b->hidden;
 	k.up = k.mid + b->tokens * b->hidden;
-	k.log_sums = k.up + b->tokens * b->up;
+	k.log_sums = k.up + b->tokens * kept_up(b);
 	k.norm_1 = k.log_sums + b->tokens * b->attention.heads;
 	k.norm_2 = k.norm_1 + b->tokens * SKEP_NORM_KEPT;
 	k.next = k.norm_2 + b->tokens * SKEP_NORM_KEPT;
@@ -137,7 +155,9 @@ static struct kept kept_of(const struct block *b, uint32_t block, skep_real *ins
 static size_t work(const struct skep_layer *layer, uint32_t samples)
 {
 	struct block b = block_of(layer, samples);
-	size_t feed = b.tokens * (2 * b.feed + b.up), attention = b.tokens * (b.qkv + b.hidden);
+	size_t feed =
+		b.experts ? skep_mixture_work(b.experts, b.tokens, b.hidden, b.feed) : b.tokens * (2 * b.feed + b.up);
+	size_t attention = b.tokens * (b.qkv + b.hidden);
 	return b.tokens * b.hidden + (feed > attention ? feed : attention);
 }
 
@@ -147,11 +167,14 @@ static size_t strips(const struct skep_layer *layer)
 	return skep_attention_work(&b.attention);
 }
 
-/* Weights, and the pairs of tokens that the causal mask leaves. */
+/* Weights, of experts those of a token's, and the pairs of tokens that the causal mask leaves. */
 static uint64_t flop(const struct skep_layer *layer, uint64_t *ret_attention)
 {
 	struct block b = block_of(layer, 1);
-	uint64_t weights = b.hidden * (b.qkv + b.hidden + b.up) + b.feed * b.hidden, n = layer->model->shared;
+	uint64_t feed = b.hidden * b.up + b.feed * b.hidden, n = layer->model->shared;
+	if (b.experts)
+		feed = b.experts->per_token * feed + b.hidden * b.experts->count;
+	uint64_t weights = b.hidden * (b.qkv + b.hidden) + feed;
 	*ret_attention = n * 2 * b.tokens * (b.tokens + 1) * b.hidden;
 	return n * 2 * b.tokens * weights + *ret_attention;
 }
@@ -236,6 +259,28 @@ static void bend(const struct block *b, const struct bend *bend)
 	skep_thread_pool_for(b->pass->thread_pool, b->tokens, skep_spread_rows(bend->width), bend_rows, bend);
 }
 
+static skep_real *gradient_of(const struct block *b, uint32_t part)
+{
+	return b->pass->gradient && (b->biases || part % 2 == 0) ? b->pass->gradient + b->at[part] : NULL;
+}
+
+static struct skep_mixture mixture_of(const struct block *b, const struct kept *k)
+{
+	return (struct skep_mixture){.experts = b->experts,
+		.tokens = b->tokens,
+		.hidden = b->hidden,
+		.feed = b->feed,
+		.router = b->pass->parameter + b->at[ROUTER],
+		.up = b->pass->parameter + b->at[UP],
+		.down = b->pass->parameter + b->at[DOWN],
+		.router_gradient = gradient_of(b, ROUTER),
+		.up_gradient = gradient_of(b, UP),
+		.down_gradient = gradient_of(b, DOWN),
+		.kept = k->up,
+		.work = b->pass->work + b->tokens * b->hidden,
+		.thread_pool = b->pass->thread_pool};
+}
+
 static void forward_one(
 	const struct skep_layer *layer, const struct block *b, const skep_real *x, const struct kept *k, skep_real *ret)
 {
@@ -251,6 +296,11 @@ static void forward_one(
 	norm = norm_of(b, NORM_2, layer);
 	skep_norm_measure(&norm, k->mid, k->norm_2);
 	skep_norm_apply(&norm, k->mid, k->norm_2, normed);
+	if (b->experts) {
+		struct skep_mixture mixture = mixture_of(b, k);
+		skep_mixture_forward(&mixture, normed, k->mid, ret);
+		return;
+	}
 	project(b, UP, b->hidden, b->up, normed, NULL, k->up);
 	bend(b, &(struct bend){.swiglu = !b->biases, .width = b->feed, .in = k->up, .ret_value = bent});
 	project(b, DOWN, b->feed, b->hidden, bent, k->mid, ret);
@@ -272,11 +322,6 @@ static double forward(const struct skep_layer *layer, const struct skep_pass *pa
 
 /* ---- backwards -------------------------------------------------------------------------------------------------- */
 
-static skep_real *gradient_of(const struct block *b, uint32_t part)
-{
-	return b->pass->gradient && (b->biases || part % 2 == 0) ? b->pass->gradient + b->at[part] : NULL;
-}
-
 /* Adds to the gradients of weight and bias, given x and the gradient at what project() made of it. */
 static void project_weights(
 	const struct block *b, uint32_t part, size_t in, size_t out, const skep_real *x, const skep_real *gradient)
@@ -294,6 +339,19 @@ static void project_back(
 {
 	skep_spread_product(b->pass->thread_pool, CblasNoTrans, CblasTrans, b->tokens, in, out, gradient,
 		b->pass->parameter + b->at[part], 0, ret);
+}
+
+/* The same as below, of experts. */
+static void backward_mixture(
+	const struct skep_layer *layer, const struct block *b, const struct kept *k, skep_real *gradient)
+{
+	skep_real *normed = b->pass->work;
+	struct skep_norm norm = norm_of(b, NORM_2, layer);
+	struct skep_mixture mixture = mixture_of(b, k);
+	if (b->pass->gradient)
+		skep_norm_apply(&norm, k->mid, k->norm_2, normed);
+	skep_mixture_backward(&mixture, normed, gradient, normed);
+	skep_norm_backward(&norm, k->mid, k->norm_2, normed, gradient_of(b, NORM_2), NULL, gradient);
 }
 
 /* `gradient`: at the block's output, becomes that at `mid`. */
@@ -347,7 +405,7 @@ static void backward(const struct skep_layer *layer, const struct skep_pass *pas
 		/* The pointers are not written through. */
 		struct kept k = kept_of(&b, block, (skep_real *)inside);
 		const skep_real *x = block > 0 ? kept_of(&b, block - 1, (skep_real *)inside).next : in;
-		backward_feed(layer, &b, &k, gradient);
+		(b.experts ? backward_mixture : backward_feed)(layer, &b, &k, gradient);
 		backward_attention(layer, &b, x, &k, block > 0 || ret, gradient);
 	}
 	if (ret)

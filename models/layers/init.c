@@ -6,7 +6,7 @@
  * A product with n inputs and m outputs keeps the variance of its inputs if that of its weights is 1 / n, that of the gradients
  * with 1 / m. Xavier: 2 / (n + m) (Glorot, Bengio 2010, equation 16). Kaiming: 2 / n, since relu takes away half (He et al. 2015,
  * equation 10). Numbers uniform on [-a, a) have the variance a^2 / 3. A matrix that joins several, as that of queries, keys and
- * values, counts as one, as in torch.nn.MultiheadAttention.
+ * values, counts as one, as in torch.nn.MultiheadAttention; of a stack of experts each is drawn for itself.
  */
 #include <assert.h>
 #include <math.h>
@@ -18,6 +18,7 @@ static double variance_of(const struct skep_model *model, const struct skep_tens
 	assert(tensor->role != SKEP_TENSOR_VECTOR);
 	bool table = tensor->role == SKEP_TENSOR_TABLE;
 	double in = table ? tensor->columns : tensor->rows, out = table ? tensor->rows : tensor->columns;
+	in /= tensor->stacked > 0 ? tensor->stacked : 1;
 	switch (model->init) {
 	case SKEP_INIT_XAVIER_UNIFORM:
 	case SKEP_INIT_XAVIER_NORMAL:

@@ -30,6 +30,7 @@ enum skep_tensor_role {
 struct skep_tensor {
 	const char *name;
 	uint32_t rows, columns; /* row-major; a vector has one row */
+	uint32_t stacked;       /* equal matrices, one behind the other, of which `rows` has all; 0: it is one */
 	size_t offset;          /* in the layer's parameters */
 	enum skep_draw draw;    /* how its first values are drawn */
 	float size;

@@ -61,6 +61,24 @@ static void head_products(const struct skep_model *model, double samples, struct
 	p->other_numbers = tokens * v;
 }
 
+/* What a block's feed-forward part multiplies; returns the numbers that it keeps beside the operands, for each token. Of experts
+ * as if tokens were spread evenly over them: these are gathered and summed again, and routed by two arrays of probabilities. */
+static double feed_products(const struct skep_model *model, double tokens, double up, struct skep_layer_products *p)
+{
+	double h = model->hidden, f = model->feed_forward, count = model->experts.count, k = model->experts.per_token;
+	if (model->experts.count == 0) {
+		add(p, 1, up, h, tokens);
+		add(p, 1, h, f, tokens);
+		p->numbers += tokens * (h + up + f + h);
+		return up + f;
+	}
+	add(p, 1, count, h, tokens);
+	add(p, count, up, h, tokens * k / count);
+	add(p, count, h, f, tokens * k / count);
+	p->numbers += tokens * (h + count + k * (h + up + f + h));
+	return k * (up + f + 2 * h) + 2 * count;
+}
+
 /* Of an architecture that can be trained: the same products with its own widths; attention by half, as the causal mask has
  * it. The rest for each token: a block's norms, residual sums, bend, and attention's own operands; a head's norm and its
  * loss; rows of tables. */
@@ -68,8 +86,9 @@ static void trained_products(
 	const struct skep_model *model, uint32_t layer, double samples, struct skep_layer_products *p)
 {
 	const struct skep_layer trained = skep_layer_of(model, layer);
-	double h = model->hidden, s = model->sequence, a = model->heads, f = model->feed_forward, tokens = samples * s;
-	double v = model->vocabulary, up = model->architecture == SKEP_ARCHITECTURE_LLAMA ? 2 * f : f;
+	double h = model->hidden, s = model->sequence, a = model->heads, tokens = samples * s;
+	double f = model->feed_forward, v = model->vocabulary,
+	       up = model->architecture == SKEP_ARCHITECTURE_LLAMA ? 2 * f : f;
 	double qkv = h + 2 * h / a * model->kv_heads;
 	uint64_t attention, flop = trained.type->flop(&trained, &attention);
 	if (layer == 0) {
@@ -84,10 +103,8 @@ static void trained_products(
 		add(p, samples * a, s, h / a, (s + 1) / 2);
 		add(p, samples * a, h / a, (s + 1) / 2, s);
 		add(p, 1, h, h, tokens);
-		add(p, 1, up, h, tokens);
-		add(p, 1, h, f, tokens);
-		p->other_numbers = tokens * (8 * h + up + f + qkv + h);
-		p->numbers = tokens * (h + qkv + 2 * h + h + up + f + h);
+		p->numbers = tokens * (h + qkv + 2 * h);
+		p->other_numbers = tokens * (8 * h + feed_products(model, tokens, up, p) + qkv + h);
 	}
 	p->numbers += p->other_numbers;
 	p->parameters = (double)trained.parameters;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * hf_config.c - see hf_config.h. JSON is read by the reader of YAML, of which it is a part, so that an error shows the line.
- * Keys, their other names and what holds without them are those of transformers' GPT2Config and LlamaConfig.
+ * Keys, their other names and what holds without them are those of transformers' GPT2Config, LlamaConfig and
+ * MixtralConfig.
  */
 #include "models/read/hf_config.h"
 
@@ -14,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/files/files.h"
+#include "models/read/experts.h"
 
 enum { WIDTH_MAX = 65536, BLOCKS_MAX = 4095, TOKENS_MAX = 1 << 24, SEQUENCE_MAX = WIDTH_MAX - 1 };
 
@@ -96,10 +98,10 @@ static void read_gpt2(struct reading *c, struct skep_hf_config *ret)
 }
 
 /* Newer files keep both keys of the rotation in a group of their own. */
-static void read_rotation(struct reading *c, struct skep_hf_config *ret)
+static void read_rotation(struct reading *c, double usual, struct skep_hf_config *ret)
 {
 	static const char *const groups[] = {"rope_scaling", "rope_parameters"}, *const kinds[] = {"rope_type", "type"};
-	ret->rotary_base = number(c, c->root, "rope_theta", 1, 1e12, 10000);
+	ret->rotary_base = number(c, c->root, "rope_theta", 1, 1e12, usual);
 	for (uint32_t g = 0; g < 2; g++) {
 		const struct skep_yaml_node *group = find(c, c->root, groups[g]), *kind = NULL;
 		if (group == NULL)
@@ -123,25 +125,50 @@ static void read_rotation(struct reading *c, struct skep_hf_config *ret)
 static void read_llama(struct reading *c, struct skep_hf_config *ret)
 {
 	static const char *const bends[] = {"silu", "swish", NULL};
+	const bool mixtral = ret->family == SKEP_HF_MIXTRAL;
 	ret->vocabulary = integer(c, "vocab_size", NULL, TOKENS_MAX, INT64_MIN);
 	ret->positions = integer(c, "max_position_embeddings", NULL, TOKENS_MAX, INT64_MIN);
 	ret->hidden = integer(c, "hidden_size", NULL, WIDTH_MAX, INT64_MIN);
 	ret->blocks = integer(c, "num_hidden_layers", NULL, BLOCKS_MAX, INT64_MIN);
 	ret->heads = integer(c, "num_attention_heads", NULL, WIDTH_MAX, INT64_MIN);
-	ret->kv_heads = integer(c, "num_key_value_heads", NULL, WIDTH_MAX, ret->heads);
+	ret->kv_heads = integer(c, "num_key_value_heads", NULL, WIDTH_MAX, mixtral ? 8 : ret->heads);
 	ret->feed_forward = integer(c, "intermediate_size", NULL, WIDTH_MAX * 8, INT64_MIN);
-	ret->norm_epsilon = number(c, c->root, "rms_norm_eps", 0, 1, 1e-6);
+	ret->norm_epsilon = number(c, c->root, "rms_norm_eps", 0, 1, mixtral ? 1e-5 : 1e-6);
 	ret->tied = truth(c, "tie_word_embeddings", false);
-	read_rotation(c, ret);
+	read_rotation(c, mixtral ? 1e6 : 1e4, ret);
 	must_be_one(c, "hidden_act", bends, "skep's feed-forward part of a Llama is SwiGLU");
 	must_be(c, "attention_bias", false, "skep's products in a Llama have no biases");
 	must_be(c, "mlp_bias", false, "skep's products in a Llama have no biases");
 }
 
+/* One balance of all blocks together in transformers, one of each here: so the coefficient is shared out. It counts only where
+ * the router's scores are asked for. */
+static void read_mixtral(struct reading *c, struct skep_hf_config *ret)
+{
+	read_llama(c, ret);
+	uint32_t count = integer(c, "num_local_experts", NULL, SKEP_EXPERTS_MAX, 8);
+	uint32_t per_token = integer(c, "num_experts_per_tok", NULL, SKEP_EXPERTS_MAX, 2);
+	double balance = number(c, c->root, "router_aux_loss_coef", 0, 1e3, 0.001);
+	ret->experts = (struct skep_experts){.count = count, .per_token = per_token, .renormalized = true};
+	if (truth(c, "output_router_logits", false) && ret->blocks > 0)
+		ret->experts.aux_loss = balance / ret->blocks;
+	if (number(c, c->root, "router_jitter_noise", 0, 1e3, 0) > 0)
+		skep_reader_fail(c->r, c->root, "router_jitter_noise",
+			"router_jitter_noise: expected 0: skep's router adds no noise");
+	else if (per_token > count)
+		skep_reader_fail(c->r, c->root, "num_experts_per_tok",
+			"num_experts_per_tok: a token cannot go to %u experts where there are %u", per_token, count);
+	else if (find(c, c->root, "sliding_window") != NULL &&
+		 integer(c, "sliding_window", NULL, TOKENS_MAX, TOKENS_MAX) < ret->positions)
+		skep_reader_fail(c->r, c->root, "sliding_window",
+			"sliding_window: expected null, or at least the %u positions: skep's attention sees all of a sequence",
+			ret->positions);
+}
+
 /* What both have in common, once their keys are read without an error. */
 static void check(struct reading *c, const struct skep_hf_config *config)
 {
-	bool llama = config->family == SKEP_HF_LLAMA;
+	bool llama = config->family != SKEP_HF_GPT2;
 	const char *heads = llama || find(c, c->root, "n_head") == NULL ? "num_attention_heads" : "n_head";
 	if (config->hidden % config->heads != 0)
 		skep_reader_fail(
@@ -163,7 +190,7 @@ static void check(struct reading *c, const struct skep_hf_config *config)
 
 static void read_config(struct reading *c, struct skep_hf_config *ret)
 {
-	static const char *const families[] = {"gpt2", "llama", NULL};
+	static const char *const families[] = {"gpt2", "llama", "mixtral", NULL};
 	const struct skep_yaml_node *quantised = find(c, c->root, "quantization_config");
 	ret->family = (enum skep_hf_family)skep_read_choice(c->r, c->root, "model_type", families, -1);
 	if (quantised != NULL)
@@ -171,7 +198,9 @@ static void read_config(struct reading *c, struct skep_hf_config *ret)
 			c->r, quantised, NULL, "weights that are quantised cannot be trained: use the original ones");
 	if (c->r->diag->set)
 		return;
-	if (ret->family == SKEP_HF_LLAMA)
+	if (ret->family == SKEP_HF_MIXTRAL)
+		read_mixtral(c, ret);
+	else if (ret->family == SKEP_HF_LLAMA)
 		read_llama(c, ret);
 	else
 		read_gpt2(c, ret);
@@ -254,21 +283,37 @@ static void add_llama(cJSON *root, const struct skep_hf_config *c)
 	add_number(root, "rope_theta", c->rotary_base);
 	cJSON_AddNullToObject(root, "rope_scaling");
 	cJSON_AddStringToObject(root, "hidden_act", "silu");
+	if (c->family == SKEP_HF_MIXTRAL)
+		return;
 	cJSON_AddFalseToObject(root, "attention_bias");
 	cJSON_AddFalseToObject(root, "mlp_bias");
 }
 
+static void add_mixtral(cJSON *root, const struct skep_hf_config *c)
+{
+	add_llama(root, c);
+	add_number(root, "num_local_experts", c->experts.count);
+	add_number(root, "num_experts_per_tok", c->experts.per_token);
+	cJSON_AddBoolToObject(root, "output_router_logits", c->experts.aux_loss > 0);
+	add_number(root, "router_aux_loss_coef", c->experts.aux_loss * c->blocks);
+	add_number(root, "router_jitter_noise", 0);
+	cJSON_AddNullToObject(root, "sliding_window");
+}
+
+static const struct {
+	const char *type, *architecture;
+	void (*add)(cJSON *root, const struct skep_hf_config *config);
+} families[] = {[SKEP_HF_GPT2] = {"gpt2", "GPT2LMHeadModel", add_gpt2},
+	[SKEP_HF_LLAMA] = {"llama", "LlamaForCausalLM", add_llama},
+	[SKEP_HF_MIXTRAL] = {"mixtral", "MixtralForCausalLM", add_mixtral}};
+
 char *skep_hf_config_print(const struct skep_hf_config *config)
 {
-	bool llama = config->family == SKEP_HF_LLAMA;
 	cJSON *root = cJSON_CreateObject(), *list = cJSON_AddArrayToObject(root, "architectures");
-	cJSON_AddItemToArray(list, cJSON_CreateString(llama ? "LlamaForCausalLM" : "GPT2LMHeadModel"));
-	cJSON_AddStringToObject(root, "model_type", llama ? "llama" : "gpt2");
+	cJSON_AddItemToArray(list, cJSON_CreateString(families[config->family].architecture));
+	cJSON_AddStringToObject(root, "model_type", families[config->family].type);
 	add_number(root, "vocab_size", config->vocabulary);
-	if (llama)
-		add_llama(root, config);
-	else
-		add_gpt2(root, config);
+	families[config->family].add(root, config);
 	cJSON_AddBoolToObject(root, "tie_word_embeddings", config->tied);
 	cJSON_AddStringToObject(root, "torch_dtype", "float32");
 	/* Tokens that begin and end a text: those of a vocabulary that is not known here. */
@@ -302,7 +347,7 @@ static void name_model(const char *path, const struct skep_hf_config *config, st
 	bool normal = here != NULL && skep_path_normal(here, folder, whole, sizeof whole);
 	const char *name = normal ? strrchr(whole, '/') + 1 : "";
 	if (name[0] == 0 || name[0] == '.' || strlen(name) >= sizeof ret->name)
-		name = config->family == SKEP_HF_LLAMA ? "llama" : "gpt2";
+		name = families[config->family].type;
 	strcpy(ret->name, name);
 	free(here);
 }
@@ -313,7 +358,7 @@ bool skep_hf_model_read(const char *path, struct skep_model *ret, struct skep_di
 	*ret = (struct skep_model){0};
 	if (!skep_hf_config_read(path, &c, reterr))
 		return false;
-	bool llama = c.family == SKEP_HF_LLAMA;
+	bool llama = c.family != SKEP_HF_GPT2;
 	*ret = (struct skep_model){.kind = SKEP_MODEL_TRANSFORMER,
 		.activation = SKEP_ACTIVATION_GELU,
 		.hidden = c.hidden,
@@ -328,7 +373,8 @@ bool skep_hf_model_read(const char *path, struct skep_model *ret, struct skep_di
 		.context = c.positions,
 		.tied = c.tied,
 		.norm_epsilon = c.norm_epsilon,
-		.rotary_base = c.rotary_base};
+		.rotary_base = c.rotary_base,
+		.experts = c.experts};
 	snprintf(ret->path, sizeof ret->path, "%s", path);
 	name_model(path, &c, ret);
 	if (!skep_model_place(ret, c.blocks))
@@ -339,8 +385,10 @@ bool skep_hf_model_read(const char *path, struct skep_model *ret, struct skep_di
 struct skep_hf_config skep_hf_config_of(const struct skep_model *model)
 {
 	assert(model->architecture != SKEP_ARCHITECTURE_NONE);
-	return (struct skep_hf_config){
-		.family = model->architecture == SKEP_ARCHITECTURE_LLAMA ? SKEP_HF_LLAMA : SKEP_HF_GPT2,
+	const bool llama = model->architecture == SKEP_ARCHITECTURE_LLAMA;
+	return (struct skep_hf_config){.family = !llama                     ? SKEP_HF_GPT2
+	                                         : model->experts.count > 0 ? SKEP_HF_MIXTRAL
+	                                                                    : SKEP_HF_LLAMA,
 		.vocabulary = model->vocabulary,
 		.positions = model->context > 0 ? model->context : model->sequence,
 		.hidden = model->hidden,
@@ -350,5 +398,14 @@ struct skep_hf_config skep_hf_config_of(const struct skep_model *model)
 		.feed_forward = model->feed_forward,
 		.norm_epsilon = model->norm_epsilon,
 		.rotary_base = model->rotary_base,
-		.tied = model->tied || model->copied};
+		.tied = model->tied || model->copied,
+		.experts = model->experts};
+}
+
+const char *skep_hf_config_lacks(const struct skep_model *model)
+{
+	if (model->experts.count > 0 && !model->experts.renormalized)
+		return "has experts whose weights are not renormalized, and those of a Mixtral always are: take `renormalize: "
+		       "true`, with two experts per token or more";
+	return NULL;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * hf_config.h - models as Hugging Face's `transformers` knows them: config.json, and how the weights of a model are named and
- * shaped in its files. GPT-2 and Llama.
+ * shaped in its files. GPT-2, Llama and Mixtral.
  *
  * A config.json is refused where the arithmetic would be another one than skep's (another bend, scaled positions, biases
  * that skep does not have, quantised weights). Keys that change no logits are passed over, and so is dropout: skep trains
@@ -12,7 +12,7 @@
 
 #include "models/read/model.h"
 
-enum skep_hf_family { SKEP_HF_GPT2, SKEP_HF_LLAMA };
+enum skep_hf_family { SKEP_HF_GPT2, SKEP_HF_LLAMA, SKEP_HF_MIXTRAL };
 
 struct skep_hf_config {
 	enum skep_hf_family family;
@@ -20,6 +20,7 @@ struct skep_hf_config {
 	uint32_t kv_heads, feed_forward;  /* heads of keys and values; the width inside of the feed-forward part */
 	double norm_epsilon, rotary_base; /* gpt2 rotates nothing: 0 */
 	bool tied;                        /* the head takes the embedding's table */
+	struct skep_experts experts;      /* of mixtral */
 };
 
 /* Is that a file of this kind? By its name, which ends in .json. */
@@ -34,5 +35,7 @@ char *skep_hf_config_print(const struct skep_hf_config *config);
  * becomes one that repeats them. */
 bool skep_hf_model_read(const char *path, struct skep_model *ret, struct skep_diag *reterr);
 struct skep_hf_config skep_hf_config_of(const struct skep_model *model); /* which has an architecture */
+/* Why `transformers` has no such model, in words that fit behind "model NAME ", or NULL. */
+const char *skep_hf_config_lacks(const struct skep_model *model);
 
 #endif

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "models/read/experts.h"
 #include "models/read/given.h"
 #include "models/read/hf_config.h"
 
@@ -112,6 +113,7 @@ static void read_transformer(struct skep_reader *r, const struct skep_yaml_node 
 	ret->vocabulary = (uint32_t)skep_read_integer(r, map, "vocabulary", 1, 1 << 24, INT64_MIN);
 	static const char *const architectures[] = {"none", "gpt2", "llama", NULL};
 	ret->architecture = (enum skep_architecture)skep_read_choice(r, map, "architecture", architectures, 0);
+	skep_experts_read(r, map, ret);
 	if (ret->architecture == SKEP_ARCHITECTURE_NONE)
 		read_inside(r, map, ret);
 	else

@@ -29,6 +29,14 @@ enum skep_init {
 };
 enum skep_activation { SKEP_ACTIVATION_TANH, SKEP_ACTIVATION_RELU, SKEP_ACTIVATION_GELU };
 
+/* Of feed-forward parts that are mixtures of experts: layers/mixture.h says what each does. */
+struct skep_experts {
+	uint32_t count, per_token; /* count 0: there are none */
+	bool renormalized;         /* the weights of a token's experts sum to 1 */
+	double capacity_factor;    /* 0: none is dropped */
+	double aux_loss, z_loss;   /* coefficients, for each block */
+};
+
 /* A multi-layer perceptron: layer i maps width[i] -> width[i+1], activation after every layer but the last.
  *
  * A transformer's sample is one sequence. Its layers, as cuts see them, are groups of `shared` blocks that have the same
@@ -55,6 +63,7 @@ struct skep_model {
 	bool copied; /* the same of one in several: the head has a copy, which begins as the table and is stepped as that is */
 	uint32_t frozen; /* layers, from the first one on, that are not trained; fewer than `layers` */
 	double norm_epsilon, rotary_base;
+	struct skep_experts experts; /* of llama, each as wide as feed_forward says */
 	enum skep_init init;
 	float init_deviation;     /* of SKEP_INIT_NORMAL */
 	struct skep_given *given; /* [layers] of SKEP_MODEL_GIVEN, else NULL */
@@ -140,7 +149,7 @@ void skep_cost_checkpoint(struct skep_cost *cost);
 
 /* One layer, as matrix products and what is left: for predictors of time. Products are those of a forward pass of `samples`, C (m
  * x n) = A (m x k) B (k x n) with `batch` of them at once, all done `repeats` times. */
-enum { SKEP_LAYER_PRODUCTS_MAX = 6 };
+enum { SKEP_LAYER_PRODUCTS_MAX = 7 };
 struct skep_layer_products {
 	uint32_t repeats; /* blocks that share their parameters */
 	uint32_t products;

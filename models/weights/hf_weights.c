@@ -12,7 +12,7 @@
 
 enum { PARTS_MAX = 3 };
 
-struct part { /* of one tensor: columns that are a weight of their own */
+struct part { /* of one tensor, or of each matrix of a stack: columns that are a weight of their own */
 	const char *name;
 	uint32_t columns;
 };
@@ -31,6 +31,15 @@ static uint32_t parts_of(const struct skep_model *model, const char *name, struc
 		ret[0] = (struct part){"mlp.gate_proj.weight", model->feed_forward};
 		ret[1] = (struct part){"mlp.up_proj.weight", model->feed_forward};
 		return 2;
+	}
+	if (strcmp(name, "block_sparse_moe.experts.w13.weight") == 0) {
+		ret[0] = (struct part){"w1.weight", model->feed_forward};
+		ret[1] = (struct part){"w3.weight", model->feed_forward};
+		return 2;
+	}
+	if (strcmp(name, "block_sparse_moe.experts.w2.weight") == 0) {
+		ret[0] = (struct part){"w2.weight", model->hidden};
+		return 1;
 	}
 	return 0;
 }
@@ -77,23 +86,31 @@ static bool is_turned(const struct skep_model *model, uint32_t layer)
 	return model->architecture == SKEP_ARCHITECTURE_LLAMA && layer > 0 && layer + 1 < model->layers;
 }
 
+/* In files each expert of a block has matrices of its own. */
 static uint32_t tensor_weights(const struct skep_model *model, uint32_t layer, uint32_t block,
 	const struct skep_tensor *tensor, float *parameter, struct skep_weight *ret)
 {
 	struct part part[PARTS_MAX];
-	uint32_t parts = parts_of(model, tensor->name, part), column = 0;
+	struct skep_tensor one = *tensor;
+	uint32_t parts = parts_of(model, tensor->name, part), stacked = tensor->stacked > 0 ? tensor->stacked : 1;
 	if (parts == 0) {
 		part[0] = (struct part){tensor->name, tensor->columns};
 		parts = 1;
 	}
-	for (uint32_t p = 0; ret != NULL && p < parts; p++) {
-		float *at = parameter != NULL ? parameter + tensor->offset + column : NULL;
-		ret[p] = weight_of(tensor, is_turned(model, layer), part[p].columns, at);
-		name_weight(model, layer, block, part[p].name, ret[p].name);
-		column += part[p].columns;
+	one.rows /= stacked;
+	for (uint32_t i = 0, column = 0; ret != NULL && i < stacked * parts; i++) {
+		const struct part *p = &part[i % parts];
+		const size_t before = tensor->offset + (size_t)(i / parts) * one.rows * one.columns;
+		char name[SKEP_WEIGHT_NAME / 2];
+		snprintf(name, sizeof name, "block_sparse_moe.experts.%u.%s", i / parts, p->name);
+		ret[i] = weight_of(&one, is_turned(model, layer), p->columns,
+			parameter != NULL ? parameter + before + column : NULL);
+		name_weight(model, layer, block, tensor->stacked > 0 ? name : p->name, ret[i].name);
+		column += p->columns;
+		assert(column <= one.columns && (column == one.columns || i % parts + 1 < parts));
+		column %= one.columns;
 	}
-	assert(ret == NULL || column == tensor->columns);
-	return parts;
+	return stacked * parts;
 }
 
 uint32_t skep_hf_layer_weights(

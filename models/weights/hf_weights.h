@@ -4,7 +4,7 @@
  *
  * skep keeps every product as W[in][out], queries, keys and values side by side in one, and in a Llama gates and values side by
  * side. A GPT-2's files have just that. A Llama's have W[out][in], each product by itself: so one tensor here is up to three
- * there. Blocks that share their parameters are written once each.
+ * there, and a stack of experts that for each. Blocks that share their parameters are written once each.
  */
 #ifndef SKEP_MODELS_HF_WEIGHTS_H
 #define SKEP_MODELS_HF_WEIGHTS_H

@@ -36,6 +36,7 @@ place 4
 one=(--set schedule.in_flight=1 --set cluster.topology=place-4.yaml)
 both 'gpt2, one worker a stage' 0 "${one[@]}"
 both 'llama, one worker a stage' 0 "${one[@]}" --set "model.file=$root/models/tiny-llama.yaml"
+both 'mixture of experts, one worker a stage' 0 "${one[@]}" --set "model.file=$root/models/tiny-mixtral.yaml"
 both 'gpt2, two workers a stage' 0.01
 rounds=5
 periodic=(--set 'sync={method: diloco, every: 5, outer: {optimizer: nesterov, lr: 0.7, momentum: 0.5}}' --set train.optimizer.clip_norm=1)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# export.py - what skep exports is what `transformers` takes it for: a GPT-2 and a Llama are trained for a few steps, exported, and
+# export.py - what skep exports is what `transformers` takes it for: a GPT-2, a Llama and a Mixtral are trained for a few steps, exported, and
 # loaded there; nothing may be missing or left over, and the loss of the first batch of a run that begins with those weights must be
 # the one that `transformers` computes for the same windows of the text. Needs Python with torch and transformers:
 #
@@ -95,5 +95,5 @@ def check(model):
 
 SKEP = os.path.abspath(sys.argv[1])
 with tempfile.TemporaryDirectory() as FOLDER:
-    for name in ("tiny-gpt2.yaml", "tiny-llama.yaml"):
+    for name in ("tiny-gpt2.yaml", "tiny-llama.yaml", "tiny-mixtral.yaml"):
         check(name)

@@ -204,6 +204,18 @@ static void test_llama_on_threads(void **state)
 	check_same(&job);
 }
 
+/* Some 600 of 1024 rows for each of three experts, in blocks. */
+static void test_experts_on_threads(void **state)
+{
+	static struct job job;
+	(void)state;
+	init_transformer(&job, SKEP_ARCHITECTURE_LLAMA, 1);
+	job.model.experts =
+		(struct skep_experts){3, 2, true, .capacity_factor = 1.5, .aux_loss = 0.01, .z_loss = 0.001};
+	job.training.samples = 16;
+	check_same(&job);
+}
+
 static void test_perceptrons_on_threads(void **state)
 {
 	static struct job job;
@@ -219,6 +231,7 @@ int main(void)
 		cmocka_unit_test(test_two_may_ask_at_once),
 		cmocka_unit_test(test_gpt2_on_threads),
 		cmocka_unit_test(test_llama_on_threads),
+		cmocka_unit_test(test_experts_on_threads),
 		cmocka_unit_test(test_perceptrons_on_threads),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

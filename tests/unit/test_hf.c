@@ -91,12 +91,21 @@ static void test_configs(void **state)
 	assert_int_equal(model.kv_heads, 2);
 	assert_true(model.norm_epsilon == 1e-6);
 	skep_model_finish(&model);
+	good(skep_model_read("tests/data/hf/mixtral/config.json", &model, &diag), &diag);
+	assert_true(model.experts.count == 4 && model.experts.per_token == 2 && model.experts.renormalized);
+	assert_true(model.experts.aux_loss == 0.01 && model.experts.z_loss == 0); /* 0.02 over two blocks */
+	assert_true(model.experts.capacity_factor == 0 && model.norm_epsilon == 1e-5);
+	skep_model_finish(&model);
 }
 
 #define LLAMA                                                                                                          \
 	"{\n\"model_type\":\"llama\",\"vocab_size\":48,\"max_position_embeddings\":32,\"hidden_size\":16,\n"           \
 	"\"num_hidden_layers\":2,\"num_attention_heads\":4,\"intermediate_size\":40"
 #define GPT2 "{\n\"model_type\":\"gpt2\",\"vocab_size\":48,\"n_positions\":16,\"n_embd\":16,\"n_layer\":2,\"n_head\":2"
+
+#define MIXTRAL                                                                                                        \
+	"{\n\"model_type\":\"mixtral\",\"vocab_size\":48,\"max_position_embeddings\":32,\"hidden_size\":16,\n"         \
+	"\"num_hidden_layers\":2,\"num_attention_heads\":8,\"intermediate_size\":40"
 
 /* Keys that came later, and other names of old ones. */
 static void test_other_keys(void **state)
@@ -116,6 +125,10 @@ static void test_other_keys(void **state)
 	write_text(&b, LLAMA ",\"rope_parameters\":{\"rope_theta\":20000.0,\"rope_type\":\"default\"}}");
 	good(skep_hf_config_read(b.path, &c, &b.diag), &b.diag);
 	assert_true(c.rotary_base == 20000);
+	write_text(&b, MIXTRAL "}");
+	good(skep_hf_config_read(b.path, &c, &b.diag), &b.diag);
+	assert_true(c.kv_heads == 8 && c.rotary_base == 1e6 && c.norm_epsilon == 1e-5);
+	assert_true(c.experts.count == 8 && c.experts.per_token == 2 && c.experts.aux_loss == 0);
 	write_text(&b,
 		"{\"model_type\":\"gpt2\",\"vocab_size\":48,\"max_position_embeddings\":16,\"hidden_size\":16,"
 		"\"num_hidden_layers\":2,\"num_attention_heads\":2,\"n_inner\":20,\"tie_word_embeddings\":false}");
@@ -131,7 +144,7 @@ static void test_bad_configs(void **state)
 		const char *text, *why;
 		uint32_t line;
 	} c[] = {
-		{"{\n\"model_type\":\"mistral\"}", "expected one of: gpt2, llama, not `mistral`", 2},
+		{"{\n\"model_type\":\"mistral\"}", "expected one of: gpt2, llama, mixtral, not `mistral`", 2},
 		{"{\"vocab_size\":48}", "key `model_type` is missing", 1},
 		{"[]", "expected keys", 1},
 		{"{", "not JSON: the file ends here", 1},
@@ -163,6 +176,10 @@ static void test_bad_configs(void **state)
 		{"{\"model_type\":\"llama\",\"vocab_size\":48,\"max_position_embeddings\":32,\"hidden_size\":12,\n"
 		 "\"num_hidden_layers\":2,\"num_attention_heads\":4,\"intermediate_size\":40}",
 			"cannot be rotated in pairs", 2},
+		{MIXTRAL ",\n\"num_local_experts\":1}", "a token cannot go to 2 experts where there are 1", 1},
+		{MIXTRAL ",\n\"num_experts_per_tok\":9}", "a token cannot go to 9 experts where there are 8", 4},
+		{MIXTRAL ",\n\"router_jitter_noise\":0.1}", "skep's router adds no noise", 4},
+		{MIXTRAL ",\n\"sliding_window\":16}", "expected null, or at least the 32 positions", 4},
 	};
 	for (size_t i = 0; i < sizeof c / sizeof *c; i++) {
 		struct bench b;
@@ -182,7 +199,8 @@ static void test_what_is_printed_is_read(void **state)
 {
 	(void)state;
 	static const char *const path[] = {"tests/data/hf/gpt2/config.json", "tests/data/hf/llama/config.json",
-		"tests/data/hf/hf_config_llama2_7b.json", "models/tiny-llama.yaml", "models/tiny-gpt2.yaml"};
+		"tests/data/hf/hf_config_llama2_7b.json", "models/tiny-llama.yaml", "models/tiny-gpt2.yaml",
+		"tests/data/hf/mixtral/config.json"};
 	for (size_t i = 0; i < sizeof path / sizeof *path; i++) {
 		struct bench b;
 		struct skep_model model;
@@ -203,6 +221,9 @@ static void test_what_is_printed_is_read(void **state)
 		assert_int_equal(first.feed_forward, second.feed_forward);
 		assert_int_equal(first.tied, second.tied);
 		assert_true(first.norm_epsilon == second.norm_epsilon);
+		assert_true(first.experts.count == second.experts.count);
+		assert_true(first.experts.per_token == second.experts.per_token);
+		assert_true(first.experts.aux_loss == second.experts.aux_loss);
 		assert_true(first.family == SKEP_HF_GPT2 || first.rotary_base == second.rotary_base);
 		free(text);
 		skep_model_finish(&model);
@@ -240,8 +261,9 @@ static void test_names_are_those_of_the_files(void **state)
 		{"tests/data/hf/gpt2/config.json", "tests/data/hf/gpt2"},
 		{"tests/data/hf/gpt2/config.json", "tests/data/hf/gpt2-old"},
 		{"tests/data/hf/llama/config.json", "tests/data/hf/llama"},
+		{"tests/data/hf/mixtral/config.json", "tests/data/hf/mixtral"},
 	};
-	for (size_t i = 0; i < 3; i++) {
+	for (size_t i = 0; i < sizeof pair / sizeof *pair; i++) {
 		struct skep_model model;
 		struct skep_diag diag = {0};
 		char *list;
@@ -424,6 +446,8 @@ static void test_logits_are_those_of_transformers(void **state)
 		{"tests/data/hf/gpt2/config.json", "tests/data/hf/gpt2", "tests/data/hf/gpt2/logits.txt", 1e-5f},
 		{"tests/data/hf/gpt2/config.json", "tests/data/hf/gpt2-old", "tests/data/hf/gpt2/logits.txt", 0.05f},
 		{"tests/data/hf/llama/config.json", "tests/data/hf/llama", "tests/data/hf/llama/logits.txt", 1e-5f},
+		{"tests/data/hf/mixtral/config.json", "tests/data/hf/mixtral", "tests/data/hf/mixtral/logits.txt",
+			1e-5f},
 	};
 	for (size_t i = 0; i < sizeof c / sizeof *c; i++) {
 		static float expected[T][VOCABULARY], found[T][VOCABULARY];
@@ -445,8 +469,9 @@ static void test_logits_are_those_of_transformers(void **state)
 static void test_written_weights_come_back(void **state)
 {
 	(void)state;
-	static const char *const config[] = {"tests/data/hf/gpt2/config.json", "tests/data/hf/llama/config.json"};
-	for (size_t i = 0; i < 2; i++) {
+	static const char *const config[] = {"tests/data/hf/gpt2/config.json", "tests/data/hf/llama/config.json",
+		"tests/data/hf/mixtral/config.json"};
+	for (size_t i = 0; i < 3; i++) {
 		struct bench b;
 		struct run first, second;
 		struct skep_weight weight[64];

@@ -264,6 +264,20 @@ static void test_llama_layers(void **state)
 	check_layers(SKEP_ARCHITECTURE_LLAMA, 3);
 }
 
+/* Two of three experts for each token, which is what the router says of it for steps of this size. */
+static void test_experts(void **state)
+{
+	(void)state;
+	struct fixture f;
+	for (uint32_t shared = 1; shared < 4; shared += 2) {
+		init(&f, SKEP_ARCHITECTURE_LLAMA, 1, shared, 2);
+		f.model.experts = (struct skep_experts){3, 2, .renormalized = shared == 1};
+		for (uint32_t l = 0; l < f.model.layers; l++)
+			check_layer(&f, l);
+		finish(&f);
+	}
+}
+
 /* Sequences of one token, and longer than a strip of queries. */
 static void test_sequences(void **state)
 {
@@ -435,6 +449,7 @@ int main(void)
 		cmocka_unit_test(test_dense_layers),
 		cmocka_unit_test(test_gpt2_layers),
 		cmocka_unit_test(test_llama_layers),
+		cmocka_unit_test(test_experts),
 		cmocka_unit_test(test_sequences),
 		cmocka_unit_test(test_whole_models),
 		cmocka_unit_test(test_a_cut_changes_no_bit),

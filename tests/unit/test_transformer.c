@@ -4,9 +4,10 @@
  * what it allocates; and 100 steps follow PyTorch. For the last, tests/torch/follow.py trains the same models from the same
  * parameters on the same tokens, which this program writes for it:
  *
- *     test_transformer --write gpt2|llama|gpt2-clipped PREFIX     PREFIX.txt, .parameters, .ids
+ *     test_transformer --write gpt2|llama|gpt2-clipped|mixtral PREFIX     PREFIX.txt, .parameters, .ids
  *
- * and keeps the losses in tests/data/torch-NAME.csv. Its README says how they were made.
+ * and keeps the losses in tests/data/torch-NAME.csv. Its README says how they were made. Those of a mixtral are 20 steps of the
+ * MixtralForCausalLM of transformers (tests/torch/mixtral.py).
  */
 #include "tests/unit/job.h"
 
@@ -85,6 +86,7 @@ static void test_a_cut_changes_no_bit(void **state)
 	(void)state;
 	check_cuts("tiny-gpt2", 1);
 	check_cuts("tiny-llama", 2);
+	check_cuts("tiny-mixtral", 1);
 }
 
 /* ---- costs -------------------------------------------------------------------------------------------------------- */
@@ -112,15 +114,16 @@ static void check_cost(const struct job *job, uint32_t stages)
 	}
 	uint64_t h = job->model.hidden, f = job->model.feed_forward, v = 256, t = job->model.sequence;
 	uint64_t gpt2 = v * h + t * h + 4 * (4 * h * h + 2 * h * f + 9 * h + f) + 2 * h + v * h;
-	uint64_t llama = v * h + 4 * (3 * h * h + 3 * h * f + 2 * h) + h + v * h;
+	uint64_t e = job->model.experts.count, feed = e > 0 ? h * e + e * 3 * h * f : 3 * h * f;
+	uint64_t llama = v * h + 4 * (3 * h * h + feed + 2 * h) + h + v * h;
 	assert_int_equal(parameters, job->model.architecture == SKEP_ARCHITECTURE_GPT2 ? gpt2 : llama);
 }
 
 static void test_costs_are_what_is_allocated(void **state)
 {
 	(void)state;
-	static const char *const names[] = {"tiny-gpt2", "tiny-llama"};
-	for (int i = 0; i < 2; i++) {
+	static const char *const names[] = {"tiny-gpt2", "tiny-llama", "tiny-mixtral"};
+	for (int i = 0; i < 3; i++) {
 		struct job job;
 		init(&job, names[i], 1);
 		job_restart(&job);
@@ -128,6 +131,21 @@ static void test_costs_are_what_is_allocated(void **state)
 			check_cost(&job, stages);
 		finish(&job);
 	}
+}
+
+static void check_products(const struct skep_model *model, const struct skep_cost *cost)
+{
+	double flop = 0, back = 0, parameters = 0, numbers = 0;
+	for (uint32_t l = 0; l < model->layers; l++) {
+		struct skep_layer_products p;
+		skep_model_products(model, l, 1, &p);
+		flop += p.repeats * p.flop;
+		back += p.repeats * p.flop * p.backward;
+		parameters += p.parameters;
+		numbers += p.repeats * p.numbers;
+	}
+	assert_true(flop == cost->forward_flop && fabs(back / cost->backward_flop - 1) < 1e-12);
+	assert_true(parameters == (double)cost->parameters && numbers * sizeof(float) == cost->sample_bytes);
 }
 
 /* FLOPs of the shipped gpt2-256x4, and of its products: 2 per weight and token, and of attention 4 h for each of the T (T +
@@ -142,25 +160,37 @@ static void test_flops(void **state)
 	double t = 128, h = 256, weights = 4 * 12 * h * h + 256 * h, attention = 4 * 2 * t * (t + 1) * h;
 	assert_true(cost.forward_flop == 2 * t * weights + attention);
 	assert_true(cost.backward_flop == 2 * 2 * t * weights + 2.5 * attention);
-	double flop = 0, back = 0, parameters = 0, numbers = 0;
-	for (uint32_t l = 0; l < model.layers; l++) {
-		struct skep_layer_products p;
-		skep_model_products(&model, l, 1, &p);
-		flop += p.repeats * p.flop;
-		back += p.repeats * p.flop * p.backward;
-		parameters += p.parameters;
-		numbers += p.repeats * p.numbers;
-	}
-	assert_true(flop == cost.forward_flop && fabs(back / cost.backward_flop - 1) < 1e-12);
-	assert_true(parameters == (double)cost.parameters && numbers * sizeof(float) == cost.sample_bytes);
+	check_products(&model, &cost);
+	skep_model_finish(&model);
+}
+
+/* The same of tiny-mixtral: a token meets two of the eight experts, of 3 h f weights each, and the router, h weights for each of
+ * the eight; 2 of 4 heads have keys and values. */
+static void test_flops_of_experts(void **state)
+{
+	(void)state;
+	struct skep_model model;
+	struct skep_cost cost;
+	job_read_model("tiny-mixtral", &model);
+	skep_model_cost(&model, 1, 0, &cost);
+	double t = 64, h = 64, f = 88, weights = 4 * (3 * h * h + 2 * 3 * h * f + 8 * h) + 256 * h;
+	double attention = 4 * 2 * t * (t + 1) * h;
+	assert_true(cost.forward_flop == 2 * t * weights + attention);
+	assert_true(cost.backward_flop == 2 * 2 * t * weights + 2.5 * attention);
+	check_products(&model, &cost);
 	skep_model_finish(&model);
 }
 
 /* ---- PyTorch ------------------------------------------------------------------------------------------------------ */
 
-enum { STEPS = 100 };
+enum { STEPS = 100, STEPS_OF_EXPERTS = 20 };
 
-/* gpt2-clipped is a gpt2. */
+static uint32_t steps_of(const char *architecture)
+{
+	return strncmp(architecture, "mixtral", 7) == 0 ? STEPS_OF_EXPERTS : STEPS;
+}
+
+/* gpt2-clipped is a gpt2; a mixtral has the losses of its router as mixtral-balanced alone. */
 static void init_reference(struct job *job, const char *architecture)
 {
 	char name[64] = "tiny-";
@@ -172,11 +202,13 @@ static void init_reference(struct job *job, const char *architecture)
 	job->training.optimizer.learning_rate = 3e-3f;
 	job->training.optimizer.beta2 = 0.99f;
 	job->training.optimizer.weight_decay = 0.1f;
-	job->training.optimizer.rates = (struct skep_rates){SKEP_RATE_COSINE, 10, STEPS, 0.1f, 0};
+	job->training.optimizer.rates = (struct skep_rates){SKEP_RATE_COSINE, 10, steps_of(architecture), 0.1f, 0};
+	if (strcmp(architecture, "mixtral") == 0)
+		job->model.experts.aux_loss = job->model.experts.z_loss = 0;
 	job_restart(job);
 }
 
-static void follow(const char *architecture)
+static void follow(const char *architecture, double tolerance)
 {
 	char path[512], wanted[64], line[128];
 	struct job job;
@@ -191,11 +223,11 @@ static void follow(const char *architecture)
 		if (sscanf(line, "%lf", &expected) != 1)
 			continue;
 		double loss = (double)job_microbatch(&job, step, 0) * 1e-9;
-		if (!(fabs(loss / expected - 1) < 1e-4))
+		if (!(fabs(loss / expected - 1) < tolerance))
 			fail_msg("%s, step %u: %.9f, PyTorch has %.9f", architecture, step, loss, expected);
 		job_step(&job, step++, 1);
 	}
-	assert_int_equal(step, STEPS);
+	assert_int_equal(step, steps_of(architecture));
 	fclose(file);
 	finish(&job);
 }
@@ -203,9 +235,16 @@ static void follow(const char *architecture)
 static void test_follows_pytorch(void **state)
 {
 	(void)state;
-	follow("gpt2");
-	follow("llama");
-	follow("gpt2-clipped");
+	follow("gpt2", 1e-4);
+	follow("llama", 1e-4);
+	follow("gpt2-clipped", 1e-4);
+}
+
+static void test_follows_transformers(void **state)
+{
+	(void)state;
+	follow("mixtral", 2e-6);
+	follow("mixtral-balanced", 2e-6);
 }
 
 static FILE *open_part(const char *prefix, const char *end)
@@ -239,7 +278,7 @@ static void write_reference(const char *architecture, const char *prefix)
 	fwrite(parameter, sizeof *parameter, n, file);
 	fclose(names), fclose(file), free(parameter);
 	file = open_part(prefix, "ids");
-	for (uint32_t step = 0; step < STEPS; step++) {
+	for (uint32_t step = 0; step < steps_of(architecture); step++) {
 		int32_t id[4 * 65];
 		struct skep_diag diag = {0};
 		assert_true(skep_corpus_tokens(&job.training, step, 0, id, &diag));
@@ -255,7 +294,9 @@ int main(int arguments, char **argument)
 		cmocka_unit_test(test_a_cut_changes_no_bit),
 		cmocka_unit_test(test_costs_are_what_is_allocated),
 		cmocka_unit_test(test_flops),
+		cmocka_unit_test(test_flops_of_experts),
 		cmocka_unit_test(test_follows_pytorch),
+		cmocka_unit_test(test_follows_transformers),
 	};
 	if (arguments == 4 && strcmp(argument[1], "--write") == 0) {
 		write_reference(argument[2], argument[3]);

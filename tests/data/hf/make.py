@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# make.py - makes what lies beside it: two tiny models as `transformers` saves them, drawn at random, and the logits that it computes
+# make.py - makes what lies beside it: three tiny models as `transformers` saves them, drawn at random, and the logits that it computes
 # for a line of tokens. Needs Python with torch, transformers and safetensors:
 #
 #     python3 tests/data/hf/make.py tests/data/hf
@@ -36,7 +36,7 @@ def write(model, folder, seed, **save):
     tokens = [(7 * t * t + 3 * t + 1) % vocabulary for t in range(T)]
     with torch.no_grad():
         logits = model(torch.tensor([tokens])).logits[0]
-        loss = model(torch.tensor([tokens]), labels=torch.tensor([tokens])).loss
+        loss = torch.nn.functional.cross_entropy(logits[:-1], torch.tensor(tokens[1:]))
     with open(os.path.join(folder, "logits.txt"), "w") as f:
         print(f"# transformers {transformers.__version__}, torch {torch.__version__}; mean loss of the next tokens "
               f"{loss.item():.9g}", file=f)
@@ -51,6 +51,10 @@ write(transformers.GPT2LMHeadModel(transformers.GPT2Config(
 write(transformers.LlamaForCausalLM(transformers.LlamaConfig(
     vocab_size=48, hidden_size=16, intermediate_size=40, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
     max_position_embeddings=32)), os.path.join(root, "llama"), 2, max_shard_size="12KB")
+write(transformers.MixtralForCausalLM(transformers.MixtralConfig(
+    vocab_size=48, hidden_size=16, intermediate_size=20, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
+    max_position_embeddings=32, num_local_experts=4, num_experts_per_tok=2, rope_theta=10000.0,
+    output_router_logits=True, router_aux_loss_coef=0.02)), os.path.join(root, "mixtral"), 3)
 
 # The same GPT-2 as the first files of that kind were: no prefix, the masks of the attention beside the weights; and in halves.
 weights = {k.removeprefix("transformer."): v for k, v in load_file(os.path.join(root, "gpt2", "model.safetensors")).items()}

@@ -1,0 +1,126 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# experts.sh - mixtures of experts from the command line: what check says and what passes take, in closed form; losses that no cut
+# changes; weights of a Mixtral in and out; what is refused.
+set -u
+. tests/cli/lib.sh
+needs python3
+
+model=$root/models/tiny-mixtral.yaml hf=$root/tests/data/hf/mixtral
+place 3
+python3 -c 'print("the quick brown fox jumps over the lazy dog. " * 40)' >corpus.txt
+cat >job.yaml <<END
+name: experts
+seed: 1
+model: {file: $model, stages: 1}
+cluster: {topology: place-3.yaml, allocation: {method: strided}}
+schedule: {global_batch: 8, microbatch: 4}
+train:
+  data: {corpus: text, file: corpus.txt}
+  optimizer: {name: adamw, lr: 3.0e-3}
+  until: {steps: 3}
+END
+
+# ---- costs, by hand: h 64, f 88, 4 of 8 heads' width for keys and values, 4 blocks, 256 tokens of the vocabulary, sequences of 64 ------
+
+# One GPU on which passes take FLOPs over 1e12 and nothing else; 4 samples a microbatch.
+mkdir only
+cd only || exit 1
+only_links
+sed -i 's,^flops: .*,flops: 1 TFLOP/s,' gpus/fast.yaml
+cat >alone.yaml <<END
+name: alone
+source: assumed for this test
+directory: a
+sites: {a: {machines: [{count: 1, gpu: fast}], inside: {bandwidth: 10 Gbit/s, latency: 0.01 ms}}}
+END
+run_skep check ../job.yaml --json -q --set cluster.topology=alone.yaml
+cp "$out" ../check.json
+cd .. || exit 1
+cat >by-hand.py <<'END'
+import json, math
+h, f, t, v, blocks, count, per_token = 64, 88, 64, 256, 4, 8, 2
+said = json.load(open("check.json"))
+expert = 3 * h * f
+attention, router, ends = 3 * h * h, h * count, 2 * v * h
+parameters = blocks * (attention + router + count * expert + 2 * h) + ends + h
+assert said["parameters"] == said["trained_parameters"] == parameters, (said["parameters"], parameters)
+met = parameters - blocks * (count - per_token) * expert
+assert said["experts"] == {"count": 8, "per_token": 2, "parameters_per_token": met, "capacity": 256}, said["experts"]
+# Two FLOPs for each weight that a token meets, the head's among them; attention 2 h for each pair that the causal mask leaves, twice.
+weights = 2 * t * (blocks * (attention + router + per_token * expert) + v * h)
+pairs = blocks * 4 * h * t * (t + 1) / 2
+stage, = said["stages"]
+forward, backward = 4 * (weights + pairs) / 1e12, 4 * (2 * weights + 2.5 * pairs) / 1e12
+assert math.isclose(stage["forward_s"], forward, rel_tol=1e-3), (stage["forward_s"], forward)
+assert math.isclose(stage["backward_s"], backward, rel_tol=1e-3), (stage["backward_s"], backward)
+END
+check 'parameters, and times of passes, by hand' python3 by-hand.py
+
+accepts 'check' check job.yaml
+check 'says what a token meets' \
+	grep -q '  experts   8 in each block, 2 for each token, whose weights sum to 1: it meets 219712 of 625216 parameters, 35.1 %' "$out"
+check 'and what is added to the loss' grep -q 'losses of each router: balance 0.01, z 0.001' "$out"
+sed 's/per_token: 2,/per_token: 2, capacity_factor: 1.25,/' "$model" >capped.yaml
+accepts 'a capacity' check job.yaml --set model.file=capped.yaml
+check 'says how many tokens' grep -q 'each takes at most 80 of the 256 tokens of a microbatch' "$out" # 1.25 x 2 x 256 / 8
+accepts 'check of a model without experts' check job.yaml --set "model.file=$root/models/tiny-llama.yaml"
+check 'says nothing of them' test "$(grep -c experts "$out")" = 1 # the scenario's name
+
+# ---- losses -------------------------------------------------------------------------------------------------------------------------
+
+loss() { # loss [ARGUMENT...]: of the last round
+	"$skep" sim "${job:-job.yaml}" --db "$scratch/loss.db" --json -q "$@" 2>"$err" | sed 's/.*"final_loss":\([^,]*\).*/\1/'
+}
+near() { # near A B: equal within 1e-6
+	python3 -c 'import sys; a, b = map(float, sys.argv[1:]); assert abs(a - b) < 1e-6, (a, b)' "$@"
+}
+one=$(loss)
+check 'the loss is a number' test -n "$one"
+check 'the cut does not change the first one' \
+	test "$(loss --set model.stages=3 --set train.until.steps=1)" = "$(loss --set train.until.steps=1)"
+check 'nor the last, but for the order of sums' near "$(loss --set model.stages=3)" "$one"
+check 'nor do threads' test "$(loss --set cluster.threads=2)" = "$one"
+check 'recomputed activations route as before' test "$(loss --set schedule.checkpoint_activations=true)" = "$one"
+check 'a capacity does' test "$(loss --set model.file=capped.yaml)" != "$one"
+sed 's/, aux_loss: 0.01, z_loss: 0.001//' "$model" >plain.yaml
+check 'and so do the losses of the router' test "$(loss --set model.file=plain.yaml)" != "$one"
+sed 's/per_token: 2,/per_token: 1,/' "$model" >switch.yaml
+accepts 'one expert per token' sim job.yaml --set model.file=switch.yaml --db "$scratch/loss.db"
+
+# ---- weights ------------------------------------------------------------------------------------------------------------------------
+
+for _ in {1..40}; do printf '%s' "!#\$%&'()*+,-./ "; done >small.txt # bytes below 48, the vocabulary of that model
+sed "s,file: $model,file: $hf/config.json,; s,stages: 1,stages: 2\, sequence: 8,; s,corpus.txt,small.txt," job.yaml >theirs.yaml
+first=(--set "train.init.weights=$hf" --set train.until.steps=1)
+accepts 'weights of a Mixtral' check theirs.yaml "${first[@]}"
+check 'check says what it begins with' grep -q 'begins    with the 41 weights of .*mixtral/model.safetensors' "$out"
+check 'and with what load balance' grep -q 'losses of each router: balance 0.01, z 0' "$out" # 0.02 over two blocks
+begun=$(job=theirs.yaml loss "${first[@]}")
+kept=(--set 'checkpoint={every: 1, to: kept}' --set train.optimizer.lr=1.0e-12)
+accepts 'a step that changes next to nothing' sim theirs.yaml "${first[@]}" "${kept[@]}" --write-checkpoints -q --db "$scratch/loss.db"
+accepts 'export' export theirs.yaml "${first[@]}" "${kept[@]}" -o exported
+check 'the same weights as they were' python3 - "$hf" exported <<'END'
+import json, struct, sys
+def read(folder):
+    raw = open(folder + "/model.safetensors", "rb").read()
+    size, = struct.unpack("<Q", raw[:8])
+    header = json.loads(raw[8:8 + size])
+    header.pop("__metadata__", None)
+    pieces = {name: raw[8 + size:][slice(*t["data_offsets"])] for name, t in header.items()}
+    return {name: (t["shape"], struct.unpack(f"<{len(pieces[name]) // 4}f", pieces[name])) for name, t in header.items()}
+a, b = map(read, sys.argv[1:])
+assert a.keys() == b.keys(), a.keys() ^ b.keys()
+for name in a:
+    assert a[name][0] == b[name][0] and all(abs(x - y) < 1e-11 for x, y in zip(a[name][1], b[name][1])), name
+config = json.load(open(sys.argv[2] + "/config.json"))
+assert config["architectures"] == ["MixtralForCausalLM"] and config["num_local_experts"] == 4, config
+assert config["output_router_logits"] is True and config["router_aux_loss_coef"] == 0.02, config
+END
+again=$(job=theirs.yaml loss --set model.file=exported/config.json --set train.init.weights=exported --set train.until.steps=1)
+check 'which begin as theirs do' near "$again" "$begun"
+accepts 'a Switch, kept' sim job.yaml --set model.file=switch.yaml "${kept[@]}" --write-checkpoints -q --db "$scratch/loss.db"
+refuses 'whose weights a Mixtral would take otherwise' 'model tiny-mixtral has experts whose weights are not renormalized' \
+	export job.yaml --set model.file=switch.yaml "${kept[@]}" -o switched
+plan
