@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * model.c - see model.h. Sizes of GPT-2: Radford et al. 2019; of Llama: Touvron et al. 2023 (arXiv 2302.13971, 2307.09288) and
- * Meta's model cards of Llama 3 and 3.2; of TinyLlama: Zhang et al. 2024 (arXiv 2401.02385).
+ * Meta's model cards of Llama 3 and 3.2; of TinyLlama: Zhang et al. 2024 (arXiv 2401.02385); of Mixtral: Jiang et al.
+ * 2024 (arXiv 2401.04088).
  */
 #include "asking/model.h"
 
@@ -24,6 +25,7 @@ struct shape {
 	uint32_t hidden, heads, blocks;
 	uint32_t kv_heads, feed_forward, sequence, vocabulary; /* of llama; 0: a GPT-2 */
 	bool tied;
+	uint32_t experts, per_token; /* of a mixture, else 0 */
 };
 
 static const struct shape shapes[] = {
@@ -32,18 +34,19 @@ static const struct shape shapes[] = {
 	{"gpt2-medium", 1024, 16, 24, .tied = true},
 	{"gpt2-large", 1280, 20, 36, .tied = true},
 	{"gpt2-xl", 1600, 25, 48, .tied = true},
-	{"tinyllama-1.1b", 2048, 32, 22, 4, 5632, 2048, 32000, false},
-	{"llama-7b", 4096, 32, 32, 32, 11008, 2048, 32000, false},
-	{"llama-13b", 5120, 40, 40, 40, 13824, 2048, 32000, false},
-	{"llama-30b", 6656, 52, 60, 52, 17920, 2048, 32000, false},
-	{"llama-65b", 8192, 64, 80, 64, 22016, 2048, 32000, false},
-	{"llama-2-7b", 4096, 32, 32, 32, 11008, 4096, 32000, false},
-	{"llama-2-13b", 5120, 40, 40, 40, 13824, 4096, 32000, false},
-	{"llama-2-70b", 8192, 64, 80, 8, 28672, 4096, 32000, false},
-	{"llama-3-8b", 4096, 32, 32, 8, 14336, 8192, 128256, false},
-	{"llama-3-70b", 8192, 64, 80, 8, 28672, 8192, 128256, false},
-	{"llama-3.2-1b", 2048, 32, 16, 8, 8192, 8192, 128256, true},
-	{"llama-3.2-3b", 3072, 24, 28, 8, 8192, 8192, 128256, true},
+	{"tinyllama-1.1b", 2048, 32, 22, 4, 5632, 2048, 32000, .tied = false},
+	{"llama-7b", 4096, 32, 32, 32, 11008, 2048, 32000, .tied = false},
+	{"llama-13b", 5120, 40, 40, 40, 13824, 2048, 32000, .tied = false},
+	{"llama-30b", 6656, 52, 60, 52, 17920, 2048, 32000, .tied = false},
+	{"llama-65b", 8192, 64, 80, 64, 22016, 2048, 32000, .tied = false},
+	{"llama-2-7b", 4096, 32, 32, 32, 11008, 4096, 32000, .tied = false},
+	{"llama-2-13b", 5120, 40, 40, 40, 13824, 4096, 32000, .tied = false},
+	{"llama-2-70b", 8192, 64, 80, 8, 28672, 4096, 32000, .tied = false},
+	{"llama-3-8b", 4096, 32, 32, 8, 14336, 8192, 128256, .tied = false},
+	{"llama-3-70b", 8192, 64, 80, 8, 28672, 8192, 128256, .tied = false},
+	{"llama-3.2-1b", 2048, 32, 16, 8, 8192, 8192, 128256, .tied = true},
+	{"llama-3.2-3b", 3072, 24, 28, 8, 8192, 8192, 128256, .tied = true},
+	{"mixtral-8x7b", 4096, 32, 32, 8, 14336, 4096, 32000, .experts = 8, .per_token = 2},
 };
 #define SHAPES (sizeof shapes / sizeof shapes[0])
 
@@ -58,6 +61,9 @@ static void write_shape(const struct shape *s, struct skep_ask_model *ret)
 	if (s->feed_forward > 0)
 		used += snprintf(ret->text + used, sizeof ret->text - (size_t)used, ", kv_heads: %u, feed_forward: %u",
 			s->kv_heads, s->feed_forward);
+	if (s->experts > 0)
+		used += snprintf(ret->text + used, sizeof ret->text - (size_t)used,
+			", experts: {count: %u, per_token: %u}", s->experts, s->per_token);
 	snprintf(ret->text + used, sizeof ret->text - (size_t)used, "%s}\n", s->tied ? ", tied: true" : "");
 }
 
