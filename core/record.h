@@ -55,6 +55,23 @@ struct skep_sent { /* by all machines together, in some time */
 	double egress_usd; /* what senders pay for them by the topology's prices of traffic, 0 without any; NAN: not known */
 };
 
+/* What the routers of blocks with experts have made of the tokens of forward passes; 0 without such blocks, or arithmetic. */
+struct skep_expert_use {
+	uint64_t passes;           /* of a block and a microbatch */
+	uint64_t choices, dropped; /* of tokens: experts that they were sent to; of these, where there was no room */
+	uint64_t fullest;          /* what `choices` would be if all experts had as many as the fullest of each pass */
+	uint64_t balance_nano;     /* the sum over passes of the load balance by itself, without its coefficient */
+};
+
+static inline void skep_expert_use_add(struct skep_expert_use *sum, const struct skep_expert_use *more)
+{
+	sum->passes += more->passes;
+	sum->choices += more->choices;
+	sum->dropped += more->dropped;
+	sum->fullest += more->fullest;
+	sum->balance_nano += more->balance_nano;
+}
+
 struct skep_worker_use { /* at the end of a run, one per machine, the directory included */
 	uint32_t index, epoch, stage;
 	skep_time started_ns;           /* of one incarnation, where it is reported alone; 0 in the sum of all */
@@ -62,7 +79,8 @@ struct skep_worker_use { /* at the end of a run, one per machine, the directory 
 	skep_time arithmetic_ns;        /* real arithmetic in the compute lane; 0 when no arithmetic is done */
 	uint64_t events, digest;        /* over all its incarnations; their digests folded in order */
 	uint64_t damaged;               /* real runs: tensors whose sum was wrong when they came, and that came again */
-	bool torn;                      /* real runs: an incarnation was cut off, so events and digest are incomplete */
+	struct skep_expert_use experts;
+	bool torn; /* real runs: an incarnation was cut off, so events and digest are incomplete */
 };
 
 /* What a real run keeps of each machine: every event that it was told, in order (exec/loop/log.h). */

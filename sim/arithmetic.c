@@ -127,6 +127,7 @@ void skep_arithmetic_end(
 	assert(op->lane < SKEP_LANES);
 	if (is_shared_out(op)) {
 		skep_device_threads_end(world->device_threads, worker, op->lane, ret);
+		skep_expert_use_add(&world->process[worker].experts, &ret->experts);
 		return;
 	}
 	skep_device_threads_drain(world->device_threads, worker);

@@ -16,6 +16,7 @@ static void report_worker(const struct skep_world *world, uint32_t index)
 		.epoch = skep_node_epoch(process->node),
 		.stage = skep_node_stage(process->node),
 		.events = process->events,
+		.experts = process->experts,
 		.digest = skep_node_digest(process->node)};
 	skep_time end_ns = process->stopped_ns < world->now ? process->stopped_ns : world->now;
 	use.alive_ns = process->alive_ns + (process->dead ? 0 : end_ns - process->started_ns);

@@ -46,17 +46,18 @@ struct skep_lane_queue { /* FIFO of jobs, the first one runs */
 
 struct skep_process { /* a machine and its process: a worker or, last, the directory */
 	struct skep_node *node;
-	void *moved;                /* memory that the machine was relocated to; NULL: it is still in node_memory */
-	struct skep_device *device; /* NULL: no arithmetic */
-	skep_time armed;            /* the earliest TIMER entry in the queue that still counts */
-	skep_time started_ns;       /* when this incarnation started */
-	skep_time stopped_ns;       /* when it stopped, SKEP_TIME_NEVER while it runs */
-	skep_time alive_ns;         /* time alive in earlier incarnations */
-	uint32_t life;              /* number of earlier incarnations */
-	uint32_t lost_epoch;        /* epoch of the incarnation that died last */
-	bool dead;                  /* the trace has ended it, and it has not started again */
-	uint64_t digest;            /* digest of earlier incarnations */
-	uint64_t events;            /* steps of the state machine in all incarnations */
+	void *moved;                    /* memory that the machine was relocated to; NULL: it is still in node_memory */
+	struct skep_device *device;     /* NULL: no arithmetic */
+	struct skep_expert_use experts; /* of all its lives */
+	skep_time armed;                /* the earliest TIMER entry in the queue that still counts */
+	skep_time started_ns;           /* when this incarnation started */
+	skep_time stopped_ns;           /* when it stopped, SKEP_TIME_NEVER while it runs */
+	skep_time alive_ns;             /* time alive in earlier incarnations */
+	uint32_t life;                  /* number of earlier incarnations */
+	uint32_t lost_epoch;            /* epoch of the incarnation that died last */
+	bool dead;                      /* the trace has ended it, and it has not started again */
+	uint64_t digest;                /* digest of earlier incarnations */
+	uint64_t events;                /* steps of the state machine in all incarnations */
 	struct skep_lane_queue lane[SKEP_LANES];
 };
 

@@ -15,7 +15,8 @@
 	" samples_per_microbatch, target_loss, first_round, continues, kept_as, digest, steps, samples, tokens, time_s,"       \
 	" throughput_samples_per_s, utilisation, passes_s, reduction_s, bytes_pipeline, bytes_sync, issued, counted, lost,"    \
 	" preemptions, joins, migrations, final_loss, final_validation_loss, time_to_target_s, cost_to_target_usd, cost_usd,"  \
-	" egress_usd, events, wall_s, ops_dropped, notes_dropped, activity_bin_s, damaged, extrapolated"
+	" egress_usd, events, wall_s, ops_dropped, notes_dropped, activity_bin_s, expert_imbalance,"                           \
+	" expert_dropped, expert_balance, damaged, extrapolated"
 
 static const char *const SQL[] = {
 	[SKEP_EXPORT_RUNS] = "SELECT " RUN_COLUMNS " FROM runs WHERE ?1 = 0 OR id = ?1 ORDER BY id",

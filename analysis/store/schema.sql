@@ -5,7 +5,7 @@
 -- Change user_version and SKEP_SCHEMA_VERSION in database.c together.
 
 PRAGMA application_id = 1936418160; -- the letters "skep"
-PRAGMA user_version = 13;
+PRAGMA user_version = 14;
 
 CREATE TABLE runs (
 	id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -65,6 +65,8 @@ CREATE TABLE runs (
 	ops_dropped INTEGER, -- operations beyond the cap, not in `ops`
 	notes_dropped INTEGER, -- notes beyond the cap, not in `notes`
 	activity_bin_s REAL, -- length of a bin of `activity`; NULL: there are none
+	-- of blocks with experts, with real arithmetic: most tokens of one over the mean, part of the choices dropped, load balance
+	expert_imbalance REAL, expert_dropped REAL, expert_balance REAL,
 	damaged INTEGER, -- real: tensors that came with a wrong sum, and were sent again
 	extrapolated INTEGER -- the law of `arithmetic: law` was asked outside of what it was fitted in: 0, 1; NULL: no law
 ) STRICT;

@@ -51,8 +51,8 @@ static const char *const SQL[SKEP_STATEMENTS] = {
 		" throughput_samples_per_s = ?, utilisation = ?, passes_s = ?, reduction_s = ?, bytes_pipeline = ?,"
 		" bytes_sync = ?, issued = ?, counted = ?, lost = ?, preemptions = ?, joins = ?, migrations = ?,"
 		" final_loss = ?, final_validation_loss = ?, time_to_target_s = ?, cost_to_target_usd = ?, cost_usd = ?,"
-		" egress_usd = ?, events = ?, wall_s = ?, ops_dropped = ?,"
-		" notes_dropped = ?, activity_bin_s = ?, damaged = ?, extrapolated = ?"
+		" egress_usd = ?, expert_imbalance = ?, expert_dropped = ?, expert_balance = ?, events = ?, wall_s = ?,"
+		" ops_dropped = ?, notes_dropped = ?, activity_bin_s = ?, damaged = ?, extrapolated = ?"
 		" WHERE id = ?",
 };
 
@@ -582,12 +582,11 @@ bool skep_store_put_result(struct skep_store *store, const struct skep_summary *
 	integer(&c, (int64_t)summary->preemptions);
 	integer(&c, (int64_t)summary->joins);
 	integer(&c, (int64_t)summary->migrations);
-	real(&c, summary->final_loss);
-	real(&c, summary->final_validation_loss);
-	real(&c, summary->time_to_target_s);
-	real(&c, summary->cost_to_target_usd);
-	real(&c, summary->cost_usd);
-	real(&c, summary->egress_usd);
+	const double ends[] = {summary->final_loss, summary->final_validation_loss, summary->time_to_target_s,
+		summary->cost_to_target_usd, summary->cost_usd, summary->egress_usd, summary->expert_imbalance,
+		summary->expert_dropped, summary->expert_balance};
+	for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++)
+		real(&c, ends[i]);
 	integer(&c, (int64_t)summary->events);
 	real(&c, summary->wall_s);
 	integer(&c, (int64_t)store->ops_dropped);

@@ -473,8 +473,12 @@ void skep_tally_finish(struct skep_tally *tally, skep_time end_ns, uint64_t even
 	ret->time_s = (double)end_ns / 1e9;
 	ret->throughput_samples_per_s = end_ns > 0 ? (double)ret->samples / ret->time_s : NAN;
 	ret->utilisation = utilisation(tally);
-	for (uint32_t i = 0; i < tally->scenario->plan.workers; i++)
+	struct skep_expert_use experts = {0};
+	for (uint32_t i = 0; i < tally->scenario->plan.workers; i++) {
 		ret->damaged += tally->use[i].damaged;
+		skep_expert_use_add(&experts, &tally->use[i].experts);
+	}
+	skep_summary_add_experts(ret, &experts);
 	add_spans(tally, ret);
 	add_pace(tally, ret);
 	ret->ended_by = outcome == SKEP_DONE ? ended_by(tally, ret->steps) : NULL;

@@ -32,10 +32,14 @@ struct skep_summary { /* the keys of --json in this order, then what only the te
 	uint64_t checkpoints, restarts; /* states of stages that were kept; stages that were founded anew */
 	uint64_t unequal;               /* workers whose parameters were not those of the others of their stage */
 	uint64_t damaged;               /* real runs: tensors that came with a wrong sum, and were sent again */
-	uint64_t unkept;                /* not in --json: states that could not be kept */
-	double final_loss;              /* NAN: none (null in JSON) */
-	double final_validation_loss;   /* of the last one; NAN: none */
-	double time_to_target_s;   /* NAN: no target, or not reached. Where there are validations, by one of these */
+	/* Of blocks with experts, over all their forward passes: how many times the tokens of the mean expert the fullest one
+	 * has had, the part of the choices that were dropped, and the load balance, which is `per_token` where all have the
+	 * same. NAN: none. */
+	double expert_imbalance, expert_dropped, expert_balance;
+	uint64_t unkept;              /* not in --json: states that could not be kept */
+	double final_loss;            /* NAN: none (null in JSON) */
+	double final_validation_loss; /* of the last one; NAN: none */
+	double time_to_target_s;      /* NAN: no target, or not reached. Where there are validations, by one of these */
 	double cost_to_target_usd; /* of all workers and of traffic, until then; NAN: not reached, or prices unknown */
 	/* Of machines, and of traffic where the topology has prices of it; of this the part of traffic. NAN: prices unknown, or
 	 * none. */
@@ -61,6 +65,9 @@ struct skep_summary { /* the keys of --json in this order, then what only the te
 	char unpriced[80];
 	bool unprovoked; /* more workers were fenced than the scenario takes away, or died */
 };
+
+/* expert_balance.c. Fills what a summary says of experts. */
+void skep_summary_add_experts(struct skep_summary *summary, const struct skep_expert_use *use);
 
 struct skep_tally; /* a recorder that adds up */
 struct skep_tally *skep_tally_create(const struct skep_scenario *scenario, const char *world);

@@ -55,6 +55,9 @@ void skep_summary_print_json(const struct skep_summary *summary, FILE *out)
 	skep_json_add_count(object, "checkpoints", summary->checkpoints);
 	skep_json_add_count(object, "restarts", summary->restarts);
 	skep_json_add_count(object, "damaged", summary->damaged);
+	skep_json_add_number(object, "expert_imbalance", summary->expert_imbalance);
+	skep_json_add_number(object, "expert_dropped", summary->expert_dropped);
+	skep_json_add_number(object, "expert_balance", summary->expert_balance);
 	skep_json_add_number(object, "final_loss", summary->final_loss);
 	skep_json_add_number(object, "final_validation_loss", summary->final_validation_loss);
 	skep_json_add_number(object, "time_to_target_s", summary->time_to_target_s);
@@ -185,6 +188,18 @@ static void print_damaged(FILE *out, const struct skep_summary *summary)
 		summary->damaged == 1 ? "was" : "were");
 }
 
+static void print_experts(FILE *out, const struct skep_summary *summary)
+{
+	if (isnan(summary->expert_imbalance))
+		return;
+	print_key(out, "experts");
+	fprintf(out, "the fullest has %.3g times the tokens of the mean, load balance %.4g", summary->expert_imbalance,
+		summary->expert_balance);
+	if (summary->expert_dropped > 0)
+		fprintf(out, ", %.3g %% dropped", 100 * summary->expert_dropped);
+	fputc('\n', out);
+}
+
 /* A real run takes as long as its own clock says, which `time` has told. */
 static void print_events(FILE *out, const struct skep_summary *summary)
 {
@@ -245,6 +260,7 @@ void skep_summary_print_text(const struct skep_summary *summary, FILE *out)
 		(unsigned long long)summary->counted, (unsigned long long)summary->lost);
 	print_workers(out, summary);
 	print_damaged(out, summary);
+	print_experts(out, summary);
 	if (summary->checkpoints + summary->restarts + summary->unkept > 0) {
 		print_key(out, "stages");
 		fprintf(out, "%llu checkpoint%s", (unsigned long long)summary->checkpoints,

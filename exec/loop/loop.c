@@ -135,6 +135,7 @@ static bool take_ended(struct rank *rank)
 			fprintf(stderr, "skep: worker %" PRIu32 ": %s\n", rank->self, done.result.why);
 		assert(has_tensor(done.result.out) == skep_op_puts_out(rank->plan, &done.op));
 		struct skep_event event = skep_device_event(&done.op, &done.result, done.end_ns - done.begin_ns);
+		skep_expert_use_add(&rank->total.experts, &done.result.experts);
 		skep_report_op(rank, &done);
 		skep_perform_step(rank, &event);
 	}

@@ -229,6 +229,7 @@ static void close_life(struct rank *rank, const struct skep_worker_use *life)
 	sum->arithmetic_ns += life->arithmetic_ns;
 	sum->events += life->events;
 	sum->damaged += life->damaged;
+	skep_expert_use_add(&sum->experts, &life->experts);
 	sum->torn = sum->torn || life->torn;
 	rank->events += life->events;
 	books->open = false;

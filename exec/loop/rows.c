@@ -73,6 +73,11 @@ static void worker_row(struct skep_wire *wire, struct skep_worker_use *use)
 	skep_wire_u64(wire, &use->events);
 	skep_wire_u64(wire, &use->digest);
 	skep_wire_u64(wire, &use->damaged);
+	skep_wire_u64(wire, &use->experts.passes);
+	skep_wire_u64(wire, &use->experts.choices);
+	skep_wire_u64(wire, &use->experts.dropped);
+	skep_wire_u64(wire, &use->experts.fullest);
+	skep_wire_u64(wire, &use->experts.balance_nano);
 }
 
 /* ---- into a batch ------------------------------------------------------------------------------------------------ */

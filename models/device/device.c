@@ -222,9 +222,10 @@ static bool undrawn(struct skep_device *device, const struct skep_op *op, const 
 
 static bool run_forward(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret)
 {
-	const struct skep_stage part = skep_device_part(device, op), *stage = &part;
+	struct skep_stage part = skep_device_part(device, op), *const stage = &part;
 	const void *in;
 	void *out = NULL, *stash = stage->workspace;
+	part.experts = &ret->experts;
 	if (!find_if(device, stage->index > 0, op->in, in_bytes(device, stage), &in))
 		return false;
 	if (!stash)

@@ -16,7 +16,7 @@
 #include <string.h>
 
 #include "base/diag.h"
-#include "core/skep.h"
+#include "core/record.h"
 #include "models/checkpoint/checkpoint.h"
 #include "models/device/pool.h"
 #include "models/read/model.h"
@@ -143,7 +143,8 @@ struct skep_device_result {
 	uint64_t square;     /* NORM (core/square.h) */
 	uint64_t parameters; /* STEP: a sum of those that it has made, as core/skep.h has it; 0: not known */
 	uint8_t fault; /* enum skep_fault: it was done, and what it made is not finite; or it could not be kept, and `why` */
-	uint16_t layer; /* of the model, from 1, that made it so; 0: that cannot be told */
+	uint16_t layer;                 /* of the model, from 1, that made it so; 0: that cannot be told */
+	struct skep_expert_use experts; /* FORWARD, on a CPU */
 };
 /* Sets where CHECKPOINT writes states and RESTORE reads them; without a keeper both operations fail. */
 void skep_device_set_keeper(struct skep_device *device, const struct skep_keeper *keeper);

@@ -72,6 +72,7 @@ static struct skep_pass pass_of(const struct skep_stage *stage, const struct ske
 		.rotation = stage->rotation,
 		.work = stage->work ? stage->work : stage->scratch[0],
 		.strips = stage->strips,
+		.experts = stage->experts,
 		.thread_pool = stage->queue};
 }
 

@@ -278,7 +278,8 @@ static struct skep_mixture mixture_of(const struct block *b, const struct kept *
 		.down_gradient = gradient_of(b, DOWN),
 		.kept = k->up,
 		.work = b->pass->work + b->tokens * b->hidden,
-		.thread_pool = b->pass->thread_pool};
+		.thread_pool = b->pass->thread_pool,
+		.use = b->pass->experts};
 }
 
 static void forward_one(

@@ -224,6 +224,33 @@ static void admit(const struct pass *p)
 		}
 }
 
+/* The balance is E sum_i f_i P_i, which is 1 for each choice where all experts have as many tokens. */
+static void count_use(const struct pass *p)
+{
+	const size_t choices = p->m.tokens * p->choices, count = p->m.experts->count;
+	uint64_t fullest = 0, dropped = 0;
+	double balance = 0;
+	for (size_t c = 0; c < choices; c++)
+		dropped += p->place[c] < 0;
+	for (size_t e = 0; e < count; e++) {
+		uint64_t chosen = 0;
+		double sum = 0;
+		for (size_t c = 0; c < choices; c++)
+			chosen += p->expert[c] == (int32_t)e;
+		for (size_t t = 0; t < p->m.tokens; t++)
+			sum += (double)p->probability[t * count + e];
+		fullest = chosen > fullest ? chosen : fullest;
+		balance += (double)chosen * sum;
+	}
+	balance *= 1e9 * (double)count / ((double)p->m.tokens * (double)p->m.tokens);
+	const struct skep_expert_use use = {.passes = 1,
+		.choices = choices,
+		.dropped = dropped,
+		.fullest = fullest * count,
+		.balance_nano = balance < 9.2e18 ? (uint64_t)llround(balance) : 0}; /* NaN compares false */
+	skep_expert_use_add(p->m.use, &use);
+}
+
 /* Where the rows of each expert begin, and whose they are. */
 static void index_rows(const struct pass *p)
 {
@@ -306,6 +333,8 @@ void skep_mixture_forward(
 	skep_thread_pool_for(
 		mixture->thread_pool, mixture->tokens, skep_spread_rows(count * (2 + p.choices)), route_tokens, &p);
 	admit(&p);
+	if (mixture->use)
+		count_use(&p);
 	index_rows(&p);
 	gather(&p, x, p.rows);
 	multiply_all(&(struct products){&p, ONWARDS, hidden, 2 * feed, p.rows, mixture->up, p.up});

@@ -21,6 +21,7 @@
 #ifndef SKEP_MODELS_LAYERS_MIXTURE_H
 #define SKEP_MODELS_LAYERS_MIXTURE_H
 
+#include "core/record.h"
 #include "models/layers/real.h"
 #include "models/layers/thread_pool.h"
 #include "models/read/model.h"
@@ -32,6 +33,7 @@ struct skep_mixture { /* of one pass */
 	skep_real *router_gradient, *up_gradient, *down_gradient; /* backwards, added to; NULL: not counted */
 	skep_real *kept, *work;                                   /* of the sizes below */
 	struct skep_thread_pool *thread_pool;
+	struct skep_expert_use *use; /* a forward pass adds what it has made of the tokens; NULL: nothing counts it */
 };
 
 /* Numbers for each token, from forward to backward. */

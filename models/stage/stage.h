@@ -119,6 +119,7 @@ struct skep_stage {
 	skep_real *work;         /* what a layer needs during a pass; NULL: scratch does */
 	skep_real *strips;       /* the same, [threads][strips of a thread] */
 	skep_real *workspace;    /* a stash, with checkpoint_activations or where nothing is trained; else NULL */
+	struct skep_expert_use *experts; /* what the forward pass under way adds to; NULL: nothing */
 	const struct skep_arrays *arrays;
 	void *queue; /* where `arrays` do their work */
 	void *own;   /* what the back end keeps beside all this */

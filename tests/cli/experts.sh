@@ -68,6 +68,26 @@ check 'says how many tokens' grep -q 'each takes at most 80 of the 256 tokens of
 accepts 'check of a model without experts' check job.yaml --set "model.file=$root/models/tiny-llama.yaml"
 check 'says nothing of them' test "$(grep -c experts "$out")" = 1 # the scenario's name
 
+# Mixtral 8x7B has 46.7 billion parameters, and a token meets 12.9 of them (Jiang et al. 2024).
+accepts 'Mixtral 8x7B' check "$root/scenarios/mixtral-8x7b.yaml" --json -q
+cp "$out" check.json
+cat >published.py <<'END'
+import json
+h, f, kv, v, blocks, count, per_token = 4096, 14336, 1024, 32000, 32, 8, 2
+said = json.load(open("check.json"))
+block = h * (2 * h + 2 * kv) + h * count + count * 3 * h * f + 2 * h
+parameters = blocks * block + 2 * v * h + h
+met = parameters - blocks * (count - per_token) * 3 * h * f
+assert said["parameters"] == parameters == 46702792704, said["parameters"]
+assert said["experts"]["parameters_per_token"] == met and round(met / 1e9, 1) == 12.9, said["experts"]
+assert said["stages"][1]["parameters"] == 2 * block, said["stages"][1]  # all experts of both blocks are there
+# A ring of two sends all twice, 2 bytes each, and some headers.
+assert 0 <= said["stages"][1]["sync_bytes"] - 2 * 2 * 2 * block < 1e4, said["stages"][1]
+END
+check 'its parameters, and what of them a stage holds and reduces' python3 published.py
+accepts 'what fills a GPU' check "$root/scenarios/mixtral-8x7b.yaml"
+check 'weights, gradients and moments of all experts' grep -q '    1  H100-SXM5-80  5.81 GB    11.6 GB    34.8 GB ' "$out"
+
 # ---- losses -------------------------------------------------------------------------------------------------------------------------
 
 loss() { # loss [ARGUMENT...]: of the last round
@@ -88,6 +108,30 @@ sed 's/, aux_loss: 0.01, z_loss: 0.001//' "$model" >plain.yaml
 check 'and so do the losses of the router' test "$(loss --set model.file=plain.yaml)" != "$one"
 sed 's/per_token: 2,/per_token: 1,/' "$model" >switch.yaml
 accepts 'one expert per token' sim job.yaml --set model.file=switch.yaml --db "$scratch/loss.db"
+
+# ---- loads ------------------------------------------------------------------------------------------------------------------------
+
+balance() { # balance EXPRESSION [ARGUMENT...]: of the summary of a run
+	"$skep" sim job.yaml --db "$scratch/loss.db" --json -q "${@:2}" >ran.json 2>"$err" &&
+		python3 -c 'import json, sys
+one, run = (json.load(open(f)) for f in ("one.json", "ran.json"))
+assert eval(sys.argv[1]), run' "$1"
+}
+"$skep" sim job.yaml --db "$scratch/loss.db" --json -q >one.json 2>"$err"
+check 'the fullest expert has more than the mean' balance '1 < run["expert_imbalance"] <= 4 and run["expert_dropped"] == 0 and run["expert_balance"] > 1.9'
+check 'passes that are done again are not counted again' \
+	balance 'all(run[k] == one[k] for k in one if k.startswith("expert_"))' --set schedule.checkpoint_activations=true
+check 'what is dropped is said' balance '0 < run["expert_dropped"] < 0.5' --set model.file=capped.yaml
+check 'the database has it' python3 - "$scratch/loss.db" <<'END'
+import json, sqlite3, sys
+run = json.load(open("ran.json"))
+row = sqlite3.connect(sys.argv[1]).execute("SELECT expert_imbalance, expert_dropped, expert_balance FROM runs WHERE id = ?", (run["run_id"],)).fetchone()
+assert row == (run["expert_imbalance"], run["expert_dropped"], run["expert_balance"]), row
+END
+check 'a model without experts has none' \
+	balance 'run["expert_imbalance"] is None and run["expert_balance"] is None' --set "model.file=$root/models/tiny-llama.yaml"
+run_skep sim job.yaml --db "$scratch/loss.db"
+check 'the summary says it' grep -q '  experts       the fullest has [0-9.]* times the tokens of the mean, load balance [0-9.]*$' "$out" "$err"
 
 # ---- weights ------------------------------------------------------------------------------------------------------------------------
 

@@ -180,6 +180,26 @@ static void compare(struct fixture *f, const char *what, size_t n, double *at, c
 				f->experts.per_token, what, i, gradient[i], expected[i]);
 }
 
+/* What a forward pass tells of the tokens: all choices, the dropped ones, the most of an expert, and the balance by itself. */
+static void check_use(struct fixture *f, const struct skep_expert_use *use)
+{
+	struct routed r;
+	uint32_t chosen[COUNT_MAX] = {0}, most = 0;
+	const struct skep_experts asked = f->experts;
+	route(f, &r);
+	for (uint32_t t = 0; t < TOKENS; t++)
+		for (uint32_t j = 0; j < asked.per_token; j++)
+			chosen[r.choice[t][j]]++;
+	for (uint32_t e = 0; e < asked.count; e++)
+		most = chosen[e] > most ? chosen[e] : most;
+	f->experts.aux_loss = 1, f->experts.z_loss = 0;
+	double balance = losses(f, &r);
+	f->experts = asked;
+	assert_true(use->passes == 1 && use->choices == (uint64_t)TOKENS * asked.per_token);
+	assert_true(use->dropped == f->dropped && use->fullest == (uint64_t)most * asked.count);
+	assert_true(fabs(1e-9 * (double)use->balance_nano - balance) < 1e-8);
+}
+
 static void check(struct skep_experts experts, bool drops)
 {
 	static struct fixture f;
@@ -189,7 +209,10 @@ static void check(struct skep_experts experts, bool drops)
 	init(&f, experts);
 	referee(&f, out);
 	assert_int_equal(f.dropped > 0, drops);
+	struct skep_expert_use use = {0};
+	f.mixture.use = &use;
 	skep_mixture_forward(&f.mixture, f.x, f.residual, f.out);
+	check_use(&f, &use);
 	for (uint32_t i = 0; i < TOKENS * HIDDEN; i++)
 		assert_true(fabs(f.out[i] - out[i]) < 1e-12);
 	skep_mixture_backward(&f.mixture, NULL, f.direction, uncounted);

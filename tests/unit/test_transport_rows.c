@@ -70,7 +70,8 @@ static const struct skep_note note = {.kind = SKEP_NOTE_COUNTED,
 	.staleness = -12345678901};
 static const struct skep_op_span span = {1, 2, 3, 4, 5, SKEP_OP_BACKWARD, SKEP_LANE_COMPUTE, 100, 250, 120, 130};
 static const struct skep_link_use link_use = {3, 4, SKEP_TRAFFIC_SYNC, 17, 1u << 31};
-static const struct skep_worker_use worker_use = {5, 6, 1, 77, 1000, 900, 800, 4321, 0xfedcba9876543210, 2, false};
+static const struct skep_worker_use worker_use = {
+	5, 6, 1, 77, 1000, 900, 800, 4321, 0xfedcba9876543210, 2, {6, 7, 8, 9, 1ull << 40}, false};
 
 static void rows_come_back(void **state)
 {
