@@ -107,6 +107,8 @@ static void check_scheme(struct swarm *swarm, uint32_t size)
 	for (uint32_t rank = 0; rank < size; rank++) {
 		struct skep_scheme scheme = scheme_of(swarm, rank, size);
 		assert_true(skep_scheme_transfers(&scheme) <= skep_scheme_transfers_max(&swarm->plan, size));
+		if (swarm->plan.collective == SKEP_COLLECTIVE_BUTTERFLY && size > 1) /* which has no room to spare */
+			assert_int_equal(skep_scheme_transfers(&scheme), skep_scheme_transfers_max(&swarm->plan, size));
 		for (uint32_t m = 0; m < skep_scheme_transfers(&scheme); m++) {
 			struct skep_scheme_transfer transfer = skep_scheme_transfer_at(&scheme, swarm->fact, m);
 			for (uint32_t nth = 0; nth < transfer.hops; nth++) {

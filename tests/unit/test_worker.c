@@ -108,6 +108,23 @@ static void test_a_full_table_gives_up_what_comes(void **state)
 	fixture_finish(&f);
 }
 
+/* A round has so many numbers: what another process says beyond them is put aside before anything is looked up by it. */
+static void test_no_microbatch_beyond_the_last_number(void **state)
+{
+	(void)state;
+	for (uint32_t beyond = 0; beyond < 2; beyond++) {
+		struct fixture f;
+		begin(&f, 1);
+		struct skep_message forward = fixture_message(SKEP_MESSAGE_FORWARD, 0, 1, 0);
+		forward.microbatch = skep_plan_numbers(&f.plan) - 1 + beyond;
+		forward.payload = fixture_buf(&f);
+		fixture_deliver(&f, forward);
+		assert_int_equal(fixture_ran(&f, SKEP_OP_FORWARD) == NULL, beyond);
+		assert_int_equal(fixture_released(&f, forward.payload), beyond);
+		fixture_finish(&f);
+	}
+}
+
 static void test_waits_when_none_serves_the_next_stage(void **state)
 {
 	(void)state;
@@ -507,6 +524,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_forward_backward_counted),
 		cmocka_unit_test(test_duplicates_are_ignored),
+		cmocka_unit_test(test_no_microbatch_beyond_the_last_number),
 		cmocka_unit_test(test_gradient_only_from_the_one_it_was_sent_to),
 		cmocka_unit_test(test_abandon_travels_back),
 		cmocka_unit_test(test_gone_next_is_given_up_and_not_chosen),
