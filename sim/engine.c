@@ -102,6 +102,7 @@ bool skep_sim_run_with(const struct skep_scenario *scenario, const struct skep_s
 	assert(!scenario->unresolved);
 	*ret = (struct skep_sim_result){0};
 	bool good = skep_world_init(&world, scenario, options->threads, recorder);
+	world.watch = options->watch;
 	if (good) {
 		while (world.running > 0 && !world.no_memory && *stop == 0 && advance(&world))
 			;

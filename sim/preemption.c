@@ -13,6 +13,25 @@
 
 #define NONE UINT32_MAX
 
+/* A message whose connection has ended. */
+static void forget(void *context, uint64_t flight)
+{
+	struct skep_world *world = context;
+	assert(flight < world->flight_capacity);
+	struct skep_inflight_message *lost = &world->flight[flight];
+	const struct skep_process *sender = &world->process[lost->message.from.index];
+	bool holds = lost->message.payload.generation != 0 && sender->life == lost->life && !sender->dead;
+	if (holds && sender->device)
+		skep_device_buffer_release(sender->device, lost->message.payload);
+	lost->next = world->free_flight;
+	world->free_flight = (uint32_t)flight;
+}
+
+void skep_world_disconnect(struct skep_world *world, uint32_t index)
+{
+	skep_network_close(world->network, world->now, skep_scenario_machine(world->scenario, index), forget, world);
+}
+
 /* The process ends at this instant: what it held, ran and had under way is gone. */
 void skep_preemption_end(struct skep_world *world, uint32_t index, skep_time heard_at_ns)
 {
@@ -49,6 +68,8 @@ void skep_preemption_end(struct skep_world *world, uint32_t index, skep_time hea
 		world->recorder->life(world->recorder->context, index, process->started_ns, ended_ns);
 	process->digest = skep_mix(process->digest ^ skep_node_digest(process->node));
 	world->running -= process->stopped_ns == SKEP_TIME_NEVER;
+	if (world->watch)
+		world->watch->present(world->watch->context, world->now, index, false);
 }
 
 /* A fresh process on the same machine, which holds nothing. */
@@ -64,6 +85,8 @@ void skep_preemption_start(struct skep_world *world, uint32_t index)
 	process->started_ns = world->now;
 	process->stopped_ns = SKEP_TIME_NEVER;
 	world->running++;
+	if (world->watch)
+		world->watch->present(world->watch->context, world->now, index, true);
 	if (!skep_arithmetic_device(world, index, SKEP_NO_STAGE))
 		world->no_memory = true;
 	skep_world_step(world, index, &(struct skep_event){.kind = SKEP_EVENT_START});

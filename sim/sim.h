@@ -20,6 +20,22 @@ struct skep_sim_result {
 	struct skep_diag error; /* of a run that could not go on: what could not be done; clear: memory lacks */
 };
 
+/* What causes what, for those who want to know more than a recorder is told: sim/graph/. Every function is there. Within one
+ * step the calls come in the order in which they stand here. */
+struct skep_sim_watch {
+	void *context;
+	/* The process of a worker has ended, with all that it had under way, or another one begins. */
+	void (*present)(void *context, skep_time now, uint32_t worker, bool begins);
+	/* A machine was told `event`, and asks for `actions`, which are done next. `delivered`: of a MESSAGE, its number. */
+	void (*stepped)(void *context, uint32_t index, const struct skep_event *event, uint64_t delivered,
+		const struct skep_actions *actions);
+	/* One of these: a message begins its way, under a number that no other has. `payload` is the sender's; the message has
+	 * what travels, which is another one if the sender keeps its own. */
+	void (*sent)(void *context, const struct skep_message *message, struct skep_buf payload, uint64_t number);
+	/* One of these: the operation waits for its turn on its lane. */
+	void (*asked)(void *context, uint32_t worker, const struct skep_op *op);
+};
+
 /* Runs the scenario to its end. Reports to `recorder` (core/record.h). Returns false only when the machine
  * lacks memory, or an operation cannot be done, its samples read for one (`error`); a run that fails (a stage lost its last
  * worker, nothing is left to happen) is an outcome. */
@@ -33,6 +49,7 @@ struct skep_sim_options {
 	/* Once *stop is not 0 the run fails before its next event, and is reported as far as it has come; NULL:
 	 * never. */
 	const volatile sig_atomic_t *stop;
+	const struct skep_sim_watch *watch; /* NULL: none */
 };
 
 /* The same, so. */

@@ -117,6 +117,9 @@ static void send(struct skep_world *world, const struct skep_message *message, b
 		world->flight[f].message.payload = copy_of(world, message->from.index, message->payload);
 	world->flight[f].sequence = world->sequence++;
 	world->flight[f].life = world->process[message->from.index].life;
+	if (world->watch)
+		world->watch->sent(
+			world->watch->context, &world->flight[f].message, message->payload, world->flight[f].sequence);
 	if (message->from.index == message->to.index) {
 		skep_world_arrive(world, f);
 		return;
@@ -240,6 +243,8 @@ static void run(struct skep_world *world, uint32_t worker, const struct skep_op 
 		world->no_memory = true;
 		return;
 	}
+	if (world->watch)
+		world->watch->asked(world->watch->context, worker, op);
 	world->job[j] = (struct skep_job){.op = *op, .next = NONE};
 	if (lane->first != NONE) {
 		world->job[lane->last].next = j;
@@ -303,7 +308,8 @@ static void job_end(struct skep_world *world, uint32_t worker, uint32_t l, struc
 	if (world->cores && skep_cores_shared(world->cores, worker) && job->op.kind != SKEP_OP_ALLREDUCE)
 		skep_cores_end(world->cores, worker, l, world->now);
 	report_span(world, worker, &job->op, job->begin_ns);
-	count_gathers(world, worker, &job->op);
+	if (world->scenario->zero > 0)
+		count_gathers(world, worker, &job->op);
 	*ret = skep_device_event(&job->op, &result, world->now - job->begin_ns);
 	lane->busy_ns += world->now - job->begin_ns;
 	lane->first = job->next;
@@ -392,6 +398,14 @@ static void relocate_node(struct skep_world *world, struct skep_process *process
 	process->moved = larger;
 }
 
+/* A message that is delivered was freed last. */
+__attribute__((cold)) static void tell_watch(
+	const struct skep_world *world, uint32_t index, const struct skep_event *event)
+{
+	uint64_t number = event->kind == SKEP_EVENT_MESSAGE ? world->flight[world->free_flight].sequence : 0;
+	world->watch->stepped(world->watch->context, index, event, number, &world->actions);
+}
+
 void skep_world_step(struct skep_world *world, uint32_t index, struct skep_event *event)
 {
 	assert(index <= world->plan->workers);
@@ -402,6 +416,8 @@ void skep_world_step(struct skep_world *world, uint32_t index, struct skep_event
 	event->now = world->now;
 	process->events++;
 	skep_node_step(process->node, world->plan, event, &world->actions);
+	if (world->watch)
+		tell_watch(world, index, event);
 	if (skep_node_wanted(process->node) > 0)
 		relocate_node(world, process);
 	perform(world, index);
@@ -436,7 +452,10 @@ static void handle_timer(struct skep_world *world, uint32_t index)
 void skep_world_deliver(struct skep_world *world, uint32_t f)
 {
 	assert(f < world->flight_capacity);
-	struct skep_event event = {.kind = SKEP_EVENT_MESSAGE, .u.message = world->flight[f].message};
+	struct skep_event event; /* what it has no use for stays as it is: it is large */
+	event.kind = SKEP_EVENT_MESSAGE;
+	event.layer = event.fault = 0;
+	event.u.message = world->flight[f].message;
 	struct skep_message *message = &event.u.message;
 	uint32_t life = world->flight[f].life;
 	world->flight[f].next = world->free_flight;
@@ -453,25 +472,6 @@ void skep_world_deliver(struct skep_world *world, uint32_t f)
 		world->process[message->from.index].device)
 		move_payload(world, message);
 	skep_world_step(world, message->to.index, &event);
-}
-
-/* A message whose connection has ended. */
-static void forget(void *context, uint64_t flight)
-{
-	struct skep_world *world = context;
-	assert(flight < world->flight_capacity);
-	struct skep_inflight_message *lost = &world->flight[flight];
-	const struct skep_process *sender = &world->process[lost->message.from.index];
-	bool holds = lost->message.payload.generation != 0 && sender->life == lost->life && !sender->dead;
-	if (holds && sender->device)
-		skep_device_buffer_release(sender->device, lost->message.payload);
-	lost->next = world->free_flight;
-	world->free_flight = (uint32_t)flight;
-}
-
-void skep_world_disconnect(struct skep_world *world, uint32_t index)
-{
-	skep_network_close(world->network, world->now, skep_scenario_machine(world->scenario, index), forget, world);
 }
 
 void skep_world_handle(struct skep_world *world, const struct skep_queue_entry *entry)

@@ -104,6 +104,7 @@ struct skep_world {
 	const struct skep_plan *plan; /* own_plan */
 	struct skep_plan own_plan;    /* skep_plan_simulated() */
 	const struct skep_recorder *recorder;
+	const struct skep_sim_watch *watch; /* NULL: none is told how things hang together */
 	struct skep_network *network;
 	struct skep_cores *cores; /* NULL: no host says how many it has */
 	struct skep_queue queue;
