@@ -14,6 +14,7 @@
 #include "base/files/replace.h"
 #include "commands/arguments.h"
 #include "commands/commands.h"
+#include "commands/graph.h"
 #include "commands/output.h"
 #include "models/layers/thread_pool.h"
 #include "planning/plan/compare.h"
@@ -25,7 +26,9 @@ struct plan_arguments {
 	struct arguments common;
 	double budget_s; /* 0: not given */
 	bool explain, pareto, compare;
-	uint32_t confirm; /* seeds; 0: not given */
+	uint32_t confirm;  /* seeds; 0: not given */
+	const char *graph; /* NULL: not given */
+	uint32_t rounds;   /* of the graph; 0: not given */
 };
 
 static bool fail(const char *path, const char *what)
@@ -127,12 +130,28 @@ static enum status compare(struct skep_planner_options *options, const struct pl
 	return status;
 }
 
+/* Nothing is searched for: the graph is of the scenario as it is. */
+static enum status make_graph(const struct plan_arguments *a)
+{
+	if (a->common.output || a->confirm > 0 || a->pareto || a->explain || a->compare || a->budget_s > 0 ||
+		a->common.has_db)
+		return skep_report_error(STATUS_BAD_INPUT,
+			"plan: --graph writes what the scenario does as it is, and searches for nothing: leave out -o, --budget, "
+			"--confirm, --compare, --explain, --pareto and --db");
+	return skep_graph_to_file(&a->common, a->graph, a->rounds > 0 ? a->rounds : 2);
+}
+
 static enum status run(struct skep_command_line *line)
 {
 	struct plan_arguments a = {0};
 	enum status status;
 	if (!skep_arguments_read(line, &a.common, &status))
 		return status;
+	if (a.graph)
+		return make_graph(&a);
+	if (a.rounds > 0)
+		return skep_report_error(
+			STATUS_BAD_INPUT, "plan: --rounds says how many rounds --graph has: give that as well");
 	bool bar = !a.common.quiet && !a.common.json && skep_say_draws();
 	struct skep_progress progress = skep_progress_begin(NULL, bar);
 	struct skep_planner_options options = {.path = a.common.positional[0],
@@ -175,6 +194,12 @@ static const struct skep_option search_rows[] = {
 static const struct skep_option output_rows[] = {
 	{"output", 'o', SKEP_OPTION_PATH, offsetof(struct plan_arguments, common.output), "FILE",
 		.help = "write the plan as a scenario for check, sim and run", .usual = "none is written"},
+	{"graph", 0, SKEP_OPTION_PATH, offsetof(struct plan_arguments, graph), "FILE",
+		.help = "search for nothing; write the scenario's operations, messages, tensors and their times, as JSON for "
+			"`skep sim --graph`, or for graphviz if FILE ends with .dot or .gv"},
+	{"rounds", 0, SKEP_OPTION_U32, offsetof(struct plan_arguments, rounds), "N",
+		.help = "of the graph: the first N rounds", .least = 1, .most = 1000000, .usual = "2",
+		.expected = "a number from 1 to 1000000"},
 	{"explain", 0, SKEP_OPTION_FLAG, offsetof(struct plan_arguments, explain),
 		.help = "also print the allocation stage by stage, and the traffic of each class of link"},
 	{"compare", 0, SKEP_OPTION_FLAG, offsetof(struct plan_arguments, compare),
@@ -190,6 +215,8 @@ static const struct skep_example examples[] = {
 	{"skep plan scenarios/plan-world.yaml -o best.yaml", "search, and write the best allocation as a scenario"},
 	{"skep plan scenarios/plan-world.yaml --explain --confirm 20",
 		"and test it against a random start with 20 new seeds"},
+	{"skep plan scenarios/two-stages.yaml --graph plan.json",
+		"what will be done where and when, to read and to edit"},
 	{0},
 };
 

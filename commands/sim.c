@@ -11,6 +11,7 @@
 #include "base/process/stop.h"
 #include "commands/arguments.h"
 #include "commands/commands.h"
+#include "commands/graph.h"
 #include "commands/resume.h"
 #include "models/layers/thread_pool.h"
 #include "scenarios/plan/loss.h"
@@ -22,6 +23,7 @@ struct sim_arguments {
 	bool resume, keep, details;
 	uint32_t threads;
 	const char *seeds; /* NULL: not given */
+	const char *graph; /* the same */
 };
 
 #define LARGE_BYTES (INT64_C(256) << 20)
@@ -93,6 +95,15 @@ static enum status simulate_seeds(const struct sim_arguments *a)
 	return skep_sweep(&request);
 }
 
+static enum status simulate_graph(const struct sim_arguments *a)
+{
+	if (a->resume || a->keep || a->details || a->seeds || a->threads > 0 || a->common.has_db)
+		return skep_report_error(STATUS_BAD_INPUT,
+			"sim: --graph simulates what is in the file, and stores no run: leave out --resume, --write-checkpoints, "
+			"--details, --seeds, --threads and --db");
+	return skep_graph_from_file(&a->common, a->graph);
+}
+
 static enum status run(struct skep_command_line *line)
 {
 	struct sim_arguments a = {0};
@@ -100,6 +111,12 @@ static enum status run(struct skep_command_line *line)
 	enum status status;
 	if (!skep_arguments_read(line, &a.common, &status))
 		return status;
+	if (a.graph)
+		return simulate_graph(&a);
+	if (a.common.output)
+		return skep_report_error(STATUS_BAD_INPUT, "sim: -o is for the times of a graph: give --graph as well");
+	if (a.common.positionals == 0)
+		return skep_report_error(STATUS_BAD_INPUT, "sim takes SCENARIO, or --graph FILE; see skep sim --help");
 	if (a.seeds)
 		return simulate_seeds(&a);
 	if (!skep_arguments_scenario(&a.common, &scenario))
@@ -119,6 +136,12 @@ static const struct skep_option rows[] = {
 		.help = "write checkpoints into the folder of checkpoint.to, as `skep run` does"},
 	{"details", 0, SKEP_OPTION_FLAG, offsetof(struct sim_arguments, details),
 		.help = "store up to 200,000 operations of the run instead of 50,000"},
+	{"graph", 0, SKEP_OPTION_PATH, offsetof(struct sim_arguments, graph), "FILE",
+		.help = "simulate this graph of `skep plan --graph`, edited or not, on the scenario that it was made of, or on "
+			"SCENARIO; print its makespan, how busy places are, and the critical path"},
+	{"output", 'o', SKEP_OPTION_PATH, offsetof(struct sim_arguments, common.output), "OUT",
+		.help = "with --graph: write it with its new times, as JSON, or for graphviz (.dot, .gv)",
+		.usual = "it is not written"},
 	{"threads", 0, SKEP_OPTION_U32, offsetof(struct sim_arguments, threads), "N",
 		.help = "threads for the arithmetic of train.arithmetic: real; results do not depend on it", .least = 1,
 		.most = 1024, .usual = "one per core", .expected = "a number from 1 to 1024"},
@@ -130,6 +153,7 @@ static const struct skep_example examples[] = {
 	{"skep sim scenarios/two-datacentres.yaml", "simulate a shipped scenario; the run goes into skep.db"},
 	{"skep sim scenarios/two-datacentres.yaml --set train.until.steps=50 --json",
 		"50 steps only; the results as JSON"},
+	{"skep sim --graph plan.json", "a plan that was written by `skep plan --graph`, and perhaps edited"},
 	{0},
 };
 
@@ -138,8 +162,9 @@ const struct skep_command skep_command_sim = {
 	.operands = "SCENARIO",
 	.summary = "simulate a scenario in virtual time",
 	.text = "Simulates training in virtual time over the topology's network and GPU profiles, prints throughput, "
-		"traffic, losses of work and cost, and stores the run in the database.",
-	.least = 1,
+		"traffic, losses of work and cost, and stores the run in the database.\n"
+		"With --graph it simulates a plan as a graph, and needs no SCENARIO.",
+	.least = 0,
 	.most = 1,
 	.group = groups,
 	.example = examples,

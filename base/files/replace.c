@@ -53,6 +53,7 @@ static bool has_magic(const char *path, const char *text)
 	} formats[] = {{".png", "\x89PNG\r\n\x1a\n"}, {".pdf", "%PDF-"}, {".svg", NULL},
 		{".html", "<!doctype html>\n<!-- written by skep report -->"},
 		{".json", "{\"displayTimeUnit\":\"ms\",\"otherData\":{\"generator\":\"skep\","},
+		{".json", "{\"skep_graph\":"}, {".dot", "# skep graph\n"}, {".gv", "# skep graph\n"},
 		{".csv", "id,scenario,path,world,"}, {".csv", "run,round,opened_s,"}};
 	const char *ending = strrchr(path, '.');
 	for (size_t i = 0; ending && i < sizeof formats / sizeof *formats; i++)

@@ -93,7 +93,7 @@ completes 'a choice behind an equals sign' 'cuda' run x.yaml --device = cu
 completes 'an axis' 'tokens' plot accuracy --x to
 completes 'a kind of picture' 'timeline' plot time
 completes 'a format' 'simgrid' topology import sim
-completes 'a file' 'scenarios/two-datacentres.yaml' sim scenarios/two-
+completes 'a file' 'scenarios/two-datacentres.yaml' sim scenarios/two-d
 completes 'a file behind an option' 'topologies/two-datacentres.yaml' probe -o topologies/two-datacentres.y
 completes 'a key of the scenario' 'train.until.steps=' sim scenarios/one-worker.yaml --set train.until.s
 completes 'a key to vary' 'train.until.steps=' sweep scenarios/one-worker.yaml --vary train.until.s

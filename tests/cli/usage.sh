@@ -84,7 +84,7 @@ rm -f ./*.json folder.yaml
 refuses 'an option of another command' '^skep: check does not take the option --pace' check "${quick[@]}" --pace
 refuses 'a short option of another command' '^skep: check does not take the option -o' check "${quick[@]}" -o a.png
 refuses 'check with a database' '^skep: check does not take the option --db' check "${quick[@]}" --db a.db
-refuses 'no scenario' '^skep: sim takes SCENARIO; see skep sim --help$' sim
+refuses 'no scenario' '^skep: sim takes SCENARIO, or --graph FILE; see skep sim --help$' sim
 refuses 'two scenarios' "^skep: sim takes SCENARIO; 'more.yaml' is one word too many" sim "${quick[@]}" more.yaml
 refuses 'an option without its value' "^skep: option '--db' requires an argument" sim "${quick[@]}" --db
 seeds='expected a whole number from 0 to 9223372036854775807'
