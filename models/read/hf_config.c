@@ -295,8 +295,11 @@ static void add_mixtral(cJSON *root, const struct skep_hf_config *c)
 	add_number(root, "num_local_experts", c->experts.count);
 	add_number(root, "num_experts_per_tok", c->experts.per_token);
 	cJSON_AddBoolToObject(root, "output_router_logits", c->experts.aux_loss > 0);
-	add_number(root, "router_aux_loss_coef", c->experts.aux_loss * c->blocks);
-	add_number(root, "router_jitter_noise", 0);
+	/* transformers refuses a whole number here, as it would be written of 0 or 1. */
+	char balance[64];
+	const double coefficient = c->experts.aux_loss * c->blocks;
+	snprintf(balance, sizeof balance, coefficient == floor(coefficient) ? "%.1f" : "%.17g", coefficient);
+	cJSON_AddRawToObject(root, "router_aux_loss_coef", balance);
 	cJSON_AddNullToObject(root, "sliding_window");
 }
 

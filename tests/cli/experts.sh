@@ -160,6 +160,7 @@ for name in a:
     assert a[name][0] == b[name][0] and all(abs(x - y) < 1e-11 for x, y in zip(a[name][1], b[name][1])), name
 config = json.load(open(sys.argv[2] + "/config.json"))
 assert config["architectures"] == ["MixtralForCausalLM"] and config["num_local_experts"] == 4, config
+assert "router_jitter_noise" not in config and isinstance(config["router_aux_loss_coef"], float), config
 assert config["output_router_logits"] is True and config["router_aux_loss_coef"] == 0.02, config
 END
 again=$(job=theirs.yaml loss --set model.file=exported/config.json --set train.init.weights=exported --set train.until.steps=1)
