@@ -87,29 +87,32 @@ void skep_marks_add(struct skep_mark_set set, uint32_t number)
 	insert(set.marks, key_of(set, number));
 }
 
-/* Frees slot `hole`: what comes after it moves up as far as its home allows, and leaves a hole itself. */
-static void take_out(struct skep_marks *marks, uint32_t hole)
-{
-	uint32_t mask = marks->slots - 1;
-	for (uint32_t at = (hole + 1) & mask; marks->key[at] != 0; at = (at + 1) & mask) {
-		uint32_t from_home = (at - home(marks, marks->key[at])) & mask;
-		if (from_home < ((at - hole) & mask)) /* its home lies behind the hole */
-			continue;
-		marks->key[hole] = marks->key[at];
-		hole = at;
-	}
-	marks->key[hole] = 0;
-	marks->used--;
-}
-
-/* A slot is looked at again after it was filled from behind. What the end is filled with from the beginning of the table was
- * looked at there. */
+/* One walk around the table, from behind a free slot on. In a run of keys without a free slot, each behind the first that goes
+ * is put in anew: all before it have their places already, so it comes to where it was or nearer to its home. To take out one key
+ * after the other would move up the rest of the run each time, and numbers that are near each other make long runs. */
 void skep_marks_clear(struct skep_mark_set set)
 {
 	struct skep_marks *marks = set.marks;
-	for (uint32_t i = 0; i < marks->slots && marks->used > 0; i++) {
-		while (marks->key[i] != 0 && (marks->key[i] - 1) % marks->sets == set.set)
-			take_out(marks, i);
+	uint32_t mask = marks->slots - 1, begin = 0, left = marks->used;
+	while (marks->key[begin] != 0)
+		begin++;
+	bool moves = false;
+	for (uint32_t at = (begin + 1) & mask; left > 0; at = (at + 1) & mask) {
+		uint32_t key = marks->key[at];
+		if (key == 0) {
+			moves = false;
+			continue;
+		}
+		left--;
+		bool goes = (key - 1) % marks->sets == set.set;
+		moves = moves || goes;
+		if (!moves)
+			continue;
+		marks->key[at] = 0;
+		if (goes)
+			marks->used--;
+		else
+			marks->key[place(marks, key)] = key;
 	}
 }
 

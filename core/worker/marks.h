@@ -9,8 +9,8 @@
  * however few workers are left to meet them.
  *
  * skep_marks   several sets in one table: open addressing with linear probing, at most half full. A key is number * sets + set
- *              + 1, and 0 is a free slot. Kept true: between a key's home and its place no slot is free. Taking one out moves
- *              up what comes after it, so no slot is lost to what was taken out.
+ *              + 1, and 0 is a free slot. Kept true: between a key's home and its place no slot is free. To clear a set
+ *              moves up what comes after it, so no slot is lost to what was taken out.
  * skep_tally   numbers in the order in which they came, to be sorted when they are told. It is never searched.
  */
 #ifndef SKEP_CORE_MARKS_H
