@@ -398,7 +398,9 @@ bool skep_event_legal(const struct skep_plan *plan, const struct skep_event *eve
 		return event->fault < SKEP_FAULTS && event->u.done.op.kind > 0 && event->u.done.op.kind < SKEP_OP_KINDS;
 	case SKEP_EVENT_SUSPECT:
 		return event->u.peer.index < plan->workers;
+	case SKEP_EVENT_EGRESS:
+		return plan->budget_microusd > 0;
 	default:
-		return event->kind >= SKEP_EVENT_START && event->kind <= SKEP_EVENT_PREEMPT_NOTICE;
+		return event->kind >= SKEP_EVENT_START && event->kind < SKEP_EVENT_KINDS;
 	}
 }

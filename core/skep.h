@@ -466,9 +466,11 @@ enum skep_event_kind {
 	SKEP_EVENT_TIMER,
 	SKEP_EVENT_MESSAGE,
 	SKEP_EVENT_OP_DONE,
-	SKEP_EVENT_SEND_FAILED,   /* message: as it was sent; its payload belongs to the machine again */
-	SKEP_EVENT_SUSPECT,       /* peer: the world believes that this process is dead; it may be wrong */
-	SKEP_EVENT_PREEMPT_NOTICE /* leave_at: the machine will be taken away then */
+	SKEP_EVENT_SEND_FAILED,    /* message: as it was sent; its payload belongs to the machine again */
+	SKEP_EVENT_SUSPECT,        /* peer: the world believes that this process is dead; it may be wrong */
+	SKEP_EVENT_PREEMPT_NOTICE, /* leave_at: the machine will be taken away then */
+	SKEP_EVENT_EGRESS, /* to the directory, with plan->budget_microusd: egress_microusd, of all traffic since the start */
+	SKEP_EVENT_KINDS
 };
 
 struct skep_event {
@@ -491,6 +493,7 @@ struct skep_event {
 		} done;
 		struct skep_peer peer;
 		skep_time leave_at;
+		uint64_t egress_microusd;
 	} u;
 };
 

@@ -64,6 +64,7 @@ void skep_world_prefetch(const struct skep_world *world, const struct skep_queue
 	case SKEP_SIM_EVENT_NOTICE:
 	case SKEP_SIM_EVENT_DETECTED:
 	case SKEP_SIM_EVENT_BOOTED:
+	case SKEP_SIM_EVENT_EGRESS:
 		break;
 	}
 }

@@ -94,15 +94,6 @@ static struct skep_buf copy_of(struct skep_world *world, uint32_t index, struct 
 	return copy;
 }
 
-void skep_world_count(struct skep_world *world, uint32_t source, uint32_t destination, uint8_t traffic,
-	uint64_t messages, uint64_t bytes)
-{
-	bool priced = world->scenario->topology.egress_usd_per_B != NULL;
-	double usd = priced ? skep_scenario_egress_usd(world->scenario, source, destination, bytes) : 0;
-	if (!skep_traffic_add(&world->traffic, source, destination, traffic, messages, bytes, usd))
-		world->no_memory = true;
-}
-
 static void send(struct skep_world *world, const struct skep_message *message, bool keep)
 {
 	assert(message->from.index <= world->plan->workers);
@@ -493,6 +484,9 @@ void skep_world_handle(struct skep_world *world, const struct skep_queue_entry *
 		break;
 	case SKEP_SIM_EVENT_DETECTED:
 		skep_preemption_detected(world, entry->index);
+		break;
+	case SKEP_SIM_EVENT_EGRESS:
+		skep_egress_tell(world);
 		break;
 	case SKEP_SIM_EVENT_BOOTED:
 		skep_scaling_booted(world, entry);

@@ -6,6 +6,7 @@
 #define SKEP_SIM_WORLD_H
 
 #include "base/diag.h"
+#include "scenarios/plan/prices.h"
 #include "sim/cores.h"
 #include "sim/device_threads.h"
 #include "sim/queue.h"
@@ -22,6 +23,7 @@ enum skep_sim_event {            /* kinds of queue entries, and what their index
 	SKEP_SIM_EVENT_NOTICE,   /* one of the world's notices */
 	SKEP_SIM_EVENT_DETECTED, /* a process that has died, of which the directory hears now */
 	SKEP_SIM_EVENT_BOOTED,   /* a machine that was asked for: its process begins */
+	SKEP_SIM_EVENT_EGRESS,   /* the directory hears what traffic has cost */
 };
 
 struct skep_inflight_message { /* a message under way; free: next is the next free one */
@@ -109,6 +111,9 @@ struct skep_world {
 	struct skep_cores *cores; /* NULL: no host says how many it has */
 	struct skep_queue queue;
 	struct skep_traffic_table traffic;
+	struct skep_egress_bill bill; /* of a run that ends by money */
+	struct skep_event egress;     /* what the directory is to be told of it, if it is */
+	bool tells_egress;
 	skep_time now;
 	uint64_t sequence;                          /* the number that the next cause draws */
 	uint64_t handles;                           /* buffer handles made so far, when no arithmetic is done */
@@ -148,6 +153,9 @@ void skep_world_handle(struct skep_world *world, const struct skep_queue_entry *
 /* Messages that a worker, or the directory, has sent, of so many bytes together, which it may have to pay for. */
 void skep_world_count(struct skep_world *world, uint32_t source, uint32_t destination, uint8_t traffic,
 	uint64_t messages, uint64_t bytes);
+
+/* The directory hears what traffic has cost (egress.c). */
+void skep_egress_tell(struct skep_world *world);
 
 /* Of what will happen soon, SKEP_WORLD_ROWS rows of a heap ahead or fewer: asks the caches for what it will touch, each row
  * for what the row before it has named. */

@@ -562,6 +562,10 @@ void skep_directory_step(struct skep_node *node, struct step *step, const struct
 		break;
 	case SKEP_EVENT_OP_DONE:
 	case SKEP_EVENT_PREEMPT_NOTICE:
+	case SKEP_EVENT_KINDS:
+		break;
+	case SKEP_EVENT_EGRESS:
+		d->egress_microusd = event->u.egress_microusd;
 		break;
 	}
 	if (d->phase == PHASE_STOPPED) {

@@ -192,6 +192,7 @@ struct directory {
 	uint32_t turn;   /* with plan->inner_fixed: the next microbatch is of the first owner from this one on */
 	uint32_t closed; /* rounds */
 	uint64_t spent;  /* with a budget, of all machines: ends.h */
+	uint64_t egress_microusd; /* with a budget: of all traffic, as the world has told last */
 	struct reduced reduced;
 	bool eager;              /* members were told of the open round's reduction, `reduced`, which is not on yet */
 	uint32_t void_attempt;   /* of the open round: an eager one that is void; 0: none */

@@ -72,7 +72,9 @@ static bool is_spent(struct directory *d, const struct skep_plan *plan)
 		return false;
 	for (uint32_t i = 0; i < plan->workers; i++)
 		skep_ends_pay(d, plan, i);
-	return d->spent / MS_PER_H >= plan->budget_microusd;
+	uint64_t left = plan->budget_microusd -
+	                (d->egress_microusd < plan->budget_microusd ? d->egress_microusd : plan->budget_microusd);
+	return d->spent / MS_PER_H >= left;
 }
 
 bool skep_ends_reached(struct directory *d, const struct skep_plan *plan)

@@ -6,6 +6,7 @@
  * Money is spent by each machine from the time that its process was started until the directory knows that it is gone, at the
  * price that the plan says for that time: machines that are lost cost a little longer than they live, and those that never get a
  * place cost nothing here. Amounts are kept in millionths of a dollar per hour times milliseconds, so that nothing is rounded.
+ * Traffic that is paid for by the byte comes on top: the world counts it, and tells what all of it has cost (SKEP_EVENT_EGRESS).
  */
 #ifndef SKEP_CORE_ENDS_H
 #define SKEP_CORE_ENDS_H

@@ -536,6 +536,8 @@ static void on_event(struct candidates *t, struct step *step, const struct skep_
 		break;
 	case SKEP_EVENT_OP_DONE:
 	case SKEP_EVENT_PREEMPT_NOTICE:
+	case SKEP_EVENT_EGRESS:
+	case SKEP_EVENT_KINDS:
 		break;
 	}
 	if (about < step->plan->workers && is_in(t, homes(t)[about]))

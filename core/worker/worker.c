@@ -462,6 +462,9 @@ void skep_worker_step(struct skep_node *node, struct step *step, const struct sk
 	case SKEP_EVENT_PREEMPT_NOTICE:
 		skep_member_notice(w, step);
 		break;
+	case SKEP_EVENT_EGRESS:
+	case SKEP_EVENT_KINDS:
+		break;
 	}
 	if (w->state != WORKER_STOPPED)
 		skep_schedule_next(w, step);

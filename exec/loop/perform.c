@@ -150,10 +150,8 @@ static void relocate_node(struct rank *rank)
 	rank->memory = larger;
 }
 
-void skep_perform_step(struct rank *rank, struct skep_event *event)
+static void step(struct rank *rank, struct skep_event *event)
 {
-	if (rank->phase == PHASE_LEAVING || !rank->alive)
-		return;
 	event->now = rank_now(rank);
 	skep_node_step(rank->node, rank->plan, event, &rank->actions);
 	if (skep_node_wanted(rank->node) > 0)
@@ -162,6 +160,17 @@ void skep_perform_step(struct rank *rank, struct skep_event *event)
 	skep_report_event(rank, event);
 	for (uint32_t i = 0; i < rank->actions.count; i++)
 		perform(rank, &rank->actions.item[i]);
+}
+
+/* What traffic has cost comes before what may close a round: a process reports what it has sent before it reports a sum. */
+void skep_perform_step(struct rank *rank, struct skep_event *event)
+{
+	struct skep_event egress;
+	if (rank->phase == PHASE_LEAVING || !rank->alive)
+		return;
+	if (skep_rank_is_root(rank) && skep_egress_bill_due(&rank->bill, rank->setup->scenario, &egress))
+		step(rank, &egress);
+	step(rank, event);
 }
 
 void skep_perform_delivery(struct rank *rank, const struct skep_message *message)

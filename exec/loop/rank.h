@@ -25,6 +25,7 @@
 #include "exec/loop/shaper.h"
 #include "exec/loop/slots.h"
 #include "exec/loop/unheard.h"
+#include "scenarios/plan/prices.h"
 
 enum phase {
 	PHASE_RUNNING,
@@ -86,8 +87,9 @@ struct rank {
 	struct books *books;   /* [workers + 1] */
 	uint64_t *batches_had; /* [ranks] */
 	struct skep_link_use *
-		*heard;       /* [ranks][links] what each process has sent, as far as it is known; NULL: nothing */
-	skep_time *heard_ns;  /* [ranks] when the newest frame of each has come */
+		*heard; /* [ranks][links] what each process has sent, as far as it is known; NULL: nothing */
+	struct skep_egress_bill bill; /* of what they have sent, in a run that ends by money */
+	skep_time *heard_ns;          /* [ranks] when the newest frame of each has come */
 	bool *wanted;         /* [workers] the slot gets a new process, as soon as its old one is known to be dead */
 	bool *vacant;         /* [workers] wanted, and it was said that nothing fits: the place waits */
 	uint32_t *left_epoch; /* [workers] of a worker that the trace has taken away: its epoch at that time */

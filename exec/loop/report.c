@@ -118,6 +118,8 @@ static void hear_link(struct rank *rank, uint32_t peer, const struct skep_link_u
 	struct skep_sent more = {
 		.egress_usd = skep_scenario_egress_usd(rank->setup->scenario, use->source, use->destination, bytes)};
 	more.bytes[use->traffic] = bytes;
+	if (more.egress_usd > 0)
+		skep_egress_bill_add(&rank->bill, more.egress_usd);
 	*heard = *use;
 	if (recorder->sent != NULL)
 		recorder->sent(recorder->context, &more);

@@ -318,6 +318,9 @@ void skep_wire_event(struct skep_wire *wire, struct skep_event *event)
 	case SKEP_EVENT_PREEMPT_NOTICE:
 		skep_wire_u64(wire, &event->u.leave_at);
 		break;
+	case SKEP_EVENT_EGRESS:
+		skep_wire_u64(wire, &event->u.egress_microusd);
+		break;
 	default:
 		wire->ok = false;
 	}

@@ -27,15 +27,20 @@ static double machines_usd(const struct skep_scenario *s, double time_s)
 	return usd;
 }
 
-/* The first of so many steps at whose end the machines have cost so much; INFINITY: none. */
-static double steps_until_usd(const struct skep_scenario *s, double step_s, double steps)
+static double usd_behind(const struct skep_scenario *s, const struct skep_described_step *step, double steps)
+{
+	return machines_usd(s, steps * step->step_s) + steps * step->egress_usd;
+}
+
+/* The first of so many steps at whose end machines and traffic have cost so much; INFINITY: none. */
+static double steps_until_usd(const struct skep_scenario *s, const struct skep_described_step *step, double steps)
 {
 	double low = 0, high = steps;
-	if (!(s->until_usd > 0) || !(machines_usd(s, steps * step_s) >= s->until_usd))
+	if (!(s->until_usd > 0) || !(usd_behind(s, step, steps) >= s->until_usd))
 		return INFINITY;
 	while (high - low > 1) {
 		double middle = floor((low + high) / 2);
-		if (machines_usd(s, middle * step_s) >= s->until_usd)
+		if (usd_behind(s, step, middle) >= s->until_usd)
 			high = middle;
 		else
 			low = middle;
@@ -48,7 +53,7 @@ static struct whole whole_run(const struct skep_scenario *s, const struct skep_d
 	double least = s->until_steps;
 	struct whole whole = {.ended_by = "steps"};
 	double by_time = s->until_s > 0 ? ceil(s->until_s / step->step_s) : INFINITY;
-	double by_usd = steps_until_usd(s, step->step_s, least);
+	double by_usd = steps_until_usd(s, step, least);
 	if (by_time < least)
 		whole.ended_by = "time";
 	least = fmin(least, by_time);
@@ -57,7 +62,7 @@ static struct whole whole_run(const struct skep_scenario *s, const struct skep_d
 	whole.steps = fmin(least, by_usd);
 	whole.time_s = whole.steps * step->step_s;
 	whole.egress_usd = whole.steps * step->egress_usd;
-	whole.usd = machines_usd(s, whole.time_s) + whole.egress_usd;
+	whole.usd = usd_behind(s, step, whole.steps);
 	return whole;
 }
 

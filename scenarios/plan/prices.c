@@ -9,9 +9,11 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "core/skep.h"
 #include "scenarios/read/scenario.h"
 
 #define MICRO 1e6
+#define BILL_STEPS 10000u
 #define NS_PER_MS UINT64_C(1000000)
 
 static bool has_price(const struct skep_machine *m)
@@ -105,4 +107,42 @@ bool skep_prices_make(struct skep_scenario *s)
 	s->plan.price_first = first;
 	s->plan.price_step = s->price;
 	return first != NULL && s->price != NULL;
+}
+
+/* ---- traffic ----------------------------------------------------------------------------------------------------------- */
+
+static bool is_used(const struct skep_scenario *s, uint32_t place)
+{
+	bool used = false;
+	for (uint32_t i = 0; i <= s->plan.workers && !used; i++)
+		used = s->topology.machine[skep_scenario_machine(s, i)].place == place;
+	return used;
+}
+
+bool skep_prices_egress_missing(const struct skep_scenario *s, uint32_t *ret_from, uint32_t *ret_to)
+{
+	const struct skep_topology *t = &s->topology;
+	for (size_t i = 0; t->egress_usd_per_B && i < (size_t)t->places * t->places; i++) {
+		*ret_from = (uint32_t)(i / t->places);
+		*ret_to = (uint32_t)(i % t->places);
+		if (isnan(t->egress_usd_per_B[i]) && is_used(s, *ret_from) && is_used(s, *ret_to))
+			return true;
+	}
+	return false;
+}
+
+void skep_egress_bill_add(struct skep_egress_bill *bill, double usd)
+{
+	assert(usd >= 0);
+	bill->usd += usd;
+}
+
+bool skep_egress_bill_due(struct skep_egress_bill *bill, const struct skep_scenario *s, struct skep_event *ret_event)
+{
+	uint64_t step = s->plan.budget_microusd / BILL_STEPS > 0 ? s->plan.budget_microusd / BILL_STEPS : 1;
+	if (s->plan.budget_microusd == 0 || bill->usd * MICRO < (double)(bill->told_microusd + step))
+		return false;
+	bill->told_microusd = (uint64_t)fmin(bill->usd * MICRO, (double)(UINT64_MAX / 4));
+	*ret_event = (struct skep_event){.kind = SKEP_EVENT_EGRESS, .u.egress_microusd = bill->told_microusd};
+	return true;
 }

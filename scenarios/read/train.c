@@ -79,6 +79,12 @@ static void read_limits(struct skep_reader *r, const struct skep_yaml_node *map,
 			" at %s is not known: give its group a `price` or `prices` in "
 			"topology %.60s, or leave this out",
 			free_worker, s->topology.place_name[s->topology.machine[free_worker].place], s->topology.name);
+	uint32_t from, to;
+	if (usd && !r->diag->set && skep_prices_egress_missing(s, &from, &to))
+		skep_reader_fail(r, map, "usd",
+			"train.until.usd: the price of traffic from %s to %s is not known: give the link or the site an "
+			"`egress`, 0 USD/GB where it is free, in topology %.60s, or leave this out",
+			s->topology.place_name[from], s->topology.place_name[to], s->topology.name);
 	if ((time || usd) && s->plan.candidates > 0)
 		skep_reader_fail(r, map, time ? "time" : "usd",
 			"train.until.%s: with train.init.candidates several runs share time and money: leave one of them out",

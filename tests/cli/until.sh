@@ -68,6 +68,40 @@ if "$skep" sim dear.yaml --db until.db --json -q >"$out" 2>"$err"; then pass 'pr
 # 1 USD in the first second, and the other 5 in half a second more; a round takes less than 0.2 s.
 check 'money by these prices' python3 -c 'import json, sys; d = json.load(open(sys.argv[1])); assert d["ended_by"] == "usd" and 1.5 <= d["time_s"] < 1.7, d' "$out"
 
+# ---- traffic that is paid for by the byte ----------------------------------------------------------------------------------
+
+# Machines and traffic together, round by round: all rounds but the last cost less, and traffic alone is more than half of it.
+cat >paid.yaml <<-END
+name: paid
+source: assumed for this test
+directory: west
+sites:
+  west: {machines: [{count: 2, gpu: t4, price: 0.35 USD/h}], inside: {bandwidth: 1 Gbit/s, latency: 2 ms}}
+  east: {machines: [{count: 2, gpu: t4, price: 0.35 USD/h}], inside: {bandwidth: 1 Gbit/s, latency: 2 ms}}
+links: [{between: [west, east], bandwidth: 200 Mbit/s, latency: 10 ms, egress: 0.09 USD/GB}]
+END
+paid=(--set cluster.topology=paid.yaml --set cluster.allocation=null --set model.stages=2 --set train.arithmetic=none)
+dollars='SELECT (SELECT max(cost_usd) FROM rounds WHERE run = $run AND round < (SELECT max(round) FROM rounds WHERE run = $run)) < 0.00404,
+	(SELECT max(cost_usd) FROM rounds WHERE run = $run) >= 0.00396 AND (SELECT egress_usd > 0.0015 FROM runs WHERE id = $run)'
+ends 'traffic, simulated' "$dollars" usd sim "$job" "${paid[@]}" --set train.until.usd=0.004
+rounds_of() { query 'SELECT steps, steps FROM runs WHERE id = $run' | cut -d' ' -f1; }
+paid_for=$(rounds_of)
+ends 'traffic as flows' "$dollars" usd sim "$job" "${paid[@]}" --set train.until.usd=0.004 --set simulate.collectives=flows
+if "$skep" sim "$job" "${paid[@]}" --set train.until.usd=0.004 --set 'cluster.links={west-east: {egress: 0 USD/GB}}' --db until.db -q \
+	>"$out" 2>"$err"; then pass 'free traffic'; else fail 'free traffic' "$(cat "$err")"; fi
+check 'buys more than twice as many steps' test "$(rounds_of)" -gt $((2 * paid_for))
+accepts 'check with traffic' check "$job" "${paid[@]}" --set train.until.usd=0.004 --json
+check 'expects the same end' python3 -c 'import json, sys; d = json.load(open(sys.argv[1]))["expected"]
+assert d["ended_by"] == "usd" and abs(d["steps"] - int(sys.argv[2])) <= 1, (d, sys.argv[2])' "$out" "$paid_for"
+if [ "${SKEP_HAS_MPI:-}" = yes ]; then
+	ends 'traffic, real' "$dollars" usd run "$job" "${paid[@]}" --set train.arithmetic=real --pace --shape --set train.until.usd=0.004
+	number=$(query 'SELECT max(id), max(id) FROM runs')
+	accepts 'what was told of it is played again' replay "${number%% *}" --db until.db
+fi
+sed 's/, egress: 0.09 USD.GB//; s/west: {/west: {egress: 0.09 USD\/GB, /' paid.yaml >half.yaml
+refuses 'traffic without a price' 'train.until.usd: the price of traffic from east to west is not known' \
+	sim "$job" "${paid[@]}" --set cluster.topology=half.yaml --set train.until.usd=0.004
+
 # ---- what is expected -------------------------------------------------------------------------------------------------------
 
 accepts 'check' check "$job"

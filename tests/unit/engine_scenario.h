@@ -9,6 +9,7 @@
 #include <assert.h>
 
 #include "base/diag.h"
+#include "scenarios/plan/prices.h"
 #include "scenarios/read/scenario.h"
 
 uint64_t skep_scenario_op_ns(const struct skep_scenario *scenario, uint32_t worker, const struct skep_op *op)
@@ -30,6 +31,17 @@ double skep_scenario_egress_usd(
 	assert(source <= scenario->plan.workers && destination <= scenario->plan.workers);
 	(void)bytes;
 	return 0;
+}
+
+void skep_egress_bill_add(struct skep_egress_bill *bill, double usd)
+{
+	bill->usd += usd;
+}
+
+bool skep_egress_bill_due(struct skep_egress_bill *bill, const struct skep_scenario *s, struct skep_event *ret_event)
+{
+	(void)bill, (void)s, (void)ret_event;
+	return false;
 }
 
 /* ---- states that are kept: no worker begins with any, nor writes files ----------------------------------------- */

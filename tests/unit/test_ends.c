@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_ends.c - what ends a run before its rounds are over: a time, and money that machines cost by prices which change.
+ * test_ends.c - what ends a run before its rounds are over: a time, and money that machines, by prices which
+ * change, and traffic cost.
  */
 #include "directory_fixture.h"
 
@@ -44,6 +45,32 @@ static bool is_spent(uint64_t budget_microusd, skep_time at_ns)
 	bool over = is_over_after(&f, at_ns);
 	fixture_finish(&f);
 	return over;
+}
+
+/* Four machines of 1 microdollar a millisecond for a second, and 250 microdollars of traffic: the newest figure counts. */
+static void test_traffic_comes_on_top(void **state)
+{
+	(void)state;
+	for (uint64_t more = 0; more < 2; more++) {
+		struct fixture f;
+		begin_with(&f, 4250 + more, 0);
+		fixture_event(&f, (struct skep_event){.kind = SKEP_EVENT_EGRESS, .u.egress_microusd = 100});
+		fixture_event(&f, (struct skep_event){.kind = SKEP_EVENT_EGRESS, .u.egress_microusd = 250});
+		assert_int_equal(is_over_after(&f, SECOND_NS), !more);
+		fixture_finish(&f);
+	}
+}
+
+/* Traffic alone may be more than there was to spend; it ends the run with a round, not before. */
+static void test_traffic_alone(void **state)
+{
+	struct fixture f;
+	(void)state;
+	begin_with(&f, 5000, 0);
+	fixture_event(&f, (struct skep_event){.kind = SKEP_EVENT_EGRESS, .u.egress_microusd = 7000});
+	assert_int_equal(skep_node_outcome(f.node), SKEP_RUNNING);
+	assert_true(is_over_after(&f, SECOND_NS));
+	fixture_finish(&f);
 }
 
 static void test_time(void **state)
@@ -122,7 +149,8 @@ static void test_no_one_pays_more_than_it_costs(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_time), cmocka_unit_test(test_money_of_four),
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_traffic_comes_on_top),
+		cmocka_unit_test(test_traffic_alone), cmocka_unit_test(test_time), cmocka_unit_test(test_money_of_four),
 		cmocka_unit_test(test_a_price_that_changes), cmocka_unit_test(test_who_is_gone_costs_nothing),
 		cmocka_unit_test(test_no_one_pays_more_than_it_costs)};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -205,6 +205,17 @@ static void test_states_and_peers(void **state)
 	REFUSED(m);
 }
 
+/* It is told of traffic where money ends the run. */
+static void test_egress(void **state)
+{
+	struct skep_plan ends = plan();
+	(void)state;
+	struct skep_event event = {.kind = SKEP_EVENT_EGRESS, .u.egress_microusd = 5};
+	assert_false(skep_event_legal(&ends, &event));
+	ends.budget_microusd = 1;
+	assert_true(skep_event_legal(&ends, &event));
+}
+
 static void test_operations_and_events(void **state)
 {
 	(void)state;
@@ -258,6 +269,8 @@ static void test_operations_and_events(void **state)
 	assert_false(skep_event_legal(&p, &event));
 	event = (struct skep_event){.kind = SKEP_EVENT_PREEMPT_NOTICE};
 	assert_true(skep_event_legal(&p, &event));
+	event.kind = SKEP_EVENT_KINDS;
+	assert_false(skep_event_legal(&p, &event));
 	event.kind = 0;
 	assert_false(skep_event_legal(&p, &event));
 	/* The first and the last kind of each list are there, what is before and behind them is not. */
@@ -374,6 +387,7 @@ int main(void)
 		cmocka_unit_test(test_tallies),
 		cmocka_unit_test(test_states_and_peers),
 		cmocka_unit_test(test_operations_and_events),
+		cmocka_unit_test(test_egress),
 		cmocka_unit_test(test_a_backward_in_parts),
 		cmocka_unit_test(test_discard_is_of_a_void_round),
 		cmocka_unit_test(test_what_a_message_may_carry),

@@ -84,7 +84,7 @@ static void a_recorded_run_agrees(void **state)
 static void an_unkind_run_has_every_event(void **state)
 {
 	(void)state;
-	uint64_t seen[SKEP_EVENT_PREEMPT_NOTICE + 1] = {0};
+	uint64_t seen[SKEP_EVENT_KINDS] = {0};
 	struct swarm s;
 	swarm_record(&s, 2, 60, true); /* long enough for a heartbeat */
 	for (uint32_t i = 0; i < SWARM_MACHINES; i++) {
@@ -121,6 +121,8 @@ static struct skep_event event_of(uint8_t kind)
 		event.u.peer = (struct skep_peer){1, 2};
 	} else if (kind == SKEP_EVENT_PREEMPT_NOTICE) {
 		event.u.leave_at = UINT64_MAX;
+	} else if (kind == SKEP_EVENT_EGRESS) {
+		event.u.egress_microusd = 17;
 	}
 	return event;
 }
@@ -148,13 +150,15 @@ static void same_event(const struct skep_event *got, const struct skep_event *wa
 		assert_int_equal(got->u.peer.epoch, want->u.peer.epoch);
 	} else if (want->kind == SKEP_EVENT_PREEMPT_NOTICE) {
 		assert_int_equal(got->u.leave_at, want->u.leave_at);
+	} else if (want->kind == SKEP_EVENT_EGRESS) {
+		assert_int_equal(got->u.egress_microusd, want->u.egress_microusd);
 	}
 }
 
 static void events_come_back(void **state)
 {
 	(void)state;
-	for (uint8_t kind = SKEP_EVENT_START; kind <= SKEP_EVENT_PREEMPT_NOTICE; kind++) {
+	for (uint8_t kind = SKEP_EVENT_START; kind < SKEP_EVENT_KINDS; kind++) {
 		uint8_t bytes[SKEP_LOG_ENTRY_MAX], again[SKEP_LOG_ENTRY_MAX];
 		struct skep_event want = event_of(kind), got = {0};
 		struct skep_wire writer = skep_wire_writer(bytes, sizeof bytes);
