@@ -312,6 +312,15 @@ static cJSON *kinds_json(const struct skep_scenario *s)
 	return list;
 }
 
+/* Null where there is no such limit. */
+static void add_limit(cJSON *object, const char *key, uint64_t value, double unit)
+{
+	if (value > 0)
+		cJSON_AddNumberToObject(object, key, (double)value * unit);
+	else
+		cJSON_AddNullToObject(object, key);
+}
+
 void skep_scaled_add_json(const struct skep_scenario *s, cJSON *root)
 {
 	const struct skep_scale *scale = &s->scale;
@@ -324,12 +333,12 @@ void skep_scaled_add_json(const struct skep_scenario *s, cJSON *root)
 	cJSON_AddNumberToObject(object, "min", scale->min);
 	cJSON_AddNumberToObject(object, "max", scale->max);
 	cJSON_AddNumberToObject(object, "start", s->churn.presents);
-	cJSON_AddNumberToObject(object, "deadline_s", (double)scale->deadline_ns * 1e-9);
+	add_limit(object, "deadline_s", scale->deadline_ns, 1e-9);
 	cJSON_AddNumberToObject(object, "share", (double)scale->share_ppm * 1e-6);
 	cJSON_AddNumberToObject(object, "margin", (double)scale->margin_ppm * 1e-6);
 	cJSON_AddNumberToObject(object, "period_s", (double)scale->period_ns * 1e-9);
 	cJSON_AddNumberToObject(object, "cool_down_s", (double)scale->cool_down_ns * 1e-9);
-	cJSON_AddNumberToObject(object, "budget_usd_per_h", (double)scale->budget_microusd_per_h * 1e-6);
-	cJSON_AddNumberToObject(object, "max_price_usd_per_h", (double)scale->machine_microusd_per_h * 1e-6);
+	add_limit(object, "budget_usd_per_h", scale->budget_microusd_per_h, 1e-6);
+	add_limit(object, "max_price_usd_per_h", scale->machine_microusd_per_h, 1e-6);
 	cJSON_AddItemToObject(object, "kinds", kinds_json(s));
 }

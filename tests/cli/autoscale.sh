@@ -212,6 +212,10 @@ assert issued == counted + lost and lost > 0, (issued, counted, lost)
 END
 "$skep" check scaled.yaml >"$out" 2>"$err"
 check 'check says who may come' grep -q 'scale     by price: 1 to 12 machines, 2 at the start' "$out"
+accepts 'check as JSON' check scaled.yaml --json
+check 'limits that there are none of are null' grep -q '"deadline_s":null.*"budget_usd_per_h":null,"max_price_usd_per_h":null' "$out"
+accepts 'check of a deadline' check deadline.yaml --json
+check 'one that there is is a number' grep -q '"deadline_s":400,.*"budget_usd_per_h":null' "$out"
 "$skep" sim scaled.yaml --db said.db >"$out" 2>"$err"
 check 'and the summary what was asked for' grep -q '5 joined, 0 migrated; 0 given back, another number was wanted 2 times' "$out"
 
