@@ -122,14 +122,6 @@ static void print_split(const struct skep_planner *w, const struct skep_throughp
 
 /* ---- machines that are left out ------------------------------------------------------------------------------------ */
 
-/* By what the machines were chosen: the time of a step, or what it costs, then with its traffic. */
-static double step_cost(const struct skep_planner *w, const struct skep_objective *cost, const uint32_t *stage_of)
-{
-	double here = cost->whole(cost->self, stage_of);
-	double egress_usd = w->rented && here < SKEP_NEVER ? skep_planning_egress_usd(&w->planning, stage_of) : 0;
-	return egress_usd > 0 ? here + egress_usd : here;
-}
-
 struct skep_left_out skep_planner_put_back(const struct skep_planner *w, uint32_t worker)
 {
 	const struct skep_candidate *c = &w->candidate[w->chosen];
@@ -141,12 +133,12 @@ struct skep_left_out skep_planner_put_back(const struct skep_planner *w, uint32_
 		return b;
 	memcpy(with, c->stage_of, w->planning.workers * sizeof *with);
 	b.without_s = time->whole(time->self, with);
-	b.without_usd = w->rented ? step_cost(w, cost, with) : NAN;
+	b.without_usd = w->rented ? cost->whole(cost->self, with) : NAN;
 	for (uint32_t stage = 0; stage < w->planning.stages; stage++) {
 		if (!(w->planning.compute_s[(size_t)worker * w->planning.stages + stage] < INFINITY))
 			continue;
 		with[worker] = stage;
-		double here = step_cost(w, cost, with);
+		double here = cost->whole(cost->self, with);
 		if (b.stage != SKEP_SPARE && !(here < least))
 			continue;
 		least = here;

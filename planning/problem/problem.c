@@ -60,7 +60,7 @@ static bool fill_links(struct skep_planning *p)
 		crowds[i] = crowd(p, i);
 	uint32_t directory = t->machine[t->machines].place;
 	for (uint32_t i = 0; i < p->workers; i++) {
-		uint32_t place = t->machine[p->machine[i]].place;
+		uint32_t place = p->place[i] = t->machine[p->machine[i]].place;
 		p->directory_s[i] = skep_path_mean_s(t, place, directory) + skep_path_mean_s(t, directory, place);
 	}
 	for (uint32_t i = 0; crowds && i < p->workers; i++)
@@ -99,7 +99,8 @@ static void fill_rent(struct skep_planning *p)
 /* Interchangeable are machines that links, type, speeds and memory do not tell apart, in either view, and so with any cut. */
 static bool fill_kinds(struct skep_planning *p)
 {
-	uint32_t link_profiles = p->stages + 4;
+	uint32_t link_profiles = p->stages + 5;
+	bool priced = p->scenario->topology.egress_usd_per_B != NULL;
 	double *link_profile = calloc((size_t)p->workers * link_profiles, sizeof *link_profile);
 	for (uint32_t i = 0; link_profile && i < p->workers; i++) {
 		memcpy(link_profile + (size_t)i * link_profiles, p->compute_s + (size_t)i * p->stages,
@@ -108,6 +109,7 @@ static bool fill_kinds(struct skep_planning *p)
 		link_profile[(size_t)i * link_profiles + p->stages + 1] = p->rent ? p->rent[i] : 0;
 		link_profile[(size_t)i * link_profiles + p->stages + 2] = p->type[i];
 		link_profile[(size_t)i * link_profiles + p->stages + 3] = p->directory_s[i];
+		link_profile[(size_t)i * link_profiles + p->stages + 4] = priced ? p->place[i] : 0;
 	}
 	if (link_profile)
 		skep_kinds(&p->links[SKEP_CONTENDED], link_profile, link_profiles, NULL, p->kind);
@@ -126,9 +128,10 @@ static bool allocate(struct skep_planning *p)
 	p->have_bytes = calloc(n, sizeof *p->have_bytes);
 	p->kind = calloc(n, sizeof *p->kind);
 	p->rent = calloc(n, sizeof *p->rent);
+	p->place = calloc(n, sizeof *p->place);
 	p->directory_s = calloc(n, sizeof *p->directory_s);
 	return p->directory_s && p->delay_s && p->rate_Bps[0] && p->rate_Bps[1] && p->have_bytes && p->kind &&
-	       p->rent && skep_tables_make(p);
+	       p->rent && p->place && skep_tables_make(p);
 }
 
 static bool check_links(const struct skep_planning *p, struct skep_diag *reterr)
@@ -278,6 +281,7 @@ void skep_planning_finish(struct skep_planning *p)
 	free(p->have_bytes);
 	free(p->kind);
 	free(p->rent);
+	free(p->place);
 	free(p->directory_s);
 	skep_tables_finish(p);
 	*p = (struct skep_planning){0};

@@ -48,6 +48,7 @@ struct skep_planning {
 	uint32_t idle;                                          /* workers that can hold no stage */
 	double *compute_s, *update_s;                           /* [workers * stages] */
 	double *directory_s;                                    /* [workers] to the directory and back */
+	uint32_t *place;                                        /* [workers] of the topology */
 	double *rent;                                           /* [workers] USD per second; NULL: not known of all */
 	double *forward_bytes, *backward_bytes, *reduced_bytes; /* [stages] */
 	struct skep_throughput throughput[SKEP_CONTENTIONS];

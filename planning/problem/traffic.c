@@ -7,6 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "core/record.h"
 #include "planning/search/complexity.h"
 
 const char *const skep_link_class_name[SKEP_LINK_CLASSES] = {
@@ -77,6 +78,16 @@ static void end_walk(struct walk *w)
 	free(w->count);
 }
 
+/* Interleaved, from the last stage to the first one and back. */
+static void fill_wraps(const struct skep_scenario *s, struct skep_step_traffic *t)
+{
+	for (uint32_t c = 0; c + 1 < skep_plan_model_chunks(&s->plan); c++) {
+		uint32_t vstage = (c + 1) * t->stages - 1;
+		t->wrap_forward_bytes += (double)(s->vstage_bytes[vstage] + SKEP_HEADER_BYTES);
+		t->wrap_backward_bytes += (double)(skep_plan_gradient_bytes(&s->plan, vstage) + SKEP_HEADER_BYTES);
+	}
+}
+
 static bool begin_walk(const struct skep_planning *p, const uint32_t *stage_of, struct walk *w)
 {
 	*w = (struct walk){.share = calloc(p->workers, sizeof *w->share),
@@ -91,6 +102,7 @@ static bool begin_walk(const struct skep_planning *p, const uint32_t *stage_of, 
 		.stages = p->stages,
 		.share = w->share,
 		.fixed = skep_plan_fixed(&p->scenario->plan),
+		.by_owner = p->scenario->plan.routing == SKEP_ROUTING_TRAINER,
 		.forward_bytes = p->forward_bytes,
 		.backward_bytes = p->backward_bytes,
 		.reduced_bytes = p->reduced_bytes,
@@ -99,6 +111,7 @@ static bool begin_walk(const struct skep_planning *p, const uint32_t *stage_of, 
 		.classes = SKEP_LINK_CLASSES,
 		.class_of = class_of,
 		.context = &p->links[SKEP_UNCONTENDED]};
+	fill_wraps(p->scenario, &w->traffic);
 	return true;
 }
 

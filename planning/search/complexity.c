@@ -41,6 +41,14 @@ static double joined_part(uint32_t place, uint32_t of, uint32_t next_place, uint
 	return joined ? (double)of / skep_common_multiple(of, next_of) : 0;
 }
 
+/* What goes one way between the two, and the other way. */
+static void carry_both(uint32_t worker, uint32_t other, double microbatches, double there, double back,
+	skep_carry *carry, void *context)
+{
+	carry(context, worker, other, (struct skep_complexity_bytes){.pipeline = microbatches * there});
+	carry(context, other, worker, (struct skep_complexity_bytes){.pipeline = microbatches * back});
+}
+
 /* From this worker to those of the next stage, and back. */
 static void add_cut(const struct skep_step_traffic *t, const uint32_t *stage_of, const uint32_t *count, uint32_t worker,
 	skep_carry *carry, void *context)
@@ -55,11 +63,38 @@ static void add_cut(const struct skep_step_traffic *t, const uint32_t *stage_of,
 		nth++;
 		if (part <= 0)
 			continue;
-		carry(context, worker, i,
-			(struct skep_complexity_bytes){.pipeline = microbatches * part * t->forward_bytes[stage]});
-		carry(context, i, worker,
-			(struct skep_complexity_bytes){.pipeline = microbatches * part * t->backward_bytes[stage]});
+		carry_both(worker, i, microbatches * part, t->forward_bytes[stage], t->backward_bytes[stage], carry,
+			context);
 	}
+}
+
+/* From this worker of the first stage to all of later ones, and back. */
+static void add_owned(const struct skep_step_traffic *t, const uint32_t *stage_of, const uint32_t *count,
+	uint32_t owner, skep_carry *carry, void *context)
+{
+	double own = t->microbatches * share_of(t, count, stage_of, owner);
+	for (uint32_t i = 0; i < t->workers; i++) {
+		uint32_t stage = stage_of[i];
+		if (stage == 0 || stage >= t->stages)
+			continue;
+		double there = t->forward_bytes[stage - 1], back = t->backward_bytes[stage - 1];
+		if (stage + 1 < t->stages) {
+			back += t->forward_bytes[stage];
+			there += t->forward_bytes[stage - 1] + t->backward_bytes[stage];
+		}
+		carry_both(owner, i, own * share_of(t, count, stage_of, i), there, back, carry, context);
+	}
+}
+
+/* From the last worker of this one's pipeline to it, and back. */
+static void add_wrap(const struct skep_step_traffic *t, const uint32_t *stage_of, const uint32_t *count, uint32_t first,
+	skep_carry *carry, void *context)
+{
+	uint32_t place = place_of(t, stage_of, first), last = 0;
+	while (stage_of[last] != t->stages - 1 || place_of(t, stage_of, last) != place)
+		last++;
+	double microbatches = t->microbatches * share_of(t, count, stage_of, first);
+	carry_both(last, first, microbatches, t->wrap_forward_bytes, t->wrap_backward_bytes, carry, context);
 }
 
 /* The hop of the ring from this worker to the next one of its stage. */
@@ -87,8 +122,12 @@ void skep_traffic_each(const struct skep_step_traffic *traffic, const uint32_t *
 		if (stage_of[i] >= traffic->stages)
 			continue;
 		add_hop(traffic, stage_of, count, i, carry, context);
-		if (stage_of[i] + 1 < traffic->stages)
+		if (traffic->by_owner && stage_of[i] == 0)
+			add_owned(traffic, stage_of, count, i, carry, context);
+		if (!traffic->by_owner && stage_of[i] + 1 < traffic->stages)
 			add_cut(traffic, stage_of, count, i, carry, context);
+		if (traffic->wrap_forward_bytes > 0 && traffic->stages > 1 && stage_of[i] == 0)
+			add_wrap(traffic, stage_of, count, i, carry, context);
 	}
 }
 

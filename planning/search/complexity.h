@@ -9,7 +9,9 @@
  *   reduction  2 (n - 1) V bytes in a stage of n workers, V bytes of gradients, once in `period` steps
  *
  * Which links carry it depends on the allocation: a swarm's microbatch goes from each worker to each of the next stage in
- * proportion to their shares; a ring goes from each worker to the next one of its stage, and each hop has 2 (n - 1) V / n.
+ * proportion to their shares, or, routed by trainers, from its owner to each of the later stages and back, with its input
+ * once more beside its gradient; interleaved, also from the last worker of a pipeline to its first and back. A ring goes
+ * from each worker to the next one of its stage, and each hop has 2 (n - 1) V / n.
  */
 #ifndef SKEP_PLANNING_SEARCH_COMPLEXITY_H
 #define SKEP_PLANNING_SEARCH_COMPLEXITY_H
@@ -36,10 +38,12 @@ struct skep_complexity_bytes skep_complexity_of(const struct skep_complexity *co
 
 struct skep_step_traffic { /* the same of one allocation, cut by cut */
 	uint32_t workers, stages;
-	const double *share;                          /* [workers] part of its stage's microbatches; NULL: equal */
-	bool fixed;                                   /* pipeline p is worker p mod r of each stage of r */
-	const double *forward_bytes, *backward_bytes; /* [stages] of a microbatch, to and from the next stage */
-	const double *reduced_bytes;                  /* [stages] */
+	const double *share;                            /* [workers] part of its stage's microbatches; NULL: equal */
+	bool fixed;                                     /* pipeline p is worker p mod r of each stage of r */
+	const double *forward_bytes, *backward_bytes;   /* [stages] of a microbatch, to and from the next stage */
+	bool by_owner;                                  /* trainers route */
+	double wrap_forward_bytes, wrap_backward_bytes; /* of a microbatch, from the last stage to the first; back */
+	const double *reduced_bytes;                    /* [stages] */
 	double microbatches, period;
 	uint32_t classes;
 	uint32_t (*class_of)(const void *context, uint32_t source, uint32_t destination); /* below classes */

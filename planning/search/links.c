@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * links.c - whether delays and rates make sense, and which workers nothing but their number tells apart.
+ * links.c - whether delays and rates make sense, and which workers nothing but their number tells apart. And of the cost of
+ * throughput.h, what is of single links: the ring of a reduction, and what senders pay for traffic; a price that is not known
+ * counts as none, since the search looks for what is cheap, and the forecast says what is not known.
  */
 #include <string.h>
 
-#include "planning/search/allocation.h"
+#include "core/bits.h"
+#include "core/collective/ring.h"
+#include "planning/search/throughput_state.h"
 
 static struct skep_links_check check_numbers(const struct skep_links *l)
 {
@@ -114,4 +118,71 @@ uint32_t skep_kinds(const struct skep_links *links, const double *link_profile, 
 		kinds += ret_kind[i] == kinds;
 	}
 	return kinds;
+}
+
+/* ---- of the cost of throughput.h --------------------------------------------------------------------------------- */
+
+static const uint64_t *members_of(const struct flow *f, uint32_t stage)
+{
+	return f->member + (size_t)stage * f->words;
+}
+
+double skep_throughput_ring_s(
+	const struct skep_throughput *t, double members, double chunk_bytes, double busy_s, double delay_s)
+{
+	uint32_t segments = t->ring_segments > 0 ? t->ring_segments
+	                                         : skep_ring_segments_for((uint64_t)chunk_bytes, t->ring_latency_bytes);
+	double hop_s = busy_s / segments + delay_s;
+	return members > 1 ? (2 * members - 3) * (hop_s > busy_s ? hop_s : busy_s) + busy_s + delay_s : 0;
+}
+
+/* The ring in the order of the workers' numbers. */
+double skep_throughput_reduction_s(struct flow *f, uint32_t stage)
+{
+	uint32_t n = f->count[stage], first = skep_bits_next(members_of(f, stage), 0, f->workers), here = first;
+	double slowest = 0, delay = 0;
+	if (n < 2)
+		return 0;
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t next = skep_bits_next(members_of(f, stage), here + 1, f->workers);
+		next = next < f->workers ? next : first;
+		size_t at = (size_t)here * f->workers + next;
+		f->lacks |= f->per_byte[at] < 0;
+		slowest = f->per_byte[at] > slowest ? f->per_byte[at] : slowest;
+		delay += f->per_byte[at] < 0 ? 0 : f->t.links->delay_s[at];
+		here = next;
+	}
+	double bytes = f->t.reduced_bytes[stage] / n;
+	return skep_throughput_ring_s(&f->t, n, bytes, bytes * slowest, delay / n);
+}
+
+/* In USD per byte. */
+static double price_of(const struct flow *f, uint32_t from, uint32_t to)
+{
+	double usd = f->t.egress_usd_per_B[(size_t)f->t.place[from] * f->t.places + f->t.place[to]];
+	return usd > 0 ? usd : 0;
+}
+
+void skep_throughput_pay(const struct flow *f, uint32_t worker, uint32_t other, double weight, struct sums *s)
+{
+	if (!f->t.rent || !f->t.egress_usd_per_B)
+		return;
+	s->forth_usd += weight * price_of(f, worker, other);
+	s->back_usd += weight * price_of(f, other, worker);
+}
+
+/* Each hop carries 2 (n - 1) / n of the vector, once in a period. */
+double skep_throughput_ring_usd(const struct flow *f, uint32_t stage)
+{
+	uint32_t n = f->count[stage], first = skep_bits_next(members_of(f, stage), 0, f->workers), here = first;
+	double usd = 0;
+	if (n < 2 || !f->t.rent || !f->t.egress_usd_per_B)
+		return 0;
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t next = skep_bits_next(members_of(f, stage), here + 1, f->workers);
+		next = next < f->workers ? next : first;
+		usd += price_of(f, here, next);
+		here = next;
+	}
+	return usd * 2 * (n - 1) / n * f->t.reduced_bytes[stage] / f->t.period;
 }

@@ -17,7 +17,6 @@
 #include <string.h>
 
 #include "core/bits.h"
-#include "core/collective/ring.h"
 #include "planning/search/throughput_state.h"
 
 #define KEEPS_EXACT 64u
@@ -59,6 +58,8 @@ static void meet(struct flow *f, uint32_t worker, uint32_t other, uint32_t other
 	s->out[ahead] += weight * f->per_byte[there];
 	s->in[ahead] += weight * f->per_byte[back];
 	s->delay += ahead ? weight * (delay[there] + delay[back]) : 0;
+	if (ahead)
+		skep_throughput_pay(f, worker, other, weight, s);
 }
 
 static void remember(struct flow *f, uint32_t worker)
@@ -84,7 +85,7 @@ static void make_sums(struct flow *f, uint32_t worker)
 {
 	uint32_t stage = f->stage_of[worker];
 	int64_t missing = f->missing;
-	f->sums[worker] = (struct sums){{0, 0}, {0, 0}, 0};
+	f->sums[worker] = (struct sums){.delay = 0};
 	for (uint32_t ahead = 0; ahead < 2 && is_stage(f, stage); ahead++) {
 		uint32_t other = ahead ? stage + 1 : stage - 1;
 		if (!is_stage(f, other))
@@ -168,14 +169,17 @@ static struct sums means(const struct flow *f, uint32_t worker, uint32_t stage)
 		s.out[ahead] = weight > 0 && s.out[ahead] > 0 ? s.out[ahead] / weight : 0;
 		s.in[ahead] = weight > 0 && s.in[ahead] > 0 ? s.in[ahead] / weight : 0;
 	}
-	s.delay = stage + 1 < f->stages && f->weight[stage + 1] > 0 ? s.delay / f->weight[stage + 1] : 0;
+	double behind = stage + 1 < f->stages ? f->weight[stage + 1] : 0;
+	s.delay = behind > 0 ? s.delay / behind : 0;
+	s.forth_usd = behind > 0 && s.forth_usd > 0 ? s.forth_usd / behind : 0;
+	s.back_usd = behind > 0 && s.back_usd > 0 ? s.back_usd / behind : 0;
 	return s;
 }
 
 /* With one partner ahead and one before. */
 static struct sums partners(struct flow *f, uint32_t worker, uint32_t stage, uint32_t nth)
 {
-	struct sums s = {{0, 0}, {0, 0}, 0};
+	struct sums s = {.delay = 0};
 	for (uint32_t ahead = 0; ahead < 2; ahead++) {
 		uint32_t other = ahead ? stage + 1 : stage - 1;
 		if (!is_stage(f, other))
@@ -186,6 +190,8 @@ static struct sums partners(struct flow *f, uint32_t worker, uint32_t stage, uin
 		s.out[ahead] = f->per_byte[there];
 		s.in[ahead] = f->per_byte[back];
 		s.delay += ahead ? f->t.links->delay_s[there] + f->t.links->delay_s[back] : 0;
+		if (ahead)
+			skep_throughput_pay(f, worker, partner, 1, &s);
 	}
 	return s;
 }
@@ -210,40 +216,12 @@ static void weigh(struct flow *f, struct skep_throughput_stage *part, uint32_t w
 		part->slowest = worker;
 	}
 	part->compute_s += share * busy[SKEP_BOTTLENECK_COMPUTE];
+	part->egress_usd += f->t.microbatches * share * (s->forth_usd * forward + s->back_usd * backward);
 	part->travel_s += share * (s->delay + s->out[1] * forward + s->in[1] * backward);
 	double update = f->t.update_s ? f->t.update_s[(size_t)worker * f->stages + stage] : 0;
 	part->update_s = update > part->update_s ? update : part->update_s;
 	double directory = f->t.directory_s ? f->t.directory_s[worker] : 0;
 	part->directory_s = directory > part->directory_s ? directory : part->directory_s;
-}
-
-double skep_throughput_ring_s(
-	const struct skep_throughput *t, double members, double chunk_bytes, double busy_s, double delay_s)
-{
-	uint32_t segments = t->ring_segments > 0 ? t->ring_segments
-	                                         : skep_ring_segments_for((uint64_t)chunk_bytes, t->ring_latency_bytes);
-	double hop_s = busy_s / segments + delay_s;
-	return members > 1 ? (2 * members - 3) * (hop_s > busy_s ? hop_s : busy_s) + busy_s + delay_s : 0;
-}
-
-/* The ring in the order of the workers' numbers. */
-static double reduction_s(struct flow *f, uint32_t stage)
-{
-	uint32_t n = f->count[stage], first = skep_bits_next(members(f, stage), 0, f->workers), here = first;
-	double slowest = 0, delay = 0;
-	if (n < 2)
-		return 0;
-	for (uint32_t i = 0; i < n; i++) {
-		uint32_t next = skep_bits_next(members(f, stage), here + 1, f->workers);
-		next = next < f->workers ? next : first;
-		size_t at = (size_t)here * f->workers + next;
-		f->lacks |= f->per_byte[at] < 0;
-		slowest = f->per_byte[at] > slowest ? f->per_byte[at] : slowest;
-		delay += f->per_byte[at] < 0 ? 0 : f->t.links->delay_s[at];
-		here = next;
-	}
-	double bytes = f->t.reduced_bytes[stage] / n;
-	return skep_throughput_ring_s(&f->t, n, bytes, bytes * slowest, delay / n);
 }
 
 static void measure_stage(struct flow *f, uint32_t stage)
@@ -258,7 +236,8 @@ static void measure_stage(struct flow *f, uint32_t stage)
 		weigh(f, &part, i, stage, share, &s);
 		part.rent += f->t.rent ? f->t.rent[i] : 0;
 	}
-	part.reduction_s = reduction_s(f, stage);
+	part.reduction_s = skep_throughput_reduction_s(f, stage);
+	part.egress_usd += skep_throughput_ring_usd(f, stage);
 	part.workers = f->lacks ? 0 : part.workers;
 	f->part[stage] = part;
 }
@@ -309,7 +288,7 @@ void skep_throughput_sum(const struct skep_throughput *t, uint32_t first_workers
 static double add_up(struct flow *f)
 {
 	struct skep_throughput_parts p = {0};
-	double rent = 0, directory_s = 0;
+	double rent = 0, egress_usd = 0, directory_s = 0;
 	for (uint32_t s = 0; s < f->stages; s++) {
 		const struct skep_throughput_stage *part = &f->part[s];
 		if (part->pace_s > p.pace_s || s == 0) {
@@ -321,13 +300,14 @@ static double add_up(struct flow *f)
 		p.update_s = part->update_s > p.update_s ? part->update_s : p.update_s;
 		directory_s = part->directory_s > directory_s ? part->directory_s : directory_s;
 		rent += part->rent;
+		egress_usd += part->egress_usd;
 	}
 	p.outstanding = skep_throughput_outstanding(&f->t, f->count);
 	p.turn_s = skep_throughput_turn_s(&f->t, f->part[0].directory_s, directory_s);
 	skep_throughput_sum(&f->t, f->count[0], &p);
 	p.step_s += possible(f);
 	f->parts = p;
-	return f->t.rent && p.step_s < SKEP_NEVER ? p.step_s * rent : p.step_s;
+	return f->t.rent && p.step_s < SKEP_NEVER ? p.step_s * rent + egress_usd : p.step_s;
 }
 
 static void list_places(struct flow *f)

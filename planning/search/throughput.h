@@ -25,7 +25,7 @@
  *
  * Memory may depend on how many serve each stage, since where there are few more is in flight for each: then `fits` is
  * asked, and what it refuses costs SKEP_NEVER. With `rent` the cost is what a step costs: its time, times what those
- * who take part cost a second; so leaving a worker out may pay though a step takes longer.
+ * who take part cost a second, and what their traffic costs; so leaving a worker out may pay though a step takes longer.
  *
  * Not in it: contention of sites' uplinks, churn, in-flight limits of single workers, queues.
  *
@@ -59,6 +59,10 @@ struct skep_throughput {
 	double period;             /* steps from reduction to reduction, >= 1 */
 	bool delayed;
 	const double *rent; /* [workers] per second; NULL: time is what counts */
+	/* With rent, what a byte costs from place to place: [places * places], not a number: not known; NULL: nothing. */
+	const double *egress_usd_per_B;
+	const uint32_t *place; /* [workers], with it */
+	uint32_t places;
 	/* Can a worker of the type hold the stage if stages have so many workers ([stages])? NULL: as compute_s says. */
 	bool (*fits)(void *room, uint32_t stage, uint32_t type, const uint32_t *workers);
 	void *room;
@@ -79,6 +83,7 @@ struct skep_throughput_stage {
 	double update_s;    /* the longest */
 	double directory_s; /* the longest way there and back */
 	double rent;        /* of all its workers */
+	double egress_usd; /* with prices of traffic and rent: of a step, to and from the next stage and of the reduction */
 };
 
 struct skep_throughput_parts {

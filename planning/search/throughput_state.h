@@ -11,6 +11,8 @@
 struct sums {                 /* over the stage before [0] and the one behind [1], times the weights of those there */
 	double out[2], in[2]; /* seconds per byte sent and received */
 	double delay;         /* there and back, to the stage behind alone */
+	double forth_usd,
+		back_usd; /* per byte, to and from the stage behind, where traffic has prices and money counts */
 };
 
 struct log {
@@ -40,5 +42,11 @@ struct flow {
 	struct skep_throughput_parts parts;
 	struct skep_change asked;
 };
+
+/* links.c. The reduction's ring goes in the order of the workers' numbers; it sets f->lacks where it lacks a link. */
+double skep_throughput_reduction_s(struct flow *f, uint32_t stage);
+double skep_throughput_ring_usd(const struct flow *f, uint32_t stage); /* of a step */
+/* Adds, `weight` times, what bytes between the two cost. */
+void skep_throughput_pay(const struct flow *f, uint32_t worker, uint32_t other, double weight, struct sums *s);
 
 #endif

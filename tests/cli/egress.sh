@@ -100,6 +100,18 @@ check 'and expects what it costs of a whole run' python3 - "$out" <<-'END'
 	simulated = db.execute("SELECT egress_usd FROM runs WHERE world = 'sim' ORDER BY id LIMIT 1").fetchone()[0]
 	assert abs(expected / simulated - 1) < 0.03, (expected, simulated)
 	END
+expects() { # expects NAME OPTION..: what check says traffic costs is what a simulation pays, within 1 %
+	local name=$1 expected paid
+	shift
+	expected=$("$skep" check "$job" "${settings[@]}" "$@" --json 2>"$err" | python3 -c 'import json, sys; print(json.load(sys.stdin)["expected"]["egress_usd"])')
+	paid=$("$skep" sim "$job" "${settings[@]}" "$@" --json -q --db egress.db 2>>"$err" | python3 -c 'import json, sys; print(json.load(sys.stdin)["egress_usd"])')
+	check "$name: $expected expected, $paid paid" python3 -c 'import sys; a, b = map(float, sys.argv[1:]); assert b > 0 and abs(a / b - 1) < 0.01' "${expected:-0}" "${paid:-0}"
+}
+expects 'four stages' --set model.stages=4 --set train.arithmetic=none
+expects 'trainers route' --set model.stages=4 --set schedule.routing=trainer --set train.arithmetic=none
+expects 'interleaved pipelines come round' --set schedule.pipeline=interleaved --set schedule.model_chunks=2 --set train.arithmetic=none
+expects 'fixed pipelines' --set model.stages=4 --set schedule.pipeline=gpipe --set train.arithmetic=none
+
 accepts 'check of half' check "$job" "${settings[@]}" --set cluster.topology=half.yaml --json
 check 'says what it does not know' grep -q '"links_unknown":1' "$out"
 
