@@ -21,7 +21,8 @@
 
 #define COMPARED_EVENTS 1.2e5 /* of a stretch, to compare */
 #define COMPARED_SEEDS 2u
-#define STATED_EVENTS 1e6 /* to state what is expected */
+#define STATED_EVENTS 1e6  /* to state what is expected ... */
+#define CHURN_EVENTS 2.5e6 /* ... where machines come and go: whole runs, unless they are long */
 #define STATED_SEEDS 8u
 #define COMPARISONS 6u
 #define COMPARE_S 12.0 /* of processor time; later than that nothing takes the place of the choice any more */
@@ -313,7 +314,7 @@ static void list_seeds(struct skep_ask_answer *a, struct skep_ask_variation v[ST
 {
 	for (uint32_t i = 0; i < STATED_SEEDS; i++) {
 		v[i] = (struct skep_ask_variation){.question = &a->question, .keeps = true};
-		stretch(a, &v[i], STATED_EVENTS, 1);
+		stretch(a, &v[i], a->question.request->spot ? CHURN_EVENTS : STATED_EVENTS, 1);
 		v[i].spread_s /= STATED_SEEDS;
 		v[i].start_s = v[i].spread_s * i;
 		snprintf(v[i].set[v[i].sets++], sizeof v[i].set[0], "seed=%llu",
@@ -349,8 +350,8 @@ static uint32_t take_seeds(struct skep_ask_answer *a, const struct skep_ask_figu
 	if (count == 0)
 		return 0;
 	a->figures = f[last];
-	a->time_s = skep_interval_of(time_s, count);
-	a->usd = skep_interval_of(usd, count);
+	a->time_s = skep_interval_of_one_more(time_s, count); /* it is one run that is paid for, not the mean of many */
+	a->usd = skep_interval_of_one_more(usd, count);
 	a->figures.time_s = a->time_s.mean;
 	a->figures.step_s = a->time_s.mean / a->figures.steps;
 	a->figures.usd_egress = egress / count;
@@ -401,7 +402,7 @@ static bool write_chosen(struct skep_ask_answer *a, struct skep_diag *reterr)
 		return skep_fail(reterr, "not enough memory to write the scenario");
 	skep_ask_method(&a->chosen, method, sizeof method);
 	skep_ask_write_head(&a->question, out);
-	fprintf(out, "# %s. Expected: %.3g h (95 %%: %.3g to %.3g)", method, a->time_s.mean / 3600,
+	fprintf(out, "# %s. Expected: %.3g h (95 %% of runs: %.3g to %.3g)", method, a->time_s.mean / 3600,
 		a->time_s.low / 3600, a->time_s.high / 3600);
 	if (!isnan(a->usd.mean))
 		fprintf(out, ", %.4g USD", a->usd.mean);

@@ -145,12 +145,12 @@ static void print_answer(const struct skep_ask_answer *a, FILE *out)
 	skep_ask_method(&a->chosen, method, sizeof method);
 	fputs("\nanswer\n", out);
 	wrap("  ", method, out);
-	bool alike = f->stretches > 1 && a->time_s.high - a->time_s.low < 0.005 * a->time_s.mean;
+	bool alike = f->stretches > 1 && a->time_s.high - a->time_s.low < 0.015 * a->time_s.mean;
 	if (alike)
 		snprintf(text, sizeof text, "%s (%u seeds differ by less than 1 %%)", days(a->time_s.mean, mean),
 			f->stretches);
 	else if (f->stretches > 1)
-		snprintf(text, sizeof text, "%s (95 %%: %s to %s; %u %s)", days(a->time_s.mean, mean),
+		snprintf(text, sizeof text, "%s (95 %% of runs: %s to %s; %u %s)", days(a->time_s.mean, mean),
 			days(fmax(0, a->time_s.low), low), days(a->time_s.high, high), f->stretches, seeds);
 	else
 		snprintf(text, sizeof text, "%s (one seed alone came to an end)", days(a->time_s.mean, mean));
@@ -161,7 +161,7 @@ static void print_answer(const struct skep_ask_answer *a, FILE *out)
 		if (alike)
 			snprintf(low, sizeof low, "%s", "");
 		else
-			snprintf(low, sizeof low, " (95 %%: %.4g to %.4g)", fmax(0, a->usd.low), a->usd.high);
+			snprintf(low, sizeof low, " (95 %% of runs: %.4g to %.4g)", fmax(0, a->usd.low), a->usd.high);
 		snprintf(text, sizeof text, "%.4g USD%s: %.4g for machines, %.3g for egress", a->usd.mean, low,
 			f->usd_machines, f->usd_egress);
 		wrap("  ", text, out);
@@ -390,10 +390,12 @@ static void print_assumed(const struct skep_ask_answer *a, FILE *out)
 		out);
 	if (q->request->spot) {
 		bool gcp = strstr(a->chosen.trace_path, "gcp") != NULL;
+		char span[80] = "whole runs";
+		if (!a->figures.whole)
+			snprintf(span, sizeof span, "stretches of %u rounds, spread over the run", a->figures.rounds);
 		snprintf(text, sizeof text,
-			"machines leave and join as in a recording of %s, whatever the GPU; simulated are stretches of "
-			"%u rounds, spread over the run",
-			gcp ? "Google Cloud in March 2020" : "AWS p3 machines", a->figures.rounds);
+			"machines leave and join as in a recording of %s, whatever the GPU; simulated are %s",
+			gcp ? "Google Cloud in March 2020" : "AWS p3 machines", span);
 		wrap("  - ", text, out);
 	} else if (!a->figures.whole) {
 		snprintf(text, sizeof text, "%u rounds were simulated, of which the last %u count for all",

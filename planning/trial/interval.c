@@ -46,6 +46,12 @@ static double alone(const double *a, const double *b, uint32_t i)
 	return a[i];
 }
 
+static double log_alone(const double *a, const double *b, uint32_t i)
+{
+	(void)b;
+	return a[i] > 0 ? log(a[i]) : NAN;
+}
+
 static double difference(const double *a, const double *b, uint32_t i)
 {
 	return a[i] - b[i];
@@ -59,6 +65,16 @@ static double log_ratio(const double *a, const double *b, uint32_t i)
 struct skep_interval skep_interval_of(const double *value, uint32_t count)
 {
 	return interval_of(alone, value, value, count);
+}
+
+struct skep_interval skep_interval_of_one_more(const double *value, uint32_t count)
+{
+	struct skep_interval r = interval_of(alone, value, value, count),
+			     logs = interval_of(log_alone, value, value, count);
+	double half = sqrt(logs.count + 1.0) * (logs.high - logs.mean);
+	r.low = exp(logs.mean - half);
+	r.high = exp(logs.mean + half);
+	return r;
 }
 
 struct skep_interval skep_interval_difference(const double *a, const double *b, uint32_t count)

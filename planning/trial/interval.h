@@ -21,6 +21,11 @@ double skep_student95(uint32_t freedom);
 
 struct skep_interval skep_interval_of(const double *value, uint32_t count);
 
+/* The same mean with an interval that has one more value with 95 %, where their logarithms are spread normally: times and sums of
+ * money, which have long tails upwards and are above 0. By logarithms it is sqrt(n + 1) times as wide as that of their mean (Hahn
+ * and Meeker: Statistical Intervals. 1991, section 4.7). */
+struct skep_interval skep_interval_of_one_more(const double *value, uint32_t count);
+
 /* Of a[i] - b[i], where both are there. */
 struct skep_interval skep_interval_difference(const double *a, const double *b, uint32_t count);
 

@@ -39,6 +39,15 @@ static void an_interval_by_hand(void **state)
 	assert_true(near(r.mean, 5, 1e-12) && near(r.low, 5 - 8.957, 1e-3) && near(r.high, 5 + 8.957, 1e-3));
 }
 
+/* The logarithms of the same three: mean 1.4256, deviation 0.7528; 4.303 * 0.7528 * sqrt(1 + 1 / 3) = 3.740. */
+static void one_more_by_hand(void **state)
+{
+	(void)state;
+	const double value[] = {2, NAN, 4, INFINITY, 9};
+	struct skep_interval r = skep_interval_of_one_more(value, 5);
+	assert_true(near(r.mean, 5, 1e-12) && near(r.low, 0.09881, 1e-4) && near(r.high, 175.16, 0.02));
+}
+
 static void too_few_values(void **state)
 {
 	(void)state;
@@ -99,6 +108,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(quantiles_are_those_of_the_tables),
 		cmocka_unit_test(an_interval_by_hand),
+		cmocka_unit_test(one_more_by_hand),
 		cmocka_unit_test(too_few_values),
 		cmocka_unit_test(pairs_are_compared_as_pairs),
 		cmocka_unit_test(a_ratio_and_its_inverse),
