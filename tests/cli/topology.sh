@@ -101,6 +101,7 @@ if grep -q 'install libexpat1-dev' "$err"; then
 	skip 'import simgrid' 'this build has no XML library'
 else
 	whole_way 2 simgrid "$data/simgrid-two-hosts.xml"
+	whole_way 6 simgrid "$data/simgrid-clusters.xml"
 fi
 
 accepts 'import with -q' topology import rtt "$data/planetlab-5.txt" --bandwidth '1 Gbit/s' -o a.yaml -q

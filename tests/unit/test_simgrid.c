@@ -161,13 +161,13 @@ static void test_links_that_pairs_share(void **state)
 			&report);
 	near(skep_topology_pair(&t, 0, 2).capacity_Bps, 8e6);
 	assert_true(isinf(t.machine[0].up_Bps));
-	assert_non_null(strstr(report.notes, "1 links that several pairs share in SimGrid ('bus' first)"));
+	assert_non_null(strstr(report.notes, "1 link that several pairs share in SimGrid ('bus' first)"));
 	skep_topology_finish(&t);
 	t = import_good(
 		"<platform version='3'><AS id='z' routing='Full'><host id='a' speed='1'/><host id='b' speed='1'/>"
 		"<link id='wire' bandwidth='8MBps' latency='1ms'/>" ROUTE("a", "b", CTN("wire")) "</AS></platform>",
 		&report);
-	assert_non_null(strstr(report.notes, "1 links whose two directions share in SimGrid ('wire' first)"));
+	assert_non_null(strstr(report.notes, "1 link whose two directions share in SimGrid ('wire' first)"));
 	skep_topology_finish(&t);
 }
 
@@ -227,6 +227,50 @@ static void test_clusters(void **state)
 	skep_topology_finish(&t);
 }
 
+/* By hand: 50 + 500 us to west's edge, 20 us to east's, 36 ms between; the least of 2.25 GB/s, 250 MB/s and 1 Gbit/s. */
+static void test_routes_of_clusters(void **state)
+{
+	(void)state;
+	char sample[] = "tests/data/simgrid-clusters.xml";
+	struct skep_import_report report;
+	struct skep_diag diag;
+	if (!has_library())
+		skip();
+	assert_true(run(sample, NULL, &report, &diag));
+	struct skep_topology t;
+	assert_true(skep_topology_read(output, &t, &diag));
+	assert_true(t.places == 2 && t.machines == 6);
+	for (uint32_t from = 0; from < 2; from++) {
+		const struct skep_pair *pair = &t.pair[2 * from + 1 - from];
+		near(pair->latency_s, 36.57e-3);
+		near(pair->shared_Bps, 125e6);
+	}
+	assert_non_null(strstr(report.notes, "1 link whose two directions share in SimGrid ('sea' first)"));
+	skep_topology_finish(&t);
+}
+
+#define TWO "<cluster id='a' radical='0-1' bw='1Gbps'/><cluster id='b' radical='2-3' bw='1Gbps'/>"
+#define WIRE "<link id='l' bandwidth='1Gbps'/>"
+
+static void test_refused_routes_of_clusters(void **state)
+{
+	(void)state;
+	if (!has_library())
+		skip();
+	refuse(OPEN TWO WIRE "\n<zoneRoute src='a' dst='c'>", 4, 1,
+		"a <zoneRoute> of 'c', which is no cluster of this zone");
+	refuse(OPEN TWO WIRE "\n<ASroute src='a' dst='a'>", 4, 1, "a <ASroute> from a cluster to itself");
+	refuse(OPEN TWO WIRE "\n<route src='a' dst='b'>", 4, 1,
+		"a <route> of the cluster 'a': between clusters <zoneRoute> is taken");
+	refuse(OPEN "<host id='h'/>" TWO WIRE "\n<zoneRoute src='a' dst='h'>", 4, 1,
+		"a <zoneRoute> of 'h', which is no cluster of this zone");
+	refuse(OPEN TWO "\n<zoneRoute src='a' dst='b'></zoneRoute>" CLOSE, 4, 28, "a route without links");
+	refuse(OPEN TWO WIRE "<zoneRoute src='a' dst='b'><link_ctn id='l'/></zoneRoute>\n"
+			     "<zoneRoute src='b' dst='a'><link_ctn id='l'/></zoneRoute>" CLOSE,
+		4, 46, "a second route from 'b' to 'a'");
+	refuse(OPEN TWO WIRE "\n<zoneRoute src='a'>", 4, 1, "<zoneRoute> without its dst");
+}
+
 static void test_refused(void **state)
 {
 	(void)state;
@@ -241,7 +285,7 @@ static void test_refused(void **state)
 		"routing 'Dijkstra' is not taken; Full is");
 	refuse(OPEN "<zone id='y' routing='Full'/>" CLOSE, 3, 1, "a second <zone>, or one within another");
 	refuse(OPEN "<router id='r'/>" CLOSE, 3, 1,
-		"<router> is not taken; host, cluster, link, route, link_ctn and one zone are");
+		"<router> is not taken; host, cluster, link, route, zoneRoute, link_ctn and one zone are");
 #define CLUSTER(more) "<cluster id='c' bw='1Gbps' " more "/>"
 	refuse(OPEN CLUSTER("") CLOSE, 3, 1, "<cluster> without its radical");
 	refuse(OPEN "<cluster id='c' radical='0-3'/>" CLOSE, 3, 1, "<cluster> without its bw");
@@ -261,7 +305,7 @@ static void test_refused(void **state)
 	refuse(OPEN CLUSTER("radical='0-3'") CLUSTER("radical='4-7'") CLOSE, 3, 43, "a second host or cluster 'c'");
 	refuse(OPEN CLUSTER("radical='0-3'") "<host id='c'/>" CLOSE, 3, 43, "a second host 'c'");
 	refuse(OPEN CLUSTER("radical='0-3'") "<host id='a'/>" ROUTE("a", "c", "") CLOSE, 3, 57,
-		"a route of the cluster 'c'");
+		"a <route> of the cluster 'c'");
 	refuse(OPEN "  <host id='a' speed='1' speed_file='x'/>" CLOSE, 3, 3,
 		"the attribute 'speed_file' of <host> is not taken");
 	refuse(OPEN "<host speed='1'/>" CLOSE, 3, 1, "<host> without its id");
@@ -295,6 +339,8 @@ int main(void)
 		cmocka_unit_test(test_links_that_pairs_share),
 		cmocka_unit_test(test_link_of_some_routes),
 		cmocka_unit_test(test_clusters),
+		cmocka_unit_test(test_routes_of_clusters),
+		cmocka_unit_test(test_refused_routes_of_clusters),
 		cmocka_unit_test(test_refused),
 	};
 	return cmocka_run_group_tests(tests, enter, leave);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * import_simgrid.c - a subset of SimGrid's platform files: one zone (or AS) with Full routing, its hosts, links and
- * routes, or flat clusters. Whatever else stands in the file is refused by its name.
+ * routes, or flat clusters and the routes between them (import_simgrid_clusters.c). Whatever else stands in the file is
+ * refused by its name.
  *
  * A pair of hosts gets the least bandwidth of its route's links and the sum of their latencies, as they are written (SimGrid's
  * own models then scale both). Where several routes use a link: SPLITDUPLEX is two, one for each direction; a FATPIPE limits
  * each pair by itself; a SHARED one that all routes from a host use is that host's `up`, one that all routes to it use its
  * `down`. Any other link that routes share cannot be said in a topology of ours: each pair gets all of it, and a note says so.
  */
-#include <expat.h>
 #include <math.h>
 #include <search.h>
 #include <stdarg.h>
@@ -16,54 +16,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "topologies/import/importer.h"
+#include "topologies/import/import_simgrid.h"
 
 #define FILE_BYTES_MAX (64u << 20)
-#define ROUTE_LINKS_MAX 64u
-#define HOSTS_MAX SKEP_SURVEY_PLACES_MAX
-#define CLUSTER_HOSTS_MAX 65536u
 
-enum policy { SHARED, FATPIPE, SPLITDUPLEX };
-enum direction { UP, DOWN };
-
-/* Who uses one direction of a link (both, of a SHARED one). */
-struct channel {
-	uint32_t routes;
-	uint32_t from, to, end[2]; /* what all its routes have in common; SKEP_NO_PLACE: nothing */
-};
-
-struct link {
-	char *id; /* at the front: by_id() compares these */
-	double Bps, latency_s;
-	enum policy policy;
-	struct channel channel[2];
-	struct link *next;
-};
-
-struct step {
-	struct link *link;
-	enum direction direction;
-};
-
-struct simgrid {
-	struct skep_importer *importer;
-	const char *path, *text;
-	XML_Parser parser;
-	uint32_t depth, zones;
-	void *tree; /* links by their id */
-	struct link *first, **last;
-	bool in_route, symmetrical;
-	uint32_t route[2], steps, itself; /* itself: routes from a host to itself */
-	struct step step[ROUTE_LINKS_MAX];
-	uint8_t *routed; /* [HOSTS_MAX * HOSTS_MAX / 8] bits */
-	uint32_t out[HOSTS_MAX], in[HOSTS_MAX];
-	uint32_t configured, lopsided, crowded; /* for notes ... */
-	const char *first_lopsided, *first_crowded;
-};
-
-static void fail_here(struct simgrid *g, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-static void fail_here(struct simgrid *g, const char *format, ...)
+void skep_simgrid_fail(struct simgrid *g, const char *format, ...)
 {
 	char message[400];
 	uint32_t line = (uint32_t)XML_GetCurrentLineNumber(g->parser);
@@ -83,7 +40,7 @@ static void fail_here(struct simgrid *g, const char *format, ...)
 
 /* ---- values ------------------------------------------------------------------------------------------------------ */
 
-static const char *attribute(const char **attributes, const char *name)
+const char *skep_simgrid_attribute(const char **attributes, const char *name)
 {
 	for (; attributes[0]; attributes += 2)
 		if (strcmp(attributes[0], name) == 0)
@@ -92,25 +49,25 @@ static const char *attribute(const char **attributes, const char *name)
 }
 
 /* An attribute with nothing to say here would change what the platform is: refused by its name. */
-static bool known(struct simgrid *g, const char *element, const char **attributes, const char *const *names)
+bool skep_simgrid_known(struct simgrid *g, const char *element, const char **attributes, const char *const *names)
 {
 	for (; attributes[0]; attributes += 2) {
 		const char *const *name = names;
 		while (*name && strcmp(*name, attributes[0]) != 0)
 			name++;
 		if (!*name) {
-			fail_here(g, "the attribute '%.60s' of <%s> is not taken", attributes[0], element);
+			skep_simgrid_fail(g, "the attribute '%.60s' of <%s> is not taken", attributes[0], element);
 			return false;
 		}
 	}
 	return true;
 }
 
-static const char *need(struct simgrid *g, const char *element, const char **attributes, const char *name)
+const char *skep_simgrid_need(struct simgrid *g, const char *element, const char **attributes, const char *name)
 {
-	const char *value = attribute(attributes, name);
+	const char *value = skep_simgrid_attribute(attributes, name);
 	if (!value)
-		fail_here(g, "<%s> without its %s", element, name);
+		skep_simgrid_fail(g, "<%s> without its %s", element, name);
 	return value;
 }
 
@@ -140,7 +97,7 @@ static double read_number(const char *text, const char **ret_unit)
 }
 
 /* 125MBps, 1Gbps, 10MiBps; without a unit B/s. */
-static double read_bandwidth(struct simgrid *g, const char *text)
+double skep_simgrid_bandwidth(struct simgrid *g, const char *text)
 {
 	const char *unit;
 	double value = read_number(text, &unit);
@@ -152,12 +109,12 @@ static double read_bandwidth(struct simgrid *g, const char *text)
 		value = NAN;
 	if (value >= SKEP_IMPORT_BPS_MIN && value <= SKEP_IMPORT_BPS_MAX)
 		return value;
-	fail_here(g, "bandwidth '%.60s': expected one above 0, such as 125MBps or 1Gbps", text);
+	skep_simgrid_fail(g, "bandwidth '%.60s': expected one above 0, such as 125MBps or 1Gbps", text);
 	return 1;
 }
 
 /* 35ms; without a unit s. */
-static double read_latency(struct simgrid *g, const char *text)
+double skep_simgrid_latency(struct simgrid *g, const char *text)
 {
 	static const struct {
 		const char *unit;
@@ -169,7 +126,7 @@ static double read_latency(struct simgrid *g, const char *text)
 	for (size_t i = 0; i < sizeof units / sizeof *units; i++)
 		if (strcmp(unit, units[i].unit) == 0 && value * units[i].s <= SKEP_IMPORT_S_MAX)
 			return value * units[i].s;
-	fail_here(g, "latency '%.60s': expected a time of at most an hour, such as 35ms", text);
+	skep_simgrid_fail(g, "latency '%.60s': expected a time of at most an hour, such as 35ms", text);
 	return 0;
 }
 
@@ -178,15 +135,15 @@ static double read_latency(struct simgrid *g, const char *text)
 static void take_host(struct simgrid *g, const char **attributes)
 {
 	static const char *const names[] = {"id", "speed", "core", "pstate", "coordinates", NULL};
-	const char *id = need(g, "host", attributes, "id"), *wrong = NULL;
-	if (!id || !known(g, "host", attributes, names))
+	const char *id = skep_simgrid_need(g, "host", attributes, "id"), *wrong = NULL;
+	if (!id || !skep_simgrid_known(g, "host", attributes, names))
 		return;
 	uint32_t before = g->importer->survey.places;
 	uint32_t place = skep_survey_place(&g->importer->survey, id, strlen(id), &wrong);
 	if (wrong)
-		fail_here(g, "host '%.60s': %s", id, wrong);
+		skep_simgrid_fail(g, "host '%.60s': %s", id, wrong);
 	else if (place < before && !g->importer->survey.closed)
-		fail_here(g, "a second host '%s'", id);
+		skep_simgrid_fail(g, "a second host '%s'", id);
 }
 
 static int by_id(const void *left, const void *right)
@@ -194,7 +151,7 @@ static int by_id(const void *left, const void *right)
 	return strcmp(((const struct link *)left)->id, ((const struct link *)right)->id);
 }
 
-static bool read_policy(const char *text, enum policy *ret)
+bool skep_simgrid_policy(const char *text, enum policy *ret)
 {
 	static const struct {
 		const char *name;
@@ -213,144 +170,56 @@ static bool read_policy(const char *text, enum policy *ret)
 static void take_link(struct simgrid *g, const char **attributes)
 {
 	static const char *const names[] = {"id", "bandwidth", "latency", "sharing_policy", NULL};
-	const char *id = need(g, "link", attributes, "id"), *latency = attribute(attributes, "latency");
-	const char *bandwidth = id ? need(g, "link", attributes, "bandwidth") : NULL;
-	const char *policy = attribute(attributes, "sharing_policy");
-	if (!bandwidth || !known(g, "link", attributes, names))
+	const char *id = skep_simgrid_need(g, "link", attributes, "id"),
+		   *latency = skep_simgrid_attribute(attributes, "latency");
+	const char *bandwidth = id ? skep_simgrid_need(g, "link", attributes, "bandwidth") : NULL;
+	const char *policy = skep_simgrid_attribute(attributes, "sharing_policy");
+	if (!bandwidth || !skep_simgrid_known(g, "link", attributes, names))
 		return;
 	struct link *link = calloc(1, sizeof *link);
 	if (!link || !(link->id = strdup(id))) {
 		free(link);
-		fail_here(g, "not enough memory");
+		skep_simgrid_fail(g, "not enough memory");
 		return;
 	}
 	*g->last = link;
 	g->last = &link->next;
 	struct link **node = tsearch(link, &g->tree, by_id);
-	link->Bps = read_bandwidth(g, bandwidth);
-	link->latency_s = read_latency(g, latency ? latency : "0");
+	link->Bps = skep_simgrid_bandwidth(g, bandwidth);
+	link->latency_s = skep_simgrid_latency(g, latency ? latency : "0");
 	if (!node || *node != link)
-		fail_here(g, "a second link '%.60s'", id);
-	else if (!read_policy(policy, &link->policy))
-		fail_here(g, "sharing_policy '%.40s' is not taken; SHARED, FATPIPE and SPLITDUPLEX are", policy);
+		skep_simgrid_fail(g, "a second link '%.60s'", id);
+	else if (!skep_simgrid_policy(policy, &link->policy))
+		skep_simgrid_fail(
+			g, "sharing_policy '%.40s' is not taken; SHARED, FATPIPE and SPLITDUPLEX are", policy);
 }
 
-static void count_note(uint32_t *count, const char **first, const char *id)
+void skep_simgrid_count(uint32_t *count, const char **first, const char *id)
 {
 	if ((*count)++ == 0)
 		*first = id;
-}
-
-/* ---- clusters ---------------------------------------------------------------------------------------------------- */
-
-/* "0-15", "0-3,8,10-12": how many numbers; 0: it is no such list. */
-static uint32_t count_radical(const char *text)
-{
-	uint64_t count = 0;
-	for (const char *at = text; count <= CLUSTER_HOSTS_MAX;) {
-		char *end;
-		if (*at < '0' || *at > '9')
-			return 0;
-		unsigned long first = strtoul(at, &end, 10), last = first;
-		if (*end == '-' && end[1] >= '0' && end[1] <= '9')
-			last = strtoul(end + 1, &end, 10);
-		if (last < first || last - first >= CLUSTER_HOSTS_MAX || (*end != ',' && *end != 0))
-			return 0;
-		count += last - first + 1;
-		at = end + 1;
-		if (*end == 0)
-			break;
-	}
-	return count <= CLUSTER_HOSTS_MAX ? (uint32_t)count : 0;
-}
-
-struct cluster {
-	const char *id;
-	uint32_t hosts;
-	double Bps, latency_s;                   /* of each host's own link */
-	double backbone_Bps, backbone_latency_s; /* INFINITY and 0: there is none */
-	enum policy policy, backbone_policy;
-};
-
-static bool read_cluster(struct simgrid *g, const char **attributes, struct cluster *ret)
-{
-	static const char *const names[] = {"id", "prefix", "suffix", "radical", "speed", "core", "bw", "lat", "bb_bw",
-		"bb_lat", "sharing_policy", "bb_sharing_policy", "topology", "loopback_bw", "loopback_lat", NULL};
-	const char *radical = need(g, "cluster", attributes, "radical"), *topology = attribute(attributes, "topology");
-	const char *Bps = radical ? need(g, "cluster", attributes, "bw") : NULL,
-		   *latency = attribute(attributes, "lat");
-	const char *bb_Bps = attribute(attributes, "bb_bw"), *bb_latency = attribute(attributes, "bb_lat");
-	const char *policy = attribute(attributes, "sharing_policy"),
-		   *bb_policy = attribute(attributes, "bb_sharing_policy");
-	*ret = (struct cluster){.id = Bps ? need(g, "cluster", attributes, "id") : NULL};
-	if (!ret->id || !known(g, "cluster", attributes, names))
-		return false;
-	ret->hosts = count_radical(radical);
-	if (topology && strcasecmp(topology, "FLAT") != 0)
-		fail_here(g, "topology '%.40s' of a cluster is not taken; FLAT is", topology);
-	else if (ret->hosts == 0)
-		fail_here(g, "radical '%.60s': expected at most %u numbers, such as 0-15 or 0-3,8", radical,
-			CLUSTER_HOSTS_MAX);
-	else if (!read_policy(policy ? policy : "SPLITDUPLEX", &ret->policy) ||
-		 !read_policy(bb_policy, &ret->backbone_policy))
-		fail_here(g, "the sharing policies of a cluster: SHARED, FATPIPE and SPLITDUPLEX are taken");
-	if (g->importer->diag->set)
-		return false;
-	ret->Bps = read_bandwidth(g, Bps);
-	ret->latency_s = read_latency(g, latency ? latency : "0");
-	ret->backbone_Bps = bb_Bps ? read_bandwidth(g, bb_Bps) : (double)INFINITY;
-	ret->backbone_latency_s = bb_Bps && bb_latency ? read_latency(g, bb_latency) : 0;
-	return !g->importer->diag->set;
-}
-
-/* A place with so many machines, whose links are their up and down; a backbone is what they share inside. */
-static void take_cluster(struct simgrid *g, const char **attributes)
-{
-	struct cluster c;
-	const char *wrong = NULL;
-	struct skep_survey *survey = &g->importer->survey;
-	if (!read_cluster(g, attributes, &c))
-		return;
-	uint32_t before = survey->places, place = skep_survey_place(survey, c.id, strlen(c.id), &wrong);
-	if (wrong)
-		fail_here(g, "cluster '%.60s': %s", c.id, wrong);
-	else if (place < before && !survey->closed)
-		fail_here(g, "a second host or cluster '%s'", c.id);
-	if (g->importer->diag->set || place == SKEP_NO_PLACE)
-		return;
-	bool own = c.policy != FATPIPE;
-	survey->place[place].cluster = true;
-	survey->place[place].machines = c.hosts;
-	survey->place[place].shared = c.backbone_Bps < INFINITY && c.backbone_policy != FATPIPE;
-	survey->place[place].up_Bps = survey->place[place].down_Bps = own ? c.Bps : (double)INFINITY;
-	double Bps = survey->place[place].shared ? c.backbone_Bps : fmin(c.Bps, c.backbone_Bps);
-	skep_import_add(g->importer, SKEP_BANDWIDTH_SAMPLE, place, place, Bps);
-	skep_import_add(g->importer, SKEP_LATENCY_SAMPLE, place, place,
-		fmin(2 * c.latency_s + c.backbone_latency_s, SKEP_IMPORT_S_MAX));
-	if (c.policy == SHARED)
-		count_note(&g->lopsided, &g->first_lopsided, survey->place[place].name);
 }
 
 /* ---- routes ------------------------------------------------------------------------------------------------------ */
 
 static uint32_t route_end(struct simgrid *g, const char **attributes, const char *name)
 {
-	const char *id = need(g, "route", attributes, name), *wrong = NULL;
+	const char *id = skep_simgrid_need(g, "route", attributes, name), *wrong = NULL;
 	uint32_t places = g->importer->survey.places;
 	uint32_t place = id ? skep_survey_place(&g->importer->survey, id, strlen(id), &wrong) : SKEP_NO_PLACE;
 	if (id && (wrong || (!g->importer->survey.closed && place >= places)))
-		fail_here(g, "a route of '%.60s', which is no host of this zone", id);
+		skep_simgrid_fail(g, "a route of '%.60s', which is no host of this zone", id);
 	else if (place < places && g->importer->survey.place[place].cluster)
-		fail_here(g, "a route of the cluster '%.60s': routes of hosts are taken; give its links by hand", id);
+		skep_simgrid_fail(g, "a <route> of the cluster '%.60s': between clusters <zoneRoute> is taken", id);
 	return place;
 }
 
 static void begin_route(struct simgrid *g, const char **attributes)
 {
 	static const char *const names[] = {"src", "dst", "symmetrical", NULL};
-	if (!known(g, "route", attributes, names))
+	if (!skep_simgrid_known(g, "route", attributes, names))
 		return;
-	const char *symmetrical = attribute(attributes, "symmetrical");
+	const char *symmetrical = skep_simgrid_attribute(attributes, "symmetrical");
 	g->symmetrical = !symmetrical || strcasecmp(symmetrical, "yes") == 0 || strcasecmp(symmetrical, "true") == 0;
 	g->in_route = true;
 	g->steps = 0;
@@ -361,20 +230,21 @@ static void begin_route(struct simgrid *g, const char **attributes)
 static void take_step(struct simgrid *g, const char **attributes)
 {
 	static const char *const names[] = {"id", "direction", NULL};
-	const char *id = need(g, "link_ctn", attributes, "id"), *direction = attribute(attributes, "direction");
-	if (!id || !known(g, "link_ctn", attributes, names))
+	const char *id = skep_simgrid_need(g, "link_ctn", attributes, "id"),
+		   *direction = skep_simgrid_attribute(attributes, "direction");
+	if (!id || !skep_simgrid_known(g, "link_ctn", attributes, names))
 		return;
 	const struct link wanted = {.id = (char *)id};
 	struct link **node = tfind(&wanted, &g->tree, by_id);
 	bool up = direction && strcmp(direction, "UP") == 0, down = direction && strcmp(direction, "DOWN") == 0;
 	if (!g->in_route)
-		fail_here(g, "<link_ctn> outside of a <route>");
+		skep_simgrid_fail(g, "<link_ctn> outside of a <route>");
 	else if (!node)
-		fail_here(g, "a route over '%.60s', which is no link above", id);
+		skep_simgrid_fail(g, "a route over '%.60s', which is no link above", id);
 	else if (g->steps == ROUTE_LINKS_MAX)
-		fail_here(g, "a route of more than %u links", ROUTE_LINKS_MAX);
+		skep_simgrid_fail(g, "a route of more than %u links", ROUTE_LINKS_MAX);
 	else if ((*node)->policy == SPLITDUPLEX && !up && !down)
-		fail_here(g, "link '%.60s' is SPLITDUPLEX: direction=\"UP\" or \"DOWN\" is needed", id);
+		skep_simgrid_fail(g, "link '%.60s' is SPLITDUPLEX: direction=\"UP\" or \"DOWN\" is needed", id);
 	else
 		g->step[g->steps++] = (struct step){*node, down ? DOWN : UP};
 }
@@ -398,7 +268,7 @@ static void add_route(struct simgrid *g, uint32_t from, uint32_t to, bool back)
 	size_t bit = (size_t)from * HOSTS_MAX + to;
 	const struct skep_survey_place *place = g->importer->survey.place;
 	if (g->routed[bit / 8] >> bit % 8 & 1) {
-		fail_here(g, "a second route from '%s' to '%s'", place[from].name, place[to].name);
+		skep_simgrid_fail(g, "a second route from '%s' to '%s'", place[from].name, place[to].name);
 		return;
 	}
 	g->routed[bit / 8] |= (uint8_t)(1u << bit % 8);
@@ -422,7 +292,7 @@ static void end_route(struct simgrid *g)
 	uint32_t from = g->route[0], to = g->route[1];
 	g->in_route = false;
 	if (g->steps == 0) {
-		fail_here(g, "a route without links");
+		skep_simgrid_fail(g, "a route without links");
 	} else if (from == SKEP_NO_PLACE || to == SKEP_NO_PLACE) {
 		return; /* of hosts that are not wanted */
 	} else if (from == to) {
@@ -438,13 +308,13 @@ static void end_route(struct simgrid *g)
 
 static void take_zone(struct simgrid *g, const char *element, const char **attributes)
 {
-	const char *routing = need(g, element, attributes, "routing");
+	const char *routing = skep_simgrid_need(g, element, attributes, "routing");
 	if (!routing)
 		return;
 	if (strcmp(routing, "Full") != 0)
-		fail_here(g, "routing '%.40s' is not taken; Full is", routing);
+		skep_simgrid_fail(g, "routing '%.40s' is not taken; Full is", routing);
 	else if (g->zones++ > 0 || g->depth != 1)
-		fail_here(g, "a second <%s>, or one within another: one zone is taken", element);
+		skep_simgrid_fail(g, "a second <%s>, or one within another: one zone is taken", element);
 }
 
 static void XMLCALL start(void *user, const char *element, const char **attributes)
@@ -453,7 +323,7 @@ static void XMLCALL start(void *user, const char *element, const char **attribut
 	if (g->importer->diag->set)
 		return;
 	if (g->depth == 0 && strcmp(element, "platform") != 0)
-		fail_here(g, "expected <platform>, not <%.40s>: is it a platform file of SimGrid?", element);
+		skep_simgrid_fail(g, "expected <platform>, not <%.40s>: is it a platform file of SimGrid?", element);
 	else if (strcmp(element, "zone") == 0 || strcmp(element, "AS") == 0)
 		take_zone(g, element, attributes);
 	else if (strcmp(element, "config") == 0 || strcmp(element, "prop") == 0)
@@ -461,19 +331,23 @@ static void XMLCALL start(void *user, const char *element, const char **attribut
 	else if (g->depth == 0)
 		;
 	else if (strcmp(element, "cluster") == 0)
-		take_cluster(g, attributes);
+		skep_simgrid_cluster(g, attributes);
 	else if (g->zones == 0)
-		fail_here(g, "<%.40s> before a <zone>", element);
+		skep_simgrid_fail(g, "<%.40s> before a <zone>", element);
 	else if (strcmp(element, "host") == 0)
 		take_host(g, attributes);
 	else if (strcmp(element, "link") == 0)
 		take_link(g, attributes);
 	else if (strcmp(element, "route") == 0)
 		begin_route(g, attributes);
+	else if (strcmp(element, "zoneRoute") == 0 || strcmp(element, "ASroute") == 0)
+		skep_simgrid_begin_zone_route(g, element, attributes);
 	else if (strcmp(element, "link_ctn") == 0)
 		take_step(g, attributes);
 	else
-		fail_here(g, "<%.40s> is not taken; host, cluster, link, route, link_ctn and one zone are", element);
+		skep_simgrid_fail(g,
+			"<%.40s> is not taken; host, cluster, link, route, zoneRoute, link_ctn and one zone are",
+			element);
 	g->depth++;
 }
 
@@ -481,7 +355,13 @@ static void XMLCALL end(void *user, const char *element)
 {
 	struct simgrid *g = user;
 	g->depth--;
-	if (strcmp(element, "route") == 0 && g->in_route && !g->importer->diag->set)
+	bool ends =
+		strcmp(element, "route") == 0 || strcmp(element, "zoneRoute") == 0 || strcmp(element, "ASroute") == 0;
+	if (!ends || !g->in_route || g->importer->diag->set)
+		return;
+	if (g->of_zones)
+		skep_simgrid_end_zone_route(g);
+	else
 		end_route(g);
 }
 
@@ -492,7 +372,7 @@ static void XMLCALL refuse_entity(void *user, const XML_Char *name, int paramete
 	struct simgrid *g = user;
 	(void)parameter, (void)value, (void)length, (void)base, (void)system, (void)public, (void)notation;
 	if (!g->importer->diag->set)
-		fail_here(g, "the entity '%.40s' is not taken: write its text", name);
+		skep_simgrid_fail(g, "the entity '%.40s' is not taken: write its text", name);
 }
 
 /* ---- links that several routes use ------------------------------------------------------------------------------- */
@@ -509,13 +389,13 @@ static void settle_channel(struct simgrid *g, const struct link *link, const str
 	} else if (c->to != SKEP_NO_PLACE && c->routes == g->in[c->to]) {
 		place[c->to].down_Bps = fmin(place[c->to].down_Bps, link->Bps);
 	} else if (both_ends) {
-		count_note(&g->lopsided, &g->first_lopsided, link->id);
+		skep_simgrid_count(&g->lopsided, &g->first_lopsided, link->id);
 	} else if (host != SKEP_NO_PLACE && c->routes == g->out[host] + g->in[host]) {
 		place[host].up_Bps = fmin(place[host].up_Bps, link->Bps);
 		place[host].down_Bps = fmin(place[host].down_Bps, link->Bps);
-		count_note(&g->lopsided, &g->first_lopsided, link->id);
+		skep_simgrid_count(&g->lopsided, &g->first_lopsided, link->id);
 	} else {
-		count_note(&g->crowded, &g->first_crowded, link->id);
+		skep_simgrid_count(&g->crowded, &g->first_crowded, link->id);
 	}
 }
 
@@ -526,12 +406,12 @@ static void settle(struct simgrid *g)
 			settle_channel(g, link, &link->channel[i]);
 	if (g->lopsided > 0)
 		skep_import_note(g->importer,
-			"%u links whose two directions share in SimGrid ('%.60s' first): here each direction has all",
-			g->lopsided, g->first_lopsided);
+			"%u link%s whose two directions share in SimGrid ('%.60s' first): here each direction has all",
+			g->lopsided, g->lopsided == 1 ? "" : "s", g->first_lopsided);
 	if (g->crowded > 0)
 		skep_import_note(g->importer,
-			"%u links that several pairs share in SimGrid ('%.60s' first): here each pair has all of it",
-			g->crowded, g->first_crowded);
+			"%u link%s that several pairs share in SimGrid ('%.60s' first): here each pair has all of it",
+			g->crowded, g->crowded == 1 ? "" : "s", g->first_crowded);
 	if (g->itself > 0)
 		skep_import_note(
 			g->importer, "%u route%s from a host to itself left out", g->itself, g->itself == 1 ? "" : "s");
@@ -548,7 +428,7 @@ static void parse(struct simgrid *g, const char *text, size_t size)
 	XML_SetElementHandler(g->parser, start, end);
 	XML_SetEntityDeclHandler(g->parser, refuse_entity);
 	if (XML_Parse(g->parser, text, (int)size, XML_TRUE) != XML_STATUS_OK && !g->importer->diag->set)
-		fail_here(g, "is not well-formed XML: %s", XML_ErrorString(XML_GetErrorCode(g->parser)));
+		skep_simgrid_fail(g, "is not well-formed XML: %s", XML_ErrorString(XML_GetErrorCode(g->parser)));
 	if (!g->importer->diag->set && g->importer->survey.places == 0)
 		skep_diag_set(g->importer->diag, g->path, 0, 0, NULL, "there is no host in it");
 	if (!g->importer->diag->set)
@@ -573,9 +453,11 @@ bool skep_import_simgrid(struct skep_importer *importer)
 		*g = (struct simgrid){.importer = importer, .path = importer->options->file[0], .text = text};
 		g->last = &g->first;
 		g->routed = calloc((size_t)HOSTS_MAX * HOSTS_MAX / 8, 1);
+		g->cluster_s = calloc(2 * HOSTS_MAX, sizeof *g->cluster_s);
+		g->cluster_Bps = g->cluster_s ? g->cluster_s + HOSTS_MAX : NULL;
 		g->parser = XML_ParserCreate(NULL);
 	}
-	if (g && g->routed && g->parser)
+	if (g && g->routed && g->cluster_s && g->parser)
 		parse(g, text, size);
 	else
 		skep_diag_set(importer->diag, importer->options->file[0], 0, 0, NULL, "not enough memory");
@@ -589,6 +471,7 @@ bool skep_import_simgrid(struct skep_importer *importer)
 		if (g->parser)
 			XML_ParserFree(g->parser);
 		free(g->routed);
+		free(g->cluster_s);
 		free(g);
 	}
 	free(text);

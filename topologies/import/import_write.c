@@ -263,7 +263,8 @@ static void put_sites_form(struct skep_importer *importer, FILE *file)
 		skep_put_quantity(file, SKEP_BANDWIDTH, s->cell[SKEP_BANDWIDTH_SAMPLE][i], is_exact(importer));
 		fputs(", latency: ", file);
 		skep_put_quantity(file, SKEP_TIME, s->cell[SKEP_LATENCY_SAMPLE][i], is_exact(importer));
-		fprintf(file, "%s}\n", importer->shared ? ", shared: true" : "");
+		bool shared = importer->shared || (s->place[from].cluster && s->place[to].cluster);
+		fprintf(file, "%s}\n", shared ? ", shared: true" : "");
 	}
 }
 
