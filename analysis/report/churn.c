@@ -115,7 +115,7 @@ static bool write_events(struct skep_page *page, const struct skep_plot_run *run
 		"SELECT time_s, CASE kind WHEN 'fenced' THEN 'is lost' WHEN 'left' THEN 'leaves with notice' WHEN"
 		" 'admitted' THEN 'is admitted and downloads its state' WHEN 'joined' THEN 'serves' WHEN 'migrated' THEN"
 		" 'moves here from another stage' WHEN 'stage_empty' THEN 'was the last of the stage' ELSE"
-		" 'has founded the stage anew' END, peer, stage, round, count(*) OVER (), (SELECT gpu FROM workers WHERE"
+		" 'has restored the stage' END, peer, stage, round, count(*) OVER (), (SELECT gpu FROM workers WHERE"
 		" workers.run = ?1 AND workers.worker = peer) FROM notes WHERE run = ?1 AND kind IN ('fenced', 'left',"
 		" 'admitted', 'joined', 'migrated', 'stage_empty', 'stage_restarted') ORDER BY time_s, rowid LIMIT ?2";
 	sqlite3_stmt *row = skep_store_query(page->store, sql, run->id, EVENTS_MAX, page->reterr);

@@ -197,7 +197,7 @@ static bool add_events(struct play *p, cJSON *frames)
 		"SELECT time_s, CASE kind WHEN 'fenced' THEN 'worker ' || peer || ' is lost' WHEN 'left' THEN 'worker ' || peer"
 		" || ' leaves' WHEN 'joined' THEN 'worker ' || peer || ' serves stage ' || stage WHEN 'migrated' THEN 'worker '"
 		" || peer || ' moves to stage ' || stage WHEN 'stage_empty' THEN 'stage ' || stage || ' has no worker'"
-		" ELSE 'stage ' || stage || ' is founded anew' END FROM notes WHERE run = ?1 AND kind IN ('fenced', 'left',"
+		" ELSE 'stage ' || stage || ' is restored' END FROM notes WHERE run = ?1 AND kind IN ('fenced', 'left',"
 		" 'joined', 'migrated', 'stage_empty', 'stage_restarted') ORDER BY time_s, rowid";
 	cJSON *events = cJSON_AddArrayToObject(frames, "events"), *event = NULL;
 	sqlite3_stmt *row = skep_store_query(p->page->store, sql, p->run->id, 0, p->page->reterr);

@@ -176,8 +176,8 @@ static void print_damaged(FILE *out, const struct skep_summary *summary)
 	if (summary->unequal > 0) {
 		print_key(out, "unequal");
 		fprintf(out,
-			"%llu time%s a worker had other parameters than the rest of its stage, and was founded anew: look at "
-			"its memory\n",
+			"%llu time%s a worker had other parameters than the rest of its stage, and was given theirs: look at its "
+			"memory\n",
 			(unsigned long long)summary->unequal, summary->unequal == 1 ? "" : "s");
 	}
 	if (summary->damaged == 0)
@@ -267,7 +267,7 @@ void skep_summary_print_text(const struct skep_summary *summary, FILE *out)
 			summary->checkpoints == 1 ? "" : "s");
 		if (summary->unkept > 0)
 			fprintf(out, " (%llu more could not be written)", (unsigned long long)summary->unkept);
-		fprintf(out, ", %llu founded anew\n", (unsigned long long)summary->restarts);
+		fprintf(out, ", %llu restored\n", (unsigned long long)summary->restarts);
 	}
 	print_loss(out, summary);
 	if (!isnan(summary->cost_usd)) {

@@ -9,7 +9,7 @@
  *   attempt.c    one attempt of a stage to sum: who is a member, in which group, what each is told; or of all, to say what they
  *                have counted
  *   checkpoints.c       who keeps a stage's state, and what is kept in the end
- *   restore.c    a stage that has lost its last worker: waits, is founded anew, from a checkpoint if there is one
+ *   restore.c    a stage that has lost its last worker: waits, is restored, from a checkpoint if there is one
  *   replicas.c   the workers of a stage that should be equal, and are not
  *   boundary.c       what changes between two rounds: who gave notice goes, one worker may move to another stage
  *
@@ -126,7 +126,7 @@ struct judged {         /* a microbatch of a validation (validation.c) */
 	bool resolved;  /* its loss is known, or it is given up */
 };
 
-struct merger {                /* async: one worker, since it serves (async.c) */
+struct async_member {          /* async: one worker, since it serves (async.c) */
 	bool ready;            /* all of its merge `outer_updated` + 1 is told */
 	bool member, awaited;  /* of the merge of its stage; it has not said yet that it has the part */
 	bool in;               /* what it has told is in that merge */
@@ -156,7 +156,7 @@ struct validation {
 	size_t judged_at;
 };
 
-struct stream { /* without a flush: what is known of each open round, by round modulo window (no_flush.c) */
+struct open_rounds { /* without a flush: what is known of each open round, by round modulo window (no_flush.c) */
 	uint32_t window;
 	size_t round_at, sum_at, part_at, counter_at, share_at;
 };
@@ -213,12 +213,12 @@ struct directory {
 	uint32_t awaited;          /* that have not gone forwards with all of their share, while there is a barrier */
 	skep_time broken_since_ns; /* no pipeline can be whole without a join; SKEP_TIME_NEVER: one can */
 	size_t pipeline_at;
-	struct stream stream;
+	struct open_rounds open_rounds;
 	struct validation validation;
 	size_t square_at; /* clip: [virtual stages], clip.c */
 	uint64_t square;  /* clip: of the norm, in the commits under way */
 	uint32_t tied[2]; /* tied embeddings: what the first and the last virtual stage have counted */
-	size_t merger_at, merging_at;
+	size_t async_member_at, merging_at;
 	uint64_t merges; /* async: outer updates that were announced */
 	bool forced;     /* async: the round that is being closed is wanted now */
 	struct candidacy candidacy;

@@ -47,9 +47,9 @@
 
 #define TOLD 0x80000000u /* beside a worker's number: it has told, and it is not merged yet */
 
-static struct merger *merger_at(struct directory *d, uint32_t worker)
+static struct async_member *async_member(struct directory *d, uint32_t worker)
 {
-	return (struct merger *)skep_at(d, d->merger_at) + worker;
+	return (struct async_member *)skep_at(d, d->async_member_at) + worker;
 }
 
 static struct merging *merging_at(struct directory *d, uint32_t stage)
@@ -59,8 +59,8 @@ static struct merging *merging_at(struct directory *d, uint32_t stage)
 
 static size_t lay_out(struct directory *d, const struct skep_plan *plan, size_t at)
 {
-	d->merger_at = at;
-	at += skep_align(plan->workers * sizeof(struct merger));
+	d->async_member_at = at;
+	at += skep_align(plan->workers * sizeof(struct async_member));
 	d->merging_at = at;
 	return at + skep_align(plan->stages * sizeof(struct merging));
 }
@@ -78,7 +78,7 @@ static uint32_t issued(const struct directory *d, uint32_t round)
 
 static void forget(struct directory *d, uint32_t worker)
 {
-	*merger_at(d, worker) = (struct merger){0};
+	*async_member(d, worker) = (struct async_member){0};
 }
 
 /* ---- settling a round --------------------------------------------------------------------------------------------- */
@@ -90,13 +90,13 @@ static void send_close_round(struct directory *d, struct step *step, uint32_t wo
 	message.round = d->reduced.round;
 	message.stage = (uint16_t)directory_row(d, worker)->stage;
 	message.u.close_round.now = d->forced;
-	merger_at(d, worker)->asked = true;
+	async_member(d, worker)->asked = true;
 	skep_emit_send(step, &d->node, &message);
 }
 
 static bool resolved(struct directory *d, uint32_t worker)
 {
-	const struct merger *m = merger_at(d, worker);
+	const struct async_member *m = async_member(d, worker);
 	return m->resolved > d->reduced.round && m->merged >= m->resolved_by;
 }
 
@@ -147,7 +147,7 @@ static void force(struct directory *d, struct step *step, uint32_t stage)
 			(stage != SKEP_NO_STAGE && row->stage != stage))
 			continue;
 		if (step->plan->gather)
-			merger_at(d, i)->resolved = 0;
+			async_member(d, i)->resolved = 0;
 		if (!resolved(d, i))
 			send_close_round(d, step, i);
 	}
@@ -165,7 +165,7 @@ static void force_all(struct directory *d, struct step *step)
 static void ask_new(struct directory *d, struct step *step)
 {
 	for (uint32_t i = 0; i < step->plan->workers && d->reduced.on && d->phase != PHASE_STOPPED; i++) {
-		if (directory_row(d, i)->standing == STANDING_SERVING && !merger_at(d, i)->asked)
+		if (directory_row(d, i)->standing == STANDING_SERVING && !async_member(d, i)->asked)
 			send_close_round(d, step, i);
 	}
 }
@@ -192,7 +192,7 @@ static void begin_attempt(struct directory *d, struct step *step, uint32_t stage
 	merging->pending = size;
 	for (uint32_t i = 0; i < step->plan->workers; i++)
 		if (directory_row(d, i)->stage == stage)
-			merger_at(d, i)->member = false;
+			async_member(d, i)->member = false;
 	for (uint32_t rank = 0; rank < size; rank++) {
 		struct skep_message message =
 			skep_message_to(&d->node, SKEP_MESSAGE_REDUCE, directory_worker(d, order[rank]));
@@ -202,7 +202,7 @@ static void begin_attempt(struct directory *d, struct step *step, uint32_t stage
 		message.u.reduce.rank = rank;
 		message.u.reduce.size = size;
 		message.u.reduce.next = directory_worker(d, order[(rank + 1) % size]);
-		struct merger *m = merger_at(d, order[rank]);
+		struct async_member *m = async_member(d, order[rank]);
 		message.u.reduce.merged = step->plan->gather && m->in ? m->count : 0;
 		m->member = m->awaited = true;
 		skep_emit_send(step, &d->node, &message);
@@ -218,7 +218,7 @@ static bool enough(struct directory *d, const struct skep_plan *plan, uint32_t s
 	uint32_t ready = 0, serving = 0;
 	bool wanted = d->reduced.on && d->forced && !directory_stage(d, stage)->committed;
 	for (uint32_t i = 0; i < plan->workers; i++) {
-		const struct merger *m = merger_at(d, i);
+		const struct async_member *m = async_member(d, i);
 		if (!holds(d, i, stage))
 			continue;
 		ready += m->ready;
@@ -236,7 +236,7 @@ static void choose(struct directory *d, const struct skep_plan *plan, uint32_t s
 	merging_at(d, stage)->by = longest;
 	for (uint32_t i = 0; i < plan->workers; i++)
 		if (holds(d, i, stage))
-			merger_at(d, i)->in = plan->gather ? merger_at(d, i)->ready : i == longest;
+			async_member(d, i)->in = plan->gather ? async_member(d, i)->ready : i == longest;
 }
 
 /* The one that has waited longest; first come those who wait to be let in. */
@@ -253,8 +253,8 @@ static void begin_next(struct directory *d, struct step *step, uint32_t stage)
 		if (row->standing == STANDING_ENTERED && !directory_stage(d, stage)->waiting)
 			skep_directory_admit_from_any(d, step, i);
 		download |= row->standing == STANDING_JOINING;
-		const struct merger *m = merger_at(d, i);
-		if (m->ready && (best == SKEP_NO_INDEX || m->came < merger_at(d, best)->came))
+		const struct async_member *m = async_member(d, i);
+		if (m->ready && (best == SKEP_NO_INDEX || m->came < async_member(d, best)->came))
 			best = i;
 	}
 	if (download || best == SKEP_NO_INDEX || (step->plan->gather && !enough(d, step->plan, stage)))
@@ -308,9 +308,9 @@ static int64_t add_saturating(int64_t a, int64_t b)
 /* The part of one worker; returns how many microbatches are in it. */
 static uint32_t close_part(struct directory *d, struct step *step, uint32_t stage, uint32_t by)
 {
-	assert(merger_at(d, by)->ready && merger_at(d, by)->in);
+	assert(async_member(d, by)->ready && async_member(d, by)->in);
 	assert(directory_stage(d, stage)->serving > 0);
-	struct merger *m = merger_at(d, by);
+	struct async_member *m = async_member(d, by);
 	uint32_t total = 0;
 	for (uint32_t round = first_round(d); round <= d->round; round++) {
 		total += note_merged(d, step, round, stage, by);
@@ -331,10 +331,10 @@ static void commit(struct directory *d, struct step *step, uint32_t stage)
 	struct merging *merging = merging_at(d, stage);
 	uint32_t total = 0;
 	for (uint32_t i = 0; i < step->plan->workers; i++)
-		if (holds(d, i, stage) && merger_at(d, i)->in)
+		if (holds(d, i, stage) && async_member(d, i)->in)
 			total += close_part(d, step, stage, i);
 	for (uint32_t i = 0; i < step->plan->workers; i++) {
-		if (directory_row(d, i)->stage != stage || !merger_at(d, i)->member)
+		if (directory_row(d, i)->stage != stage || !async_member(d, i)->member)
 			continue;
 		struct skep_message message = skep_message_to(&d->node, SKEP_MESSAGE_COMMIT, directory_worker(d, i));
 		message.stage = (uint16_t)stage;
@@ -342,7 +342,7 @@ static void commit(struct directory *d, struct step *step, uint32_t stage)
 		message.attempt = merging->attempt;
 		message.u.commit.microbatches = total;
 		skep_emit_send(step, &d->node, &message);
-		merger_at(d, i)->member = false;
+		async_member(d, i)->member = false;
 	}
 	directory_stage(d, stage)->behind++;
 	merging->on = false;
@@ -356,7 +356,7 @@ static void hear(struct directory *d, const struct skep_plan *plan, const struct
 {
 	assert(message->kind == SKEP_MESSAGE_OUTER_UPDATE);
 	uint32_t worker = message->from.index, round = message->round;
-	struct merger *m = merger_at(d, worker);
+	struct async_member *m = async_member(d, worker);
 	if (message->u.tally.count == 0 || message->update != m->merged + 1 || m->ready ||
 		message->u.tally.used > SKEP_TALLY_PART)
 		return;                                       /* there is none, or it is merged already */
@@ -381,7 +381,7 @@ static void on_outer_update(struct directory *d, struct step *step, const struct
 {
 	assert(message->kind == SKEP_MESSAGE_OUTER_UPDATE);
 	uint32_t worker = message->from.index, stage = directory_row(d, worker)->stage;
-	struct merger *m = merger_at(d, worker);
+	struct async_member *m = async_member(d, worker);
 	if (directory_row(d, worker)->standing < STANDING_READY)
 		return;
 	hear(d, step->plan, message);
@@ -398,7 +398,7 @@ static void on_tally(struct directory *d, struct step *step, const struct skep_m
 	assert(message->kind == SKEP_MESSAGE_TALLY);
 	uint32_t worker = message->from.index, stage = directory_row(d, worker)->stage;
 	struct merging *merging = merging_at(d, stage);
-	struct merger *m = merger_at(d, worker);
+	struct async_member *m = async_member(d, worker);
 	if (!merging->on || !m->member || !m->awaited || message->round != directory_stage(d, stage)->behind ||
 		message->attempt != merging->attempt)
 		return;
@@ -429,11 +429,11 @@ static void part_gone(struct directory *d, struct step *step, uint32_t worker)
 	if (stage >= step->plan->stages)
 		return;
 	struct merging *merging = merging_at(d, stage);
-	bool member = merging->on && merger_at(d, worker)->member, others = false;
+	bool member = merging->on && async_member(d, worker)->member, others = false;
 	untell(d, step->plan, worker, stage);
 	forget(d, worker);
 	for (uint32_t i = 0; i < step->plan->workers; i++)
-		others = others || (holds(d, i, stage) && merger_at(d, i)->in);
+		others = others || (holds(d, i, stage) && async_member(d, i)->in);
 	if (member && others)
 		begin_attempt(d, step, stage);
 	else if (member)

@@ -26,7 +26,7 @@
  * ones name stages. What a candidate has learnt that is not kept is gone, and was counted as any other: its rounds are
  * balanced like all rounds.
  *
- * In a trial there is no target loss, no validation and no checkpoint, and no stage waits to be founded anew.
+ * In a trial there is no target loss, no validation and no checkpoint, and no stage waits to be restored.
  */
 #include "core/methods/candidates.h"
 

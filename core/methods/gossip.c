@@ -39,7 +39,7 @@ static uint64_t seed_of(const struct directory *d, const struct skep_plan *plan,
 	return skep_mix(plan->seed + skep_mix((uint64_t)d->reduced.round << 32 | stage));
 }
 
-/* Those who are not drawn yet: in a later attempt of a round a worker that has founded the stage anew. */
+/* Those who are not drawn yet: in a later attempt of a round a worker that has restored the stage. */
 static void draw(struct directory *d, const struct skep_plan *plan, uint32_t stage, uint32_t *order, uint32_t size)
 {
 	assert(size <= plan->workers);

@@ -50,22 +50,22 @@ struct share { /* of one worker in the sum of one round */
 
 static uint32_t slot_of(const struct directory *d, uint32_t round)
 {
-	return round % d->stream.window;
+	return round % d->open_rounds.window;
 }
 
 static struct open_round *round_at(struct directory *d, uint32_t round)
 {
-	return (struct open_round *)skep_at(d, d->stream.round_at) + slot_of(d, round);
+	return (struct open_round *)skep_at(d, d->open_rounds.round_at) + slot_of(d, round);
 }
 
 static struct sum *sum_at(struct directory *d, uint32_t round, uint32_t stage)
 {
-	return (struct sum *)skep_at(d, d->stream.sum_at) + (size_t)slot_of(d, round) * d->stages + stage;
+	return (struct sum *)skep_at(d, d->open_rounds.sum_at) + (size_t)slot_of(d, round) * d->stages + stage;
 }
 
 static struct share *part_at(struct directory *d, const struct skep_plan *plan, uint32_t round, uint32_t worker)
 {
-	return (struct share *)skep_at(d, d->stream.part_at) + (size_t)slot_of(d, round) * plan->workers + worker;
+	return (struct share *)skep_at(d, d->open_rounds.part_at) + (size_t)slot_of(d, round) * plan->workers + worker;
 }
 
 /* By microbatch: the worker that counted it in the stage, by the tallies of the current attempt; SKEP_NO_INDEX:
@@ -74,28 +74,28 @@ static uint32_t *counters(struct directory *d, uint32_t round, uint32_t stage)
 {
 	assert(d->phase == PHASE_OPEN);
 	size_t cell = (size_t)slot_of(d, round) * d->stages + stage;
-	return (uint32_t *)skep_at(d, d->stream.counter_at) + cell * d->capacity;
+	return (uint32_t *)skep_at(d, d->open_rounds.counter_at) + cell * d->capacity;
 }
 
 /* By pipeline: microbatches of the round that it was granted. */
 static uint32_t *shares(struct directory *d, uint32_t round)
 {
-	return (uint32_t *)skep_at(d, d->stream.share_at) + (size_t)slot_of(d, round) * d->pipelines;
+	return (uint32_t *)skep_at(d, d->open_rounds.share_at) + (size_t)slot_of(d, round) * d->pipelines;
 }
 
 static size_t directory_lay_out(struct directory *d, const struct skep_plan *plan, size_t at)
 {
 	size_t window = skep_plan_window(plan), sums = window * plan->stages;
-	d->stream.window = (uint32_t)window;
-	d->stream.round_at = at;
+	d->open_rounds.window = (uint32_t)window;
+	d->open_rounds.round_at = at;
 	at += skep_align(window * sizeof(struct open_round));
-	d->stream.sum_at = at;
+	d->open_rounds.sum_at = at;
 	at += skep_align(sums * sizeof(struct sum));
-	d->stream.part_at = at;
+	d->open_rounds.part_at = at;
 	at += skep_align(window * plan->workers * sizeof(struct share));
-	d->stream.counter_at = at;
+	d->open_rounds.counter_at = at;
 	at += skep_align(sums * d->capacity * sizeof(uint32_t));
-	d->stream.share_at = at;
+	d->open_rounds.share_at = at;
 	return at + skep_align(window * skep_plan_pipelines(plan) * sizeof(uint32_t));
 }
 
@@ -294,7 +294,7 @@ static void grant(struct directory *d, struct step *step, uint32_t round, uint32
 
 static void open_round(struct directory *d, struct step *step)
 {
-	assert(d->round - d->closed < d->stream.window);
+	assert(d->round - d->closed < d->open_rounds.window);
 	assert(d->phase == PHASE_OPEN);
 	uint32_t round = d->round;
 	*round_at(d, round) = (struct open_round){0};
@@ -337,7 +337,7 @@ static void let_in_all(struct directory *d, struct step *step)
 
 static bool has_room(const struct directory *d, const struct skep_plan *plan)
 {
-	return !d->ending && d->round < plan->rounds && d->whole > 0 && d->round - d->closed < d->stream.window;
+	return !d->ending && d->round < plan->rounds && d->whole > 0 && d->round - d->closed < d->open_rounds.window;
 }
 
 static void fill(struct directory *d, struct step *step)

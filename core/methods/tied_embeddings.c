@@ -32,7 +32,7 @@
  *
  * So there is no state in which one of the two has stepped and the other may still have to sum: nothing needs to be undone.
  *
- * A stage that holds a copy and has lost its last worker is not founded anew: a checkpoint is older than the other copy, and
+ * A stage that holds a copy and has lost its last worker is not restored: a checkpoint is older than the other copy, and
  * the two would be different tables from there on. The run fails then, as one whose stages do not wait.
  */
 #include "core/directory/directory.h"

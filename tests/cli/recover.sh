@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# recover.sh - a stage that has lost its last worker, simulated with arithmetic: it waits, is founded anew from a checkpoint
+# recover.sh - a stage that has lost its last worker, simulated with arithmetic: it waits, is restored from a checkpoint
 # or from nothing, and the run says so; nobody comes, and the run fails. And a join whose download takes many rounds.
 set -u
 . tests/cli/lib.sh
@@ -64,12 +64,12 @@ accepts 'a stage waits for a newcomer' sim job.yaml --json -q
 says 'its loss is said' 'stage 1 has lost its last worker, and waits for another'
 says 'so is that it begins anew' 'stage 1 begins anew, without a checkpoint: all that it had learnt is lost'
 equals 'all steps are made' steps 40
-equals 'founded anew once' restarts 1
+equals 'restored once' restarts 1
 anew=$(figure final_loss)
 
 accepts 'the same with checkpoints' sim job.yaml --json -q --set 'checkpoint={every: 4, to: kept}'
 says 'it goes on from one' 'stage 1 goes on from its checkpoint of round [0-9]+; what it had learnt since is lost'
-equals 'founded anew once, too' restarts 1
+equals 'restored once, too' restarts 1
 if python3 -c "import sys; sys.exit(not $(figure final_loss) < $anew)"; then
 	pass 'a checkpoint saves what was learnt'
 else

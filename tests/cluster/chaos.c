@@ -136,7 +136,7 @@ struct options {
 
 struct totals {
 	uint64_t seeds, done, failed, broken, named, quiet, events, digest;
-	uint64_t issued, counted, lost, rounds, kills, restarts, fences, joins, moves, leaves, kept, founded, voids,
+	uint64_t issued, counted, lost, rounds, kills, restarts, fences, joins, moves, leaves, kept, restored, voids,
 		voiding, waiting, copies, returns, given_back;
 	uint64_t hits[WEATHER_FAULTS];
 };
@@ -329,7 +329,7 @@ static void add_up(struct job *job, const struct result *result)
 	t->moves += result->moves;
 	t->leaves += result->leaves;
 	t->kept += result->kept;
-	t->founded += result->founded;
+	t->restored += result->restored;
 	t->voids += result->voids;
 	t->voiding += job->weather.plan.on_loss == SKEP_ON_LOSS_VOID;
 	t->waiting += job->weather.plan.on_loss == SKEP_ON_LOSS_WAIT;
@@ -482,12 +482,12 @@ static void print_totals(const struct totals *t)
 		if (f != WEATHER_KILL && f != WEATHER_RESTART && f != WEATHER_NOTICE)
 			printf(" %s %llu,", weather_fault_name(f), (unsigned long long)t->hits[f]);
 	printf(" copies %llu, deaths %llu, restarts %llu; fenced %llu, joined %llu, moved %llu, "
-	       "left %llu, given back %llu; states kept %llu, stages founded anew %llu\n"
+	       "left %llu, given back %llu; states kept %llu, stages restored %llu\n"
 	       "losses: %llu seeds in which rounds are void, %llu times; %llu in which all wait\n",
 		(unsigned long long)t->copies, (unsigned long long)t->kills, (unsigned long long)t->restarts,
 		(unsigned long long)t->fences, (unsigned long long)t->joins, (unsigned long long)t->moves,
 		(unsigned long long)t->leaves, (unsigned long long)t->given_back, (unsigned long long)t->kept,
-		(unsigned long long)t->founded, (unsigned long long)t->voiding, (unsigned long long)t->voids,
+		(unsigned long long)t->restored, (unsigned long long)t->voiding, (unsigned long long)t->voids,
 		(unsigned long long)t->waiting);
 	printf("%llu seeds: %llu done, %llu failed, for an empty stage or bad numbers, %llu broken; "
 	       "%llu without faults; %llu rounds, "

@@ -172,7 +172,7 @@ static void follow_membership(struct cluster *c, const struct skep_note *note)
 	if (note->kind == SKEP_NOTE_ROUND_OPENED)
 		check_left_out(c);
 	c->result.kept += note->kind == SKEP_NOTE_CHECKPOINTED;
-	c->result.founded += note->kind == SKEP_NOTE_STAGE_RESTARTED;
+	c->result.restored += note->kind == SKEP_NOTE_STAGE_RESTARTED;
 	c->result.voids += note->kind == SKEP_NOTE_ROUND_VOIDED;
 	if (note->kind == SKEP_NOTE_UNEQUAL)
 		process_unequal(c, note);

@@ -172,7 +172,7 @@ struct result {
 	struct ledger_totals totals;
 	uint32_t capacity;
 	skep_time ended_ns;
-	uint64_t kills, restarts, fences, joins, moves, leaves, kept, founded, voids, failed, copies, tensors;
+	uint64_t kills, restarts, fences, joins, moves, leaves, kept, restored, voids, failed, copies, tensors;
 };
 
 struct cluster;

@@ -420,7 +420,7 @@ static void checkpoint(const struct job *job)
 	job->effect->known = job->device->known[at];
 }
 
-/* With delayed updates it takes both places: a founder works on the open round at once. */
+/* With delayed updates it takes both places: a restorer works on the open round at once. */
 static void restore(const struct job *job)
 {
 	const struct skep_op *op = job->op;

@@ -418,7 +418,7 @@ static void noted_committed(struct ledger *ledger, const struct skep_note *note)
 {
 	struct cell *cell = &ledger->round[note->round].cell[note->stage];
 	uint32_t stage =
-		note->stage % ledger->plan->stages; /* clipped, it may have waited for others, and was founded since */
+		note->stage % ledger->plan->stages; /* clipped, it may have waited for others, and was restored since */
 	bool empty = ledger->empty[stage] || (ledger->plan->clip && ledger->restarted[stage]);
 	if (cell->committed || (cell->members == 0 && !empty && !ledger->plan->async))
 		verdict_break(ledger->verdict, "I1", note->round, note->stage, ANY,

@@ -64,8 +64,8 @@ struct round {
 struct membership { /* what the directory's notes say about one worker */
 	struct skep_peer peer;
 	uint32_t stage, since_round;
-	bool in, founder; /* founder: it held its stage from the start, or founded it anew */
-	bool admitted;    /* not in yet, but a member from since_round on; what it holds of the state: */
+	bool in, restorer; /* restorer: it held its stage from the start, or restored it anew */
+	bool admitted;     /* not in yet, but a member from since_round on; what it holds of the state: */
 	uint32_t known;
 	uint32_t leaving_epoch;         /* the directory has heard its LEAVE of this epoch */
 	uint32_t version;               /* async: of its newest STEP, LOAD or RESTORE */
@@ -143,7 +143,7 @@ struct ledger {
 	uint32_t capacity, words, rounds_closed, view;
 	skep_time closed_ns; /* the last of these */
 	bool stopped;
-	bool empty[CLUSTER_STAGES]; /* has no worker, since empty_ns; its founder is at work from founded_version */
+	bool empty[CLUSTER_STAGES]; /* has no worker, since empty_ns; its restorer is at work from restored_version */
 	skep_time empty_ns[CLUSTER_STAGES];
 	bool restarted[CLUSTER_STAGES];    /* ever */
 	uint32_t restored[CLUSTER_STAGES]; /* version + 1 of the last RESTORE, 0: none since it was empty */

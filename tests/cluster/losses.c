@@ -117,9 +117,9 @@ void losses_restarted(struct ledger *ledger, const struct skep_note *note)
 	ledger->empty[stage] = false;
 	ledger->restarted[stage] = true;
 	merge_restarted(ledger, stage);
-	ledger->membership[note->peer.index].founder = true; /* it can do the open round */
+	ledger->membership[note->peer.index].restorer = true; /* it can do the open round */
 	for (uint32_t r = note->round > 0 ? note->round - 1 : 0; r < ledger->plan->rounds; r++)
-		ledger->round[r].cell[stage].known = 0; /* from here on all hold what the founder holds */
+		ledger->round[r].cell[stage].known = 0; /* from here on all hold what the restorer holds */
 }
 
 /* ---- both --------------------------------------------------------------------------------------------------------- */

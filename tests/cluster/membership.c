@@ -28,7 +28,7 @@ static bool another(const struct ledger *ledger, uint32_t stage, uint32_t except
 /* Rounds may overlap: it serves when the first reduction that it was a member of is committed. */
 bool books_able(const struct ledger *ledger, const struct membership *membership, uint32_t round)
 {
-	if (!membership->in || membership->founder || ledger->plan->async)
+	if (!membership->in || membership->restorer || ledger->plan->async)
 		return membership->in;
 	const struct cell *first = &ledger->round[membership->since_round].cell[membership->stage];
 	return membership->since_round < round && (!ledger->plan->delayed || first->committed);
@@ -58,7 +58,7 @@ void membership_begin(struct ledger *ledger)
 	for (uint32_t w = 0; w < plan->workers; w++) {
 		struct membership *membership = &ledger->membership[w];
 		membership->stage = plan->first_stage_of[w];
-		membership->in = membership->founder = membership->stage != SKEP_NO_STAGE;
+		membership->in = membership->restorer = membership->stage != SKEP_NO_STAGE;
 		membership->peer = (struct skep_peer){w, membership->in};
 		membership->known = ALL_KNOWN;
 		ledger->news_epoch[w] = 1;

@@ -64,7 +64,7 @@ unequal() { # unequal: one worker was told so, has come again, and the run is do
 }
 for world in sim run; do
 	LD_PRELOAD=$faults FAULT_PARAMETER=100 accepts "a bit of a weight, $world" "$world" three.yaml --json -q
-	check "a bit of a weight, $world: noticed, and its worker founded anew" unequal
+	check "a bit of a weight, $world: noticed, and its worker downloads the state again" unequal
 done
 accepts 'a bit of a weight: replays' replay $((runs + 5))
 accepts 'no bit of a weight' sim three.yaml --json -q

@@ -54,7 +54,7 @@ hard() { # hard TEST NAME
 	name=$2 verdict $result "$output"
 }
 if [ "${hard+set}" ]; then
-	hard recover 'a stage founded anew after a SIGKILL'
+	hard recover 'a stage restored after a SIGKILL'
 	hard candidates 'SIGKILLs in a trial of candidates'
 	hard silent 'the directory killed, and others at the start'
 fi

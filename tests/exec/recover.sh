@@ -20,7 +20,7 @@ says() { # says NAME REGEX
 	check "$1" grep -qE -- "$2" "$err"
 }
 
-recovered() { # recovered: all steps were made, one stage was founded anew, the books are in order
+recovered() { # recovered: all steps were made, one stage was restored, the books are in order
 	python3 - "$out" <<-'END'
 	import json, sqlite3, sys
 	run = json.load(open(sys.argv[1]))

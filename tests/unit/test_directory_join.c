@@ -174,7 +174,7 @@ static void test_the_first_founds_the_rest_downloads(void **state)
 	fixture_deliver(&f, other);
 	uint32_t stage = fixture_sent(&f, SKEP_MESSAGE_ASSIGN)->stage;
 	entered(&f, 1, 2);
-	assert_true(stage != 1 || !fixture_sent(&f, SKEP_MESSAGE_ADMIT)); /* it waits for the founder */
+	assert_true(stage != 1 || !fixture_sent(&f, SKEP_MESSAGE_ADMIT)); /* it waits for the restorer */
 	ready(&f, 3, 2, 0);
 	assert_int_equal(fixture_noted(&f, SKEP_NOTE_STAGE_RESTARTED)->value, 0);
 	assert_true(stage != 1 || fixture_sent(&f, SKEP_MESSAGE_ADMIT)->u.admit.source.index == 3);
@@ -242,8 +242,8 @@ static void test_the_wait_has_an_end(void **state)
 	fixture_finish(&f);
 }
 
-/* One member of each stage keeps the state when it is time, and the founder is told of the newest. */
-static void test_the_founder_restores_the_newest_checkpoint(void **state)
+/* One member of each stage keeps the state when it is time, and the restorer is told of the newest. */
+static void test_the_restorer_restores_the_newest_checkpoint(void **state)
 {
 	(void)state;
 	struct fixture f;
@@ -289,7 +289,7 @@ int main(void)
 		cmocka_unit_test(test_another_founds_if_the_first_dies),
 		cmocka_unit_test(test_a_reduction_closes_with_none),
 		cmocka_unit_test(test_the_wait_has_an_end),
-		cmocka_unit_test(test_the_founder_restores_the_newest_checkpoint),
+		cmocka_unit_test(test_the_restorer_restores_the_newest_checkpoint),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

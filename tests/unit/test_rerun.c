@@ -247,7 +247,7 @@ static void test_a_death_in_the_count_begins_it_anew(void **state)
 /* ---- a stage without workers --------------------------------------------------------------------------------------- */
 
 /* Worker 3 founds stage 1 anew, while the others tell what they have counted. */
-static void enter_founder(struct fixture *f)
+static void enter_restorer(struct fixture *f)
 {
 	struct skep_message join = from_worker(f, SKEP_MESSAGE_JOIN, 3);
 	fixture_deliver(f, join);
@@ -258,7 +258,7 @@ static void enter_founder(struct fixture *f)
 	assert_int_equal(fixture_sent(f, SKEP_MESSAGE_ADMIT)->u.admit.source.index, SKEP_NO_INDEX);
 }
 
-static void test_a_founder_that_is_ready_in_the_count_is_asked_too(void **state)
+static void test_a_restorer_that_is_ready_in_the_count_is_asked_too(void **state)
 {
 	(void)state;
 	struct fixture f;
@@ -269,7 +269,7 @@ static void test_a_founder_that_is_ready_in_the_count_is_asked_too(void **state)
 	finish_all(&f, false);
 	expect_asked(&f, 1, 5);
 	tally(&f, (struct skep_peer){0, 1}, 1, 3);
-	enter_founder(&f);
+	enter_restorer(&f);
 	struct skep_message ready = from_worker(&f, SKEP_MESSAGE_READY, 3);
 	ready.from.epoch = 2;
 	fixture_deliver(&f, ready);
@@ -278,7 +278,7 @@ static void test_a_founder_that_is_ready_in_the_count_is_asked_too(void **state)
 	tally(&f, (struct skep_peer){2, 1}, 1, 12); /* the answer to the first question */
 	tally(&f, (struct skep_peer){0, 1}, 2, 3);
 	tally(&f, (struct skep_peer){2, 1}, 2, 12);
-	assert_int_equal(f.out.count, 0); /* not without the founder */
+	assert_int_equal(f.out.count, 0); /* not without the restorer */
 	tally(&f, (struct skep_peer){3, 2}, 2, 0);
 	for (uint32_t i = 0; i < 3; i++) /* half of what the one worker of stage 1 can hold; the last one follows */
 		expect_again(&f, i, 2, i, 1, 1);
@@ -351,7 +351,7 @@ int main(void)
 		cmocka_unit_test(test_none_commits_before_all_have_their_sums),
 		cmocka_unit_test(test_a_death_in_the_sums_sends_the_round_back),
 		cmocka_unit_test(test_a_death_in_the_count_begins_it_anew),
-		cmocka_unit_test(test_a_founder_that_is_ready_in_the_count_is_asked_too),
+		cmocka_unit_test(test_a_restorer_that_is_ready_in_the_count_is_asked_too),
 		cmocka_unit_test(test_a_run_with_deaths_loses_nothing),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
