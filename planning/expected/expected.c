@@ -110,7 +110,7 @@ bool skep_expected_make(const struct skep_planning *p, const uint32_t *stage_of,
 {
 	size_t places = p->scenario->topology.places, workers = p->workers;
 	size_t stations = 3 * workers + places * places + 2 * places + 1;
-	double *room = calloc(11 * workers + places * places + 2 * places + stations + 4 * p->stages, sizeof *room);
+	double *room = calloc(11 * workers + places * places + 4 * places + stations + 4 * p->stages, sizeof *room);
 	uint32_t *numbers = calloc(4 * workers + 2 * p->stages, sizeof *numbers);
 	struct skep_station *station = calloc(stations, sizeof *station);
 	struct skep_loads l = {.p = p, .stage_of = stage_of, .station = station};
@@ -123,7 +123,9 @@ bool skep_expected_make(const struct skep_planning *p, const uint32_t *stage_of,
 		l.shared = l.down + workers;
 		l.uplink = l.shared + places * places;
 		l.downlink = l.uplink + places;
-		l.offered = l.downlink + places;
+		l.way = l.downlink + places;
+		l.way_scratch = l.way + places;
+		l.offered = l.way_scratch + places;
 		l.own_s = l.offered + workers;
 		l.in_flight = l.own_s + workers;
 		l.credit = l.in_flight + workers;

@@ -144,7 +144,7 @@ void skep_loads_hand_on(struct skep_loads *l)
 
 /* ---- bytes on their way --------------------------------------------------------------------------------------------- */
 
-static uint32_t place_of(const struct skep_loads *l, uint32_t worker)
+uint32_t skep_loads_place(const struct skep_loads *l, uint32_t worker)
 {
 	return l->p->scenario->topology.machine[l->p->machine[worker]].place;
 }
@@ -157,12 +157,12 @@ static uint32_t directory_place(const struct skep_loads *l)
 
 double skep_loads_up_s(const struct skep_loads *l, uint32_t worker)
 {
-	return skep_path_mean_s(&l->p->scenario->topology, place_of(l, worker), directory_place(l));
+	return skep_path_mean_s(&l->p->scenario->topology, skep_loads_place(l, worker), directory_place(l));
 }
 
 double skep_loads_down_s(const struct skep_loads *l, uint32_t worker)
 {
-	return skep_path_mean_s(&l->p->scenario->topology, directory_place(l), place_of(l, worker));
+	return skep_path_mean_s(&l->p->scenario->topology, directory_place(l), skep_loads_place(l, worker));
 }
 
 /* What one ordered pair of machines gets, all its connections together. */
@@ -188,7 +188,7 @@ static void carry_shared(struct skep_loads *l, uint32_t from, uint32_t to, doubl
 void skep_loads_carry(struct skep_loads *l, uint32_t i, uint32_t j, double bytes, double part)
 {
 	const struct skep_topology *t = &l->p->scenario->topology;
-	uint32_t from = place_of(l, i), to = place_of(l, j);
+	uint32_t from = skep_loads_place(l, i), to = skep_loads_place(l, j);
 	size_t at = (size_t)i * l->p->workers + j;
 	double connection_s = part * bytes / pair_Bps(t, from, to);
 	l->up[i] += part * bytes / t->machine[l->p->machine[i]].up_Bps;
@@ -200,6 +200,12 @@ void skep_loads_carry(struct skep_loads *l, uint32_t i, uint32_t j, double bytes
 		l->from = i;
 		l->to = j;
 	}
+}
+
+double skep_loads_line_s(const struct skep_loads *l, uint32_t from, uint32_t to)
+{
+	double own_s = l->shared[(size_t)from * l->p->scenario->topology.places + to];
+	return from == to ? own_s : fmax(own_s, fmax(l->uplink[from], l->downlink[to]));
 }
 
 /* Fixed pipelines: of as many as two stages make by themselves one at most is of both workers. */

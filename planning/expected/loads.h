@@ -51,6 +51,7 @@ struct skep_loads { /* seconds for a microbatch of the swarm, or of a reduction 
 	/* [workers] of the first stage, filled by swarm.c: microbatches that it may have in flight, that it may be given at a
 	 * time, and that it is given; how long one waits for its device; how many a second are its own. */
 	double *in_flight, *credit, *outstanding, *wait_s, *rate;
+	double *way, *way_scratch;    /* [places] of swarm.c */
 	struct skep_station *station; /* [3 * workers + places * places + 2 * places + 1] */
 	double *queue;                /* the same: those that wait or are served */
 	uint32_t stations;
@@ -64,6 +65,7 @@ void skep_loads_hand_on(struct skep_loads *loads);
 /* Fixed pipelines: the worker of a stage in one of them. */
 uint32_t skep_loads_member(const struct skep_loads *loads, uint32_t pipeline, uint32_t stage);
 
+uint32_t skep_loads_place(const struct skep_loads *loads, uint32_t worker);   /* of its machine, in the topology */
 double skep_loads_compute_s(const struct skep_loads *loads, uint32_t worker); /* both passes of a microbatch */
 double skep_loads_pass_s(const struct skep_loads *loads, uint32_t worker, enum skep_way way);
 bool skep_loads_takes_part(const struct skep_loads *loads, uint32_t worker);
@@ -79,6 +81,9 @@ void skep_loads_carry(struct skep_loads *loads, uint32_t i, uint32_t j, double b
 /* From worker to worker: activations of the stage to the next one, or gradients back. */
 void skep_loads_carry_stage(struct skep_loads *loads, uint32_t stage, enum skep_way way);
 void skep_loads_carry_all(struct skep_loads *loads); /* of a microbatch, by the plan's routing */
+
+/* How long the lines from one place to another are busy with what is carried. */
+double skep_loads_line_s(const struct skep_loads *loads, uint32_t from, uint32_t to);
 
 /* All that have a load; with what devices do for passes that go this way, if `passes`. */
 void skep_loads_list_stations(struct skep_loads *loads, bool passes, enum skep_way way);

@@ -89,38 +89,84 @@ static uint32_t member(const struct skep_loads *l, uint32_t stage, uint32_t nth)
 	return i;
 }
 
-/* Tables of tied embeddings: each rank of the first stage and that of the last one exchange theirs, and ranks that only one
- * of the stages has get both from an earlier one of their own. */
-static double tied_s(struct skep_loads *l)
+/* ---- tied embeddings ------------------------------------------------------------------------------------------------ */
+
+static double table_bytes(const struct skep_loads *l)
 {
-	const struct skep_plan *plan = &l->p->scenario->plan;
-	uint32_t last = l->p->stages - 1, wide = l->count[0] > l->count[last] ? 0 : last;
-	uint32_t most = l->count[wide], least = l->count[last - wide];
-	double bytes = (double)skep_plan_encoded_bytes(plan, plan->tied), across_s, delay_s = 0;
-	skep_loads_clear(l);
-	for (uint32_t i = 0; i < least; i++) {
-		uint32_t a = member(l, 0, i), b = member(l, last, i);
-		skep_loads_carry(l, a, b, bytes, 1);
-		skep_loads_carry(l, b, a, bytes, 1);
+	return (double)skep_plan_encoded_bytes(&l->p->scenario->plan, l->p->scenario->plan.tied);
+}
+
+/* Each rank of a stage gives its table to the same one of the other stage. The longest delay. */
+static double carry_tables(struct skep_loads *l, uint32_t from, uint32_t to)
+{
+	double delay_s = 0;
+	for (uint32_t nth = 0; nth < l->count[from] && nth < l->count[to]; nth++) {
+		uint32_t a = member(l, from, nth), b = member(l, to, nth);
+		skep_loads_carry(l, a, b, table_bytes(l), 1);
 		delay_s = fmax(delay_s, l->p->delay_s[(size_t)a * l->p->workers + b]);
 	}
-	across_s = busiest_s(l) + delay_s;
+	return delay_s;
+}
+
+static double across_s(struct skep_loads *l, uint32_t from, uint32_t to)
+{
 	skep_loads_clear(l);
-	for (uint32_t i = least; i < most; i++)
-		skep_loads_carry(l, member(l, wide, i - least), member(l, wide, i), bytes, 1);
-	return across_s + busiest_s(l);
+	double delay_s = carry_tables(l, from, to);
+	return busiest_s(l) + delay_s;
+}
+
+/* Ranks that only one of the stages has get both tables from an earlier one of their own. */
+static double along_s(struct skep_loads *l, uint32_t last)
+{
+	uint32_t wide = l->count[0] > l->count[last] ? 0 : last, least = l->count[last - wide];
+	skep_loads_clear(l);
+	for (uint32_t nth = least; nth < l->count[wide]; nth++)
+		skep_loads_carry(l, member(l, wide, nth - least), member(l, wide, nth), table_bytes(l), 1);
+	return busiest_s(l);
+}
+
+/* How long the links of a stage's ring are busy with it and with the other stage's tables. */
+static double beside_tables_s(struct skep_loads *l, uint32_t stage, uint32_t other)
+{
+	double longest_s = 0, n = l->count[stage];
+	if (n < 2 || l->p->scenario->plan.collective != SKEP_COLLECTIVE_RING)
+		return 0;
+	skep_loads_clear(l);
+	carry_ring(l, stage, 2 * (n - 1) / n * l->p->reduced_bytes[stage]);
+	carry_tables(l, other, stage);
+	for (uint32_t i = 0; i < l->p->workers; i++) {
+		if (l->stage_of[i] != stage)
+			continue;
+		uint32_t from = skep_loads_place(l, i), to = skep_loads_place(l, l->next[i]);
+		double ends_s = fmax(l->up[i], l->down[l->next[i]]);
+		longest_s = fmax(longest_s, fmax(ends_s, skep_loads_line_s(l, from, to)));
+	}
+	return longest_s;
+}
+
+/* Until both stages have both tables. Who has summed first sends at once; what is left of the other's ring goes on beside that,
+ * one message among so many that share a link, until the tables are there. */
+static double until_tied_s(struct skep_loads *l)
+{
+	uint32_t last = l->p->stages - 1, first = l->reduce_s[0] > l->reduce_s[last] ? last : 0, other = last - first;
+	double tables = l->count[0] < l->count[last] ? l->count[0] : l->count[last], ring_s = l->reduce_s[other];
+	double slow_s = ring_s + (ring_s - l->reduce_s[first]) * tables;
+	double summed_s = fmax(ring_s, fmin(slow_s, beside_tables_s(l, other, first)));
+	double until_s = fmax(l->reduce_s[first] + across_s(l, first, other), summed_s + across_s(l, other, first));
+	return until_s + along_s(l, last);
 }
 
 double skep_reductions_s(struct skep_loads *l)
 {
-	double longest_s = 0, tables_s = l->p->scenario->plan.tied > 0 ? tied_s(l) : 0;
+	double longest_s = 0;
+	uint32_t last = l->p->stages - 1;
 	if (l->p->scenario->plan.collective == SKEP_COLLECTIVE_RING)
 		rings_s(l);
 	else
 		for (uint32_t s = 0; s < l->p->stages; s++)
 			l->reduce_s[s] = skep_forecast_reduction_s(l->p, SKEP_CONTENDED, l->stage_of, s);
-	l->reduce_s[0] += tables_s;
-	l->reduce_s[l->p->stages - 1] += l->p->stages > 1 ? tables_s : 0;
+	if (l->p->scenario->plan.tied > 0 && last > 0)
+		l->reduce_s[0] = l->reduce_s[last] = until_tied_s(l);
 	for (uint32_t s = 0; s < l->p->stages; s++)
 		longest_s = fmax(longest_s, l->reduce_s[s]);
 	return longest_s;

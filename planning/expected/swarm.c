@@ -16,7 +16,7 @@
 #define ITERATIONS 100u
 #define EXACT 1e-6           /* of the rate, when iterations end */
 #define SETTLINGS 6u         /* of the shares */
-#define SETTLINGS_OF_MANY 2u /* each looks at all pairs of workers, and rates of many are closer to their mean */
+#define SETTLINGS_OF_MANY 6u /* each looks at all pairs of workers, and rates of many are closer to their mean */
 #define MANY 256u            /* workers */
 #define AS_BUSY 0.8
 #define CHANCE_OF_ONE_PATH 0.6
@@ -196,30 +196,64 @@ static double unevenness(const struct skep_loads *l, uint32_t stage, double micr
 	return each > 0 ? left * (1 - left) / each : 0;
 }
 
-static double busiest_line_s(const struct skep_loads *l)
+static void carry_hop(struct skep_loads *l, uint32_t stage, enum skep_way way)
+{
+	skep_loads_clear(l);
+	skep_loads_carry_stage(l, stage, way);
+}
+
+/* All of the stage's activations. */
+static double busiest_line_s(struct skep_loads *l, uint32_t stage)
 {
 	uint32_t places = l->p->scenario->topology.places;
 	double most = 0;
-	for (uint32_t a = 0; a < places; a++) {
-		most = fmax(most, fmax(l->uplink[a], l->downlink[a]));
+	carry_hop(l, stage, SKEP_WAY_FORWARD);
+	for (uint32_t a = 0; a < places; a++)
 		for (uint32_t b = 0; b < places; b++)
-			most = fmax(most, l->shared[(size_t)a * places + b]);
-	}
+			most = fmax(most, skep_loads_line_s(l, a, b));
 	return most;
 }
 
+/* From each place the longest way of gradients to a worker of the stage there, of what l->way says of the stage before. Of places
+ * without one -INFINITY. */
+static void go_back(struct skep_loads *l, uint32_t stage)
+{
+	uint32_t places = l->p->scenario->topology.places;
+	double *after = l->way;
+	l->way = l->way_scratch;
+	l->way_scratch = after;
+	carry_hop(l, stage, SKEP_WAY_BACKWARD);
+	for (uint32_t a = 0; a < places; a++)
+		l->way[a] = -INFINITY;
+	for (uint32_t i = 0; i < l->p->workers; i++) {
+		uint32_t a = skep_loads_place(l, i);
+		for (uint32_t b = 0; l->stage_of[i] == stage && b < places; b++)
+			l->way[a] = fmax(l->way[a], skep_loads_line_s(l, b, a) + after[b]);
+	}
+}
+
 /* Messages that share a line all arrive when the line is done, so those that go on are together at the next one: where all
- * that is in flight moves like this, the lines of a microbatch's way add up. */
+ * that is in flight begins at once, the lines add up. Forwards the busiest of each hop do, since what takes none of them is early
+ * at the next one, and in the way there. Backwards the lines of one way do, which is the longest: what is early has gone. */
 static double lines_in_a_row_s(struct skep_loads *l)
 {
-	double sum = 0;
-	bool peers = l->p->scenario->plan.routing != SKEP_ROUTING_TRAINER;
-	for (uint32_t way = 0; peers && l->p->scenario->topology.places > 1 && way < 2 * (l->p->stages - 1); way++) {
-		skep_loads_clear(l);
-		skep_loads_carry_stage(l, way / 2, way % 2 == 0 ? SKEP_WAY_FORWARD : SKEP_WAY_BACKWARD);
-		sum += busiest_line_s(l);
+	const struct skep_plan *plan = &l->p->scenario->plan;
+	uint32_t places = l->p->scenario->topology.places;
+	double forward_s = 0, back_s = 0;
+	if (plan->routing == SKEP_ROUTING_TRAINER || places < 2)
+		return 0;
+	for (uint32_t a = 0; a < places; a++)
+		l->way[a] = -INFINITY;
+	for (uint32_t i = 0; i < l->p->workers; i++)
+		if (l->stage_of[i] == l->p->stages - 1)
+			l->way[skep_loads_place(l, i)] = 0;
+	for (uint32_t stage = l->p->stages - 1; stage-- > 0;) {
+		forward_s += busiest_line_s(l, stage);
+		go_back(l, stage);
 	}
-	return sum;
+	for (uint32_t a = 0; a < places; a++)
+		back_s = fmax(back_s, l->way[a]);
+	return forward_s + back_s;
 }
 
 /* Of the worker's stage, those that have about as much to do, itself among them. */
@@ -268,6 +302,7 @@ static void find_trip(struct skep_loads *l, struct skep_expected *e)
 	e->to = most->to;
 }
 
+/* Of an equal share, the most that one has moved by. */
 static double share_by_rates(struct skep_loads *l)
 {
 	double sum = 0, moved = 0;
@@ -277,7 +312,7 @@ static double share_by_rates(struct skep_loads *l)
 		if (!is_owner(l, i))
 			continue;
 		double share = 0.5 * (l->share[i] + l->rate[i] / sum);
-		moved = fmax(moved, fabs(share - l->share[i]));
+		moved = fmax(moved, fabs(share - l->share[i]) * l->count[0]);
 		l->share[i] = share;
 	}
 	return moved;
