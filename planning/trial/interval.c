@@ -72,8 +72,9 @@ struct skep_interval skep_interval_of_one_more(const double *value, uint32_t cou
 	struct skep_interval r = interval_of(alone, value, value, count),
 			     logs = interval_of(log_alone, value, value, count);
 	double half = sqrt(logs.count + 1.0) * (logs.high - logs.mean);
-	r.low = exp(logs.mean - half);
-	r.high = exp(logs.mean + half);
+	r.low = fmin(
+		r.mean, exp(logs.mean - half)); /* values that are all alike come back from their logarithms rounded */
+	r.high = fmax(r.mean, exp(logs.mean + half));
 	return r;
 }
 

@@ -48,6 +48,15 @@ static void one_more_by_hand(void **state)
 	assert_true(near(r.mean, 5, 1e-12) && near(r.low, 0.09881, 1e-4) && near(r.high, 175.16, 0.02));
 }
 
+static void one_more_of_the_same(void **state)
+{
+	(void)state;
+	const double value[] = {107.076845394, 107.076845394, 107.076845394};
+	struct skep_interval r = skep_interval_of_one_more(value, 3), none = skep_interval_of_one_more(value, 1);
+	assert_true(r.low <= r.mean && r.mean <= r.high && near(r.low, r.high, 1e-9));
+	assert_true(none.count == 1);
+}
+
 static void too_few_values(void **state)
 {
 	(void)state;
@@ -109,6 +118,7 @@ int main(void)
 		cmocka_unit_test(quantiles_are_those_of_the_tables),
 		cmocka_unit_test(an_interval_by_hand),
 		cmocka_unit_test(one_more_by_hand),
+		cmocka_unit_test(one_more_of_the_same),
 		cmocka_unit_test(too_few_values),
 		cmocka_unit_test(pairs_are_compared_as_pairs),
 		cmocka_unit_test(a_ratio_and_its_inverse),
