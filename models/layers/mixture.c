@@ -159,7 +159,7 @@ static void multiply_all(const struct products *s)
 /* ---- the router ------------------------------------------------------------------------------------------------- */
 
 /* Scores become probabilities; returns the logarithm of the sum of their exponentials. */
-SKEP_ANY_WIDTH static skep_real soften(size_t count, skep_real *score)
+SKEP_ANY_WIDTH static skep_real soften_scores(size_t count, skep_real *score)
 {
 	skep_real most = skep_real_most(count, score);
 	for (size_t i = 0; i < count; i++)
@@ -192,7 +192,7 @@ static void route_tokens(const void *context, size_t first, size_t end, uint32_t
 	for (size_t t = first; t < end; t++) {
 		skep_real *probability = p->probability + t * count, *weight = p->weight + t * k, sum = 0;
 		int32_t *expert = p->expert + t * k;
-		p->log_sum[t] = soften(count, probability);
+		p->log_sum[t] = soften_scores(count, probability);
 		for (size_t j = 0; j < k; j++) {
 			expert[j] = next_choice(count, probability, j > 0 ? expert[j - 1] : -1, (int32_t)j);
 			weight[j] = probability[expert[j]];

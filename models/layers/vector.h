@@ -22,6 +22,7 @@
 #endif
 #if !defined SKEP_ANY_WIDTH && defined __x86_64__ && defined __gnu_linux__ && defined __has_attribute
 #if __has_attribute(target_clones)
+/* clang gives what chooses a clone a global name made of the function's, static or not: no two of these have one name. */
 #define SKEP_ANY_WIDTH __attribute__((target_clones("avx512f", "avx2", "default")))
 #endif
 #endif
