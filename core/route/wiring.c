@@ -340,17 +340,6 @@ struct skep_peer skep_view_choose_other(struct skep_view *view, const struct ske
 	return peer;
 }
 
-/* It had others chosen for so long, and answers: from now on it is chosen like one that was met just now. */
-static void end_silence(struct skep_view *view, struct skep_choice *choice)
-{
-	if (choice->silent_ns == 0)
-		return;
-	uint64_t least_ns = view->choice[smallest(view, no_worker)].key_ns, silent_ns = choice->silent_ns;
-	choice->silent_ns = 0;
-	if (choice->key_ns > least_ns)
-		choice->key_ns = choice->key_ns - least_ns > silent_ns ? choice->key_ns - silent_ns : least_ns;
-}
-
 void skep_view_update(struct skep_view *view, const struct skep_plan *plan, struct skep_peer peer, skep_time needed_ns)
 {
 	assert(view->leavers <= view->count);
@@ -365,7 +354,6 @@ void skep_view_update(struct skep_view *view, const struct skep_plan *plan, stru
 	choice->key_ns -= choice->guessed_ns < choice->key_ns ? choice->guessed_ns : choice->key_ns;
 	choice->key_ns += choice->guessed_ns > 0 ? needed_ns : 0;
 	choice->guessed_ns = 0;
-	end_silence(view, choice);
 	int64_t distance = (int64_t)((sample_ns > 0 ? sample_ns : 1) << FRACTION_BITS) - (int64_t)choice->average;
 	choice->average = (uint64_t)((int64_t)choice->average + distance / SMOOTHING_DIVISOR);
 	choice->weight += (ONE - choice->weight) / SMOOTHING_DIVISOR;
@@ -381,7 +369,6 @@ void skep_view_silent(struct skep_view *view, struct skep_peer peer, skep_time w
 	uint64_t until_ns = view->choice[smallest(view, no_worker)].key_ns + waited_ns;
 	if (view->choice[i].key_ns >= until_ns)
 		return;
-	view->choice[i].silent_ns += until_ns - view->choice[i].key_ns;
 	view->choice[i].key_ns = until_ns;
 	replay(view, i);
 }

@@ -43,7 +43,6 @@ struct skep_choice { /* one worker of the next stage, as its sender sees it */
 	uint64_t average;    /* ns per sample, 10 bits fixed point, not yet divided by the weight */
 	uint64_t key_ns;     /* virtual time until which it is charged */
 	uint64_t guessed_ns; /* of these, for microbatches whose time was not known: given back at the first answer */
-	uint64_t silent_ns;  /* of these, for silence: given back at the next answer */
 	uint64_t tie;
 };
 

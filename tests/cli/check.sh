@@ -30,6 +30,7 @@ labels = {
     "rebalance": "joins" in seen and seen["rebalance_s"] > 0,
     "price": seen["price_usd_per_h"] is not None,
     "freezes": seen["frozen_layers"] > 0,
+    "experts": seen["experts"] is not None,
     "schedule": True,
     "pipelines": seen["pipelines"] is not None,
     "losses": seen["on_loss"] == "rerun",

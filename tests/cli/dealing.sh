@@ -160,34 +160,4 @@ check 'the check says how many a fast one may have' grep -q 'on the mean of them
 "$skep" check "$root/scenarios/t4-a100-both.yaml" --set schedule.wiring=uniform >"$out" 2>"$err"
 check 'uniform wiring asks for no speed' bash -c "! grep -q 'by speed' '$out'"
 
-# ---- answers that come late --------------------------------------------------------------------------------------------------
-
-# Two senders behind a line so slow that each answer is owed for seconds, and eight A100 beside eight GPUs of a quarter of their speed. All
-# are silent for long, so silence must not decide who is chosen once they have answered.
-cat >late-pool.yaml <<'END'
-name: over a slow line
-source: Assumed for this test.
-directory: near
-sites:
-  near: {machines: [{count: 2, gpu: a100-40}], inside: {bandwidth: 10 Gbit/s, latency: 0.1 ms}}
-  far: {machines: [{count: 8, gpu: a100-40}, {count: 8, gpu: rtx-3090}], inside: {bandwidth: 10 Gbit/s, latency: 0.1 ms}}
-links:
-  - {between: [near, far], bandwidth: 200 Mbit/s, latency: 20 ms, shared: true}
-END
-cat >late.yaml <<END
-name: answers that come late
-seed: 1
-model: {file: $root/models/opt-350m.yaml, stages: 2}
-cluster:
-  topology: late-pool.yaml
-  allocation: {method: explicit, stage_of: [0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1]}
-schedule: {wiring: throughput, global_batch: 96, microbatch: 1, in_flight: 24, checkpoint_activations: true}
-train: {arithmetic: none, until: {steps: 4}}
-END
-accepts 'answers that come late' sim -q late.yaml --db late.db
-check 'do not lose the fast ones their share' python3 -c 'import sqlite3
-rounds = dict(sqlite3.connect("late.db").execute("""SELECT round, count(*) FROM ops JOIN workers USING (run, worker)
-    WHERE kind = "forward" AND stage = 1 AND gpu LIKE "A100%" GROUP BY round"""))
-assert len(rounds) == 4 and all(70 <= n <= 80 for n in rounds.values()), rounds # of 96: 8 / (8 + 8 / 3.8)'
-
 plan

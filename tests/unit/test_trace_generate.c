@@ -225,7 +225,7 @@ static const struct {
 	{"generate -o never.csv --machines 5 --duration 1h --scale 1h --gpu t4=0", false, "", "share"},
 	{"generate -o never.csv --machines 5 --duration 1h --scale 1h --shape 2 --life exponential", false, "",
 		"no shape"},
-	{"frobnicate", false, "", "expected skep trace import, stats or generate"},
+	{"frobnicate", false, "", "expected skep trace import, stats, generate or jobs"},
 	{"stats --help", true, "--victims", ""},
 };
 

@@ -20,10 +20,10 @@ static int note(const char *path, const struct stat *st, int kind, struct FTW *a
 	(void)st;
 	(void)at;
 	static const char *const others[] = {
-		"scenarios/laws/", "scenarios/papers/topologies/", "scenarios/papers/tables/"};
+		"scenarios/laws/", "scenarios/shared/", "scenarios/papers/topologies/", "scenarios/papers/tables/"};
 	size_t length = strlen(path);
 	bool scenario = kind == FTW_F && length > 5 && strcmp(path + length - 5, ".yaml") == 0;
-	for (int i = 0; i < 3; i++)
+	for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
 		scenario = scenario && strncmp(path, others[i], strlen(others[i])) != 0;
 	assert_true(shippeds < sizeof shipped / sizeof shipped[0]);
 	if (scenario)

@@ -215,29 +215,6 @@ static void test_the_silent_lose_their_share(void **state)
 	free(view);
 }
 
-/* Over a slow line all are silent for long. Who answers has its share again: else the one that answers last would have all. */
-static void test_who_answers_has_its_share_again(void **state)
-{
-	(void)state;
-	struct skep_view *view = view_of(3);
-	uint64_t random = 9;
-	uint32_t hits[3] = {0};
-	for (uint32_t i = 0; i < 3; i++) {
-		skep_view_add(view, &plan, 3, (struct skep_peer){i, 1}, &random);
-		skep_view_update(view, &plan, (struct skep_peer){i, 1}, i == 2 ? 8000 : 4000);
-	}
-	for (uint32_t i = 0; i < 3; i++)
-		skep_view_silent(view, (struct skep_peer){i, 1}, (i + 1) * 1000000000ull);
-	for (uint32_t i = 0; i < 3; i++)
-		skep_view_update(view, &plan, (struct skep_peer){i, 1}, i == 2 ? 8000 : 4000);
-	for (uint32_t n = 0; n < 1000; n++)
-		hits[choose(view, &by_rate, me, &random).index]++;
-	assert_in_range(hits[0], 398, 402);
-	assert_in_range(hits[1], 398, 402);
-	assert_in_range(hits[2], 198, 202);
-	free(view);
-}
-
 static void test_latency_counts_the_link(void **state)
 {
 	(void)state;
@@ -354,7 +331,6 @@ int main(void)
 		cmocka_unit_test(test_average_is_corrected_for_its_start),
 		cmocka_unit_test(test_a_newcomer_is_tried_soon),
 		cmocka_unit_test(test_the_silent_lose_their_share),
-		cmocka_unit_test(test_who_answers_has_its_share_again),
 		cmocka_unit_test(test_latency_counts_the_link),
 		cmocka_unit_test(test_a_thin_sample_asks_for_the_rest),
 		cmocka_unit_test(test_a_whole_view_never_asks),
