@@ -86,8 +86,8 @@ static int residuals(const gsl_vector *x, void *context, gsl_vector *ret)
 }
 
 /* The search ends at points that differ by some 1e-6 from processor to processor, since exp() and log() of a C library round
- * differently where there are fused products; in sides of less than one, which hardly matter, by 1e-4. In three digits, which
- * is far finer than the errors of a fit, they are alike nearly always, and with them all that a simulation decides by these times. */
+ * differently where there are fused products; in sides of less than one, which hardly matter, by 1e-4. In three digits, far
+ * finer than the errors of a fit, they are alike nearly always, and with them all that a simulation decides by these times. */
 static double three_digits(double value)
 {
 	char text[32];
