@@ -225,6 +225,36 @@ uint32_t skep_lines_cells(const struct skep_lines *lines, struct skep_cell *ret,
 	}
 }
 
+bool skep_lines_columns(
+	const struct skep_lines *lines, const char *const *name, uint32_t columns, uint32_t *ret, uint32_t *ret_missing)
+{
+	struct skep_cell cell[SKEP_COLUMNS_MAX];
+	uint32_t cells = skep_lines_cells(lines, cell, SKEP_COLUMNS_MAX);
+	cells = cells < SKEP_COLUMNS_MAX ? cells : SKEP_COLUMNS_MAX;
+	for (uint32_t i = 0; i < columns; i++) {
+		for (ret[i] = 0; ret[i] < cells && !skep_cell_is(cell[ret[i]], name[i]);)
+			ret[i]++;
+		*ret_missing = i;
+		if (ret[i] == cells)
+			return false;
+	}
+	return true;
+}
+
+bool skep_lines_row_cells(struct skep_lines *lines, const uint32_t *at, uint32_t columns, struct skep_cell *ret)
+{
+	struct skep_cell cell[SKEP_COLUMNS_MAX];
+	uint32_t cells = skep_lines_cells(lines, cell, SKEP_COLUMNS_MAX);
+	for (uint32_t i = 0; i < columns; i++) {
+		if (at[i] >= cells) {
+			skep_lines_fail(lines, lines->text + lines->length, "%u cells in the row: too few", cells);
+			return false;
+		}
+		ret[i] = cell[at[i]];
+	}
+	return true;
+}
+
 bool skep_cell_is(struct skep_cell cell, const char *word)
 {
 	return strlen(word) == cell.length && strncasecmp(cell.at, word, cell.length) == 0;

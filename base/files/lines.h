@@ -46,6 +46,15 @@ void skep_lines_fail(struct skep_lines *lines, const char *at, const char *forma
 /* Cells between commas, at most `most`; returns how many there are in the line. */
 uint32_t skep_lines_cells(const struct skep_lines *lines, struct skep_cell *ret, uint32_t most);
 bool skep_cell_is(struct skep_cell cell, const char *word);
+
+#define SKEP_COLUMNS_MAX 32u /* that a table with named columns is looked through for */
+
+/* Where each of the columns stands in the line at hand, which names them; false: the column *ret_missing is not there. */
+bool skep_lines_columns(const struct skep_lines *lines, const char *const *name, uint32_t columns, uint32_t *ret,
+	uint32_t *ret_missing);
+/* The cells of these columns in the line at hand. False, an error: the line ends before one of them. */
+bool skep_lines_row_cells(struct skep_lines *lines, const uint32_t *at, uint32_t columns, struct skep_cell *ret);
+
 /* Not more than size - 1 bytes, and neither commas nor control characters, or an error that calls it `what`. */
 bool skep_cell_copy(struct skep_lines *lines, struct skep_cell cell, const char *what, char *ret, size_t size);
 

@@ -14,10 +14,8 @@
 #include <string.h>
 
 #define ITERATIONS 100u
-#define EXACT 1e-6           /* of the rate, when iterations end */
-#define SETTLINGS 6u         /* of the shares */
-#define SETTLINGS_OF_MANY 6u /* each looks at all pairs of workers, and rates of many are closer to their mean */
-#define MANY 256u            /* workers */
+#define EXACT 1e-6   /* of the rate, when iterations end */
+#define SETTLINGS 6u /* of the shares */
 #define AS_BUSY 0.8
 #define CHANCE_OF_ONE_PATH 0.6
 #define STARVED 0.5
@@ -321,7 +319,7 @@ static double share_by_rates(struct skep_loads *l)
 void skep_swarm_flow(struct skep_loads *l, struct skep_expected *e, double round)
 {
 	double n = fmax(1, fmin(fill_in_flight(l, round), round)), rate = 0;
-	for (uint32_t k = 0; k < (l->p->workers > MANY ? SETTLINGS_OF_MANY : SETTLINGS); k++) {
+	for (uint32_t k = 0; k < SETTLINGS; k++) {
 		skep_loads_hand_on(l);
 		skep_loads_clear(l);
 		skep_loads_carry_all(l);

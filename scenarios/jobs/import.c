@@ -13,39 +13,8 @@
 #include "base/grow.h"
 
 #define NS 1e9
-#define COLUMNS_MAX 32u
 
 const char *const skep_jobs_format_names[SKEP_JOBS_FORMATS + 1] = {"detect", "pai", "openb", NULL};
-
-bool skep_jobs_columns(
-	const struct skep_lines *lines, const char *const *name, uint32_t columns, uint32_t *ret, uint32_t *ret_missing)
-{
-	struct skep_cell cell[COLUMNS_MAX];
-	uint32_t cells = skep_lines_cells(lines, cell, COLUMNS_MAX);
-	cells = cells < COLUMNS_MAX ? cells : COLUMNS_MAX;
-	for (uint32_t i = 0; i < columns; i++) {
-		for (ret[i] = 0; ret[i] < cells && !skep_cell_is(cell[ret[i]], name[i]);)
-			ret[i]++;
-		*ret_missing = i;
-		if (ret[i] == cells)
-			return false;
-	}
-	return true;
-}
-
-bool skep_jobs_cells(struct skep_lines *lines, const uint32_t *at, uint32_t columns, struct skep_cell *ret)
-{
-	struct skep_cell cell[COLUMNS_MAX];
-	uint32_t cells = skep_lines_cells(lines, cell, COLUMNS_MAX);
-	for (uint32_t i = 0; i < columns; i++) {
-		if (at[i] >= cells) {
-			skep_lines_fail(lines, lines->text + lines->length, "%u cells in the row: too few", cells);
-			return false;
-		}
-		ret[i] = cell[at[i]];
-	}
-	return true;
-}
 
 bool skep_jobs_put(struct skep_jobs_rows *rows, const struct skep_jobs_row *row)
 {
@@ -61,11 +30,11 @@ static enum skep_jobs_format detect(struct skep_jobs_rows *rows)
 {
 	static const char *const openb[] = {"creation_time"}, *const pai[] = {"plan_gpu"};
 	uint32_t at, missing;
-	struct skep_cell cell[COLUMNS_MAX];
-	if (skep_jobs_columns(&rows->lines, openb, 1, &at, &missing))
+	struct skep_cell cell[SKEP_COLUMNS_MAX];
+	if (skep_lines_columns(&rows->lines, openb, 1, &at, &missing))
 		return SKEP_JOBS_OPENB;
-	if (skep_jobs_columns(&rows->lines, pai, 1, &at, &missing) ||
-		skep_lines_cells(&rows->lines, cell, COLUMNS_MAX) == 10)
+	if (skep_lines_columns(&rows->lines, pai, 1, &at, &missing) ||
+		skep_lines_cells(&rows->lines, cell, SKEP_COLUMNS_MAX) == 10)
 		return SKEP_JOBS_PAI;
 	skep_lines_fail(&rows->lines, rows->lines.text,
 		"neither pai_task_table.csv of Alibaba's GPU trace of 2020 nor openb_pod_list of 2023: say --format");

@@ -55,10 +55,6 @@ struct skep_jobs_rows {
 	struct skep_jobs_import_report *report;
 };
 
-/* Where each of the columns stands in the line at hand; false: the column *ret_missing is not there. */
-bool skep_jobs_columns(const struct skep_lines *lines, const char *const *name, uint32_t columns, uint32_t *ret,
-	uint32_t *ret_missing);
-bool skep_jobs_cells(struct skep_lines *lines, const uint32_t *at, uint32_t columns, struct skep_cell *ret);
 bool skep_jobs_put(struct skep_jobs_rows *rows, const struct skep_jobs_row *row);
 
 /* Each reads from the line at hand, the first one, to the end. */

@@ -16,7 +16,7 @@ static bool read_pod(struct skep_jobs_rows *rows, const uint32_t *at)
 	struct skep_cell cell[COLUMNS];
 	struct skep_jobs_row row = {.whole = true};
 	uint64_t gpus, milli;
-	if (!skep_jobs_cells(lines, at, COLUMNS, cell) || !skep_cell_count(lines, cell[GPUS], 1024, &gpus) ||
+	if (!skep_lines_row_cells(lines, at, COLUMNS, cell) || !skep_cell_count(lines, cell[GPUS], 1024, &gpus) ||
 		!skep_cell_count(lines, cell[MILLI], 1000, &milli) ||
 		!skep_cell_time(lines, cell[CREATED], SECOND, &row.arrival_ns) ||
 		!skep_cell_copy(lines, cell[NAME], "the name", row.name, sizeof row.name))
@@ -46,7 +46,7 @@ bool skep_jobs_read_openb(struct skep_jobs_rows *rows)
 {
 	uint32_t at[COLUMNS], missing = 0;
 	skep_time last_ns = 0;
-	if (!skep_jobs_columns(&rows->lines, COLUMN, COLUMNS, at, &missing)) {
+	if (!skep_lines_columns(&rows->lines, COLUMN, COLUMNS, at, &missing)) {
 		skep_lines_fail(&rows->lines, rows->lines.text, "no column '%s' in the first line", COLUMN[missing]);
 		return false;
 	}

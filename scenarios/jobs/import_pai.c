@@ -37,7 +37,7 @@ static bool read_task(struct skep_jobs_rows *rows, const uint32_t *at)
 	struct skep_cell cell[COLUMNS];
 	struct skep_jobs_row row = {.machines = 0};
 	double instances = 0, percent = 0;
-	if (!skep_jobs_cells(lines, at, COLUMNS, cell))
+	if (!skep_lines_row_cells(lines, at, COLUMNS, cell))
 		return false;
 	rows->report->rows++;
 	bool has = cell[GPUS].length > 0 && cell[INSTANCES].length > 0;
@@ -97,7 +97,7 @@ static void merge(struct skep_jobs_rows *rows)
 bool skep_jobs_read_pai(struct skep_jobs_rows *rows)
 {
 	uint32_t at[COLUMNS], missing = 0;
-	bool named = skep_jobs_columns(&rows->lines, COLUMN, COLUMNS, at, &missing);
+	bool named = skep_lines_columns(&rows->lines, COLUMN, COLUMNS, at, &missing);
 	if (!named)
 		memcpy(at, USUAL, sizeof at);
 	if (!named && !read_task(rows, at))

@@ -118,4 +118,5 @@ def main():
         print("%.10f" % loss.item())
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -14,35 +14,21 @@ import torch
 import transformers
 from transformers.models.mixtral.modeling_mixtral import load_balancing_loss_func
 
+from follow import read
+
 COUNT, PER_TOKEN = 8, 2
-
-
-def read(prefix):
-    lines = open(prefix + ".txt").read().split("\n")
-    keys = ("samples", "sequence", "hidden", "heads", "kv_heads", "feed", "blocks")
-    shape = dict(zip(keys, map(int, lines[0].split())))
-    raw = torch.frombuffer(bytearray(open(prefix + ".parameters", "rb").read()), dtype=torch.float32)
-    tensors, decays, at = {}, {}, 0
-    for line in lines[1:-1]:
-        layer, name, rows, columns, decay = line.split()
-        size = int(rows) * int(columns)
-        tensors[int(layer), name] = raw[at:at + size].reshape(int(rows), int(columns)).clone()
-        decays[int(layer), name] = decay == "1"
-        at += size
-    ids = torch.frombuffer(bytearray(open(prefix + ".ids", "rb").read()), dtype=torch.int32).long()
-    return shape, tensors, decays, ids.reshape(-1, shape["samples"], shape["sequence"] + 1)
 
 
 def weights(s, p):
     """By the names that files of a Mixtral have; skep keeps [in][out], and products of the same input side by side."""
     width, last = s["hidden"] // s["heads"], s["blocks"] + 1
     yield "model.embed_tokens.weight", p[0, "embed_tokens.weight"]
-    yield "model.norm.weight", p[last, "norm.weight"][0]
+    yield "model.norm.weight", p[last, "norm.weight"]
     yield "lm_head.weight", p[last, "lm_head.weight"]
     for l in range(s["blocks"]):
         block, name = {n: t for (b, n), t in p.items() if b == l + 1}, f"model.layers.{l}."
         for norm in ("input_layernorm.weight", "post_attention_layernorm.weight"):
-            yield name + norm, block[norm][0]
+            yield name + norm, block[norm]
         qkv = block["self_attn.qkv_proj.weight"].T.split([n * width for n in (s["heads"], s["kv_heads"], s["kv_heads"])])
         for part, weight in zip("qkv", qkv):
             yield f"{name}self_attn.{part}_proj.weight", weight
@@ -72,7 +58,8 @@ def load(s, p):
 
 def main():
     balance, z = (float(x) for x in sys.argv[2:4]) if len(sys.argv) > 2 else (0, 0)
-    shape, tensors, _, batches = read(sys.argv[1])
+    shape, tensors, _, batches = read(sys.argv[1], torch.float32)
+    tensors = {name: tensor.detach() for name, tensor in tensors.items()}
     model = load(shape, tensors)
     groups = [{"params": [p for n, p in model.named_parameters() if ("norm" not in n) == wanted], "weight_decay": decay}
               for wanted, decay in ((True, 0.1), (False, 0.0))]

@@ -21,7 +21,6 @@
 
 #include "core/random.h"
 
-#define COLUMNS_MAX 32u
 #define KINDS_MAX 64u
 
 enum { NAME, GPUS, SPEC, CREATED, DELETED, SCHEDULED, TASK_COLUMNS };
@@ -34,35 +33,12 @@ static const char *const node_column[NODE_COLUMNS] = {"sn", "gpu", "model"};
 /* The first row names the columns; ret[i] is where column i stands. */
 static bool read_columns(struct skep_lines *lines, const char *const *column, uint32_t columns, uint32_t *ret)
 {
-	struct skep_cell cell[COLUMNS_MAX];
+	uint32_t missing;
 	if (!skep_lines_next_row(lines))
 		return !lines->diag->set;
-	uint32_t cells = skep_lines_cells(lines, cell, COLUMNS_MAX);
-	cells = cells < COLUMNS_MAX ? cells : COLUMNS_MAX;
-	for (uint32_t i = 0; i < columns; i++) {
-		for (ret[i] = 0; ret[i] < cells && !skep_cell_is(cell[ret[i]], column[i]);)
-			ret[i]++;
-		if (ret[i] == cells) {
-			skep_lines_fail(lines, lines->text, "no column '%s' in the first line", column[i]);
-			return false;
-		}
-	}
-	return true;
-}
-
-/* The wanted cells of the line, in the order of the columns. */
-static bool read_cells(struct skep_lines *lines, const uint32_t *at, uint32_t columns, struct skep_cell *ret)
-{
-	struct skep_cell cell[COLUMNS_MAX];
-	uint32_t cells = skep_lines_cells(lines, cell, COLUMNS_MAX);
-	for (uint32_t i = 0; i < columns; i++) {
-		if (at[i] >= cells) {
-			skep_lines_fail(lines, lines->text + lines->length, "%u cells in the row: too few", cells);
-			return false;
-		}
-		ret[i] = cell[at[i]];
-	}
-	return true;
+	if (!skep_lines_columns(lines, column, columns, ret, &missing))
+		skep_lines_fail(lines, lines->text, "no column '%s' in the first line", column[missing]);
+	return !lines->diag->set;
 }
 
 /* ---- nodes ----------------------------------------------------------------------------------------------------------- */
@@ -82,7 +58,7 @@ struct node {
 static bool read_node(struct skep_lines *lines, const uint32_t *at, struct node *ret)
 {
 	struct skep_cell cell[NODE_COLUMNS];
-	if (!read_cells(lines, at, NODE_COLUMNS, cell))
+	if (!skep_lines_row_cells(lines, at, NODE_COLUMNS, cell))
 		return false;
 	ret->name = cell[NODE_NAME];
 	return skep_cell_count(lines, cell[NODE_GPUS], 1024, &ret->gpus) &&
@@ -301,7 +277,7 @@ static bool read_task(struct skep_trace_reader *r, struct tasks *t)
 	struct skep_cell cell[TASK_COLUMNS];
 	skep_time time[TASK_COLUMNS] = {0};
 	struct coming item = {.line = r->lines.line};
-	if (!read_cells(&r->lines, t->at, TASK_COLUMNS, cell) || !read_times(r, t, cell, time) ||
+	if (!skep_lines_row_cells(&r->lines, t->at, TASK_COLUMNS, cell) || !read_times(r, t, cell, time) ||
 		!skep_cell_count(&r->lines, cell[GPUS], 1024, &item.gpus) ||
 		!skep_trace_name(&r->lines, cell[NAME], item.row.name) || !release(r, t, time[CREATED]))
 		return false;

@@ -71,6 +71,7 @@ struct problem {
 	const struct skep_fit_point *point;
 	uint32_t points, coefficients;
 	double start[SKEP_FIT_COEFFICIENTS_MAX]; /* logarithms */
+	double least_s;                          /* the shortest measured time */
 };
 
 static int residuals(const gsl_vector *x, void *context, gsl_vector *ret)
@@ -95,20 +96,23 @@ static double three_digits(double value)
 	return strtod(text, NULL);
 }
 
-static double rounded(uint32_t coefficient, double value)
+/* What depends on the speed of the GPU in parts of what was measured or published: so half a GPU takes twice as long. */
+static double rounded(const struct problem *p, uint32_t coefficient, double value)
 {
-	bool side = coefficient >= SIDE_M && coefficient <= SIDE_K;
-	return side && value < 10 ? round(10 * value) / 10 : three_digits(value);
+	const double unit[] = {p->least_s, p->fit.peak, p->fit.memory_Bps};
+	if (coefficient < SIDE_M)
+		return three_digits(value / unit[coefficient]) * unit[coefficient];
+	return coefficient <= SIDE_K && value < 10 ? round(10 * value) / 10 : three_digits(value);
 }
 
 /* Where the search starts: the shortest measured time as overhead, the published rates, tiles of 64, and as many of them as
  * a hundred processors want. */
 static void set_start(struct problem *p)
 {
-	double least_s = INFINITY;
+	p->least_s = INFINITY;
 	for (uint32_t i = 0; i < p->points; i++)
-		least_s = fmin(least_s, p->point[i].seconds);
-	const double start[] = {least_s / 2, 0.8 * p->fit.peak, 0.8 * p->fit.memory_Bps, 32, 32, 64, 100 * 64 * 64};
+		p->least_s = fmin(p->least_s, p->point[i].seconds);
+	const double start[] = {p->least_s / 2, 0.8 * p->fit.peak, 0.8 * p->fit.memory_Bps, 32, 32, 64, 100 * 64 * 64};
 	for (uint32_t i = 0; i < p->coefficients; i++)
 		p->start[i] = log(start[i]);
 }
@@ -127,7 +131,7 @@ static bool search(struct problem *p)
 	gsl_multifit_nlinear_init(&start.vector, &f, work);
 	gsl_multifit_nlinear_driver(ITERATIONS_MAX, TOLERANCE, TOLERANCE, TOLERANCE, NULL, NULL, &why, work);
 	for (uint32_t i = 0; i < k; i++)
-		p->fit.coefficient[i] = rounded(i, exp(gsl_vector_get(gsl_multifit_nlinear_position(work), i)));
+		p->fit.coefficient[i] = rounded(p, i, exp(gsl_vector_get(gsl_multifit_nlinear_position(work), i)));
 	gsl_multifit_nlinear_free(work);
 	return true;
 }

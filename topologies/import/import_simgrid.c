@@ -262,16 +262,23 @@ static void use(struct channel *c, uint32_t from, uint32_t to)
 			c->end[i] = SKEP_NO_PLACE;
 }
 
-static void add_route(struct simgrid *g, uint32_t from, uint32_t to, bool back)
+bool skep_simgrid_first_route(struct simgrid *g, uint32_t from, uint32_t to)
 {
-	double Bps = INFINITY, latency_s = 0;
 	size_t bit = (size_t)from * HOSTS_MAX + to;
 	const struct skep_survey_place *place = g->importer->survey.place;
 	if (g->routed[bit / 8] >> bit % 8 & 1) {
 		skep_simgrid_fail(g, "a second route from '%s' to '%s'", place[from].name, place[to].name);
-		return;
+		return false;
 	}
 	g->routed[bit / 8] |= (uint8_t)(1u << bit % 8);
+	return true;
+}
+
+static void add_route(struct simgrid *g, uint32_t from, uint32_t to, bool back)
+{
+	double Bps = INFINITY, latency_s = 0;
+	if (!skep_simgrid_first_route(g, from, to))
+		return;
 	for (uint32_t i = 0; i < g->steps; i++) {
 		struct link *link = g->step[i].link;
 		enum direction direction = link->policy != SPLITDUPLEX ? UP

@@ -68,6 +68,8 @@ double skep_simgrid_bandwidth(struct simgrid *g, const char *text);
 double skep_simgrid_latency(struct simgrid *g, const char *text);
 /* False: there is no such policy. NULL is SHARED. */
 bool skep_simgrid_policy(const char *text, enum policy *ret);
+/* False: there is one from here to there, which is an error. */
+bool skep_simgrid_first_route(struct simgrid *g, uint32_t from, uint32_t to);
 /* One more of what a note will tell, and the first of them. */
 void skep_simgrid_count(uint32_t *count, const char **first, const char *id);
 

@@ -139,13 +139,8 @@ void skep_simgrid_begin_zone_route(struct simgrid *g, const char *element, const
 static void add_zone_route(struct simgrid *g, uint32_t from, uint32_t to)
 {
 	double Bps = fmin(g->cluster_Bps[from], g->cluster_Bps[to]), latency_s = g->cluster_s[from] + g->cluster_s[to];
-	size_t bit = (size_t)from * HOSTS_MAX + to;
-	const struct skep_survey_place *place = g->importer->survey.place;
-	if (g->routed[bit / 8] >> bit % 8 & 1) {
-		skep_simgrid_fail(g, "a second route from '%s' to '%s'", place[from].name, place[to].name);
+	if (!skep_simgrid_first_route(g, from, to))
 		return;
-	}
-	g->routed[bit / 8] |= (uint8_t)(1u << bit % 8);
 	for (uint32_t i = 0; i < g->steps; i++) {
 		Bps = fmin(Bps, g->step[i].link->Bps);
 		latency_s += g->step[i].link->latency_s;
