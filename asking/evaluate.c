@@ -37,7 +37,7 @@ static void hear(void *context, const struct skep_link_use *use)
 
 static bool refuse(struct skep_ask_figures *f, const char *why)
 {
-	snprintf(f->why, sizeof f->why, "%.*s", (int)strcspn(why, "\n") < 239 ? (int)strcspn(why, "\n") : 239, why);
+	snprintf(f->why, sizeof f->why, "%.*s", (int)strcspn(why, "\n"), why);
 	return false;
 }
 

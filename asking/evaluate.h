@@ -39,7 +39,7 @@ struct skep_ask_stretch {   /* one seed */
 
 struct skep_ask_figures {
 	bool ok;
-	char why[240];
+	char why[480];
 	struct skep_ask_stretch stretch[SKEP_ASK_SEEDS_MAX];
 	uint32_t stretches, lost;        /* those that came to no end */
 	double step_s, time_s;           /* means; of an optimizer step, of the whole run */
