@@ -240,6 +240,17 @@ static void print_other_aim(const struct skep_ask_answer *a, FILE *out)
 	wrap("  ", text, out);
 }
 
+/* Why each variation that could not be simulated could not; TRIED[0] is the answer's own. */
+static void print_failed(const struct skep_ask_tried *tried, uint32_t count, FILE *out)
+{
+	char text[sizeof tried->variation.label + sizeof tried->figures.why + 2];
+	for (uint32_t i = 1; i < count; i++)
+		if (!tried[i].figures.ok) {
+			snprintf(text, sizeof text, "%s: %s", tried[i].variation.label, tried[i].figures.why);
+			wrap("  ", text, out);
+		}
+}
+
 static void print_others(const struct skep_ask_answer *a, FILE *out)
 {
 	static const char *const with_prices[] = {
@@ -260,12 +271,7 @@ static void print_others(const struct skep_ask_answer *a, FILE *out)
 		lay_row(&layout, &a->other[rank[i]], &a->other[0].figures, prices);
 	skep_layout_end(&layout, out);
 	print_other_aim(a, out);
-	for (uint32_t i = 1; i < a->others; i++)
-		if (!a->other[i].figures.ok) {
-			char text[600];
-			snprintf(text, sizeof text, "%s: %s", a->other[i].variation.label, a->other[i].figures.why);
-			wrap("  ", text, out);
-		}
+	print_failed(a->other, a->others, out);
 }
 
 /* "what a l4 at us-central1 computes". */
@@ -329,12 +335,7 @@ static void print_helps(const struct skep_ask_answer *a, FILE *out)
 		skep_layout_cell(&layout, "%s", a->help[rank[i]].variation.label);
 	}
 	skep_layout_end(&layout, out);
-	for (uint32_t i = 1; i < a->helps; i++)
-		if (!a->help[i].figures.ok) {
-			char why[600];
-			snprintf(why, sizeof why, "%s: %s", a->help[i].variation.label, a->help[i].figures.why);
-			wrap("  ", why, out);
-		}
+	print_failed(a->help, a->helps, out);
 }
 
 static void print_egress(const struct skep_ask_answer *a, FILE *out)
