@@ -2,7 +2,7 @@
 # Bytes against stages, parameters and steps; above of passes, below of reductions. Given: heading, classes, Class[i], Colour[i], own
 # (stages of the scenario), most_stages, parameters, steps, period, $stages_k (stages, a column for each class, the closed form),
 # $parameters_k (parameters, two columns for each: of a wider model, of a deeper one), $steps_k (steps, and as the first), and the
-# unit of each, ..._unit[k + 1]; k is 0 for passes and 1 for reductions.
+# unit of each, ..._unit[k + 1]; k is 0 for passes and 1 for reductions, and Moves[k + 1] says whether the scenario has any.
 array Row[2]
 Row[1] = 'passes'
 Row[2] = 'reductions'
@@ -48,7 +48,11 @@ do for [k = 0:1] {
     set xrange [0.5:most_stages + 0.5]
     set yrange [0:*]
     set arrow 1 from own, graph 0 to own, graph 1 nohead lw 1 dt 3 lc rgb 'gray50'
-    set label 2 "the scenario's" at own, graph 0.96 left offset 0.4, 0 textcolor rgb 'gray40' font ',10'
+    if (own > 0.7 * most_stages) {
+        set label 2 "the scenario's" at own, graph 0.96 right offset -0.4, 0 textcolor rgb 'gray40' font ',10'
+    } else {
+        set label 2 "the scenario's" at own, graph 0.96 left offset 0.4, 0 textcolor rgb 'gray40' font ',10'
+    }
     plot for [i = 1:classes] sprintf('$stages_%d', k) using 1:(column(i + 1)) with linespoints ls i pt 7 ps 0.7, \
         sprintf('$stages_%d', k) using 1:(column(classes + 2)) with lines lw 1.8 dt 2 lc rgb grey
     if (k == 0) { # written once is enough
@@ -66,10 +70,15 @@ do for [k = 0:1] {
     set title k == 0 ? Name[2] : ''
     set ylabel sprintf('%s (%s a step)', Row[k + 1], Parameters_unit[k + 1]) offset -0.5, 0
     set xlabel k == 0 ? '' : 'parameters V'
-    set logscale xy
+    set logscale x
     set format y '%g'
     set format x '%.0s%c'
-    set autoscale y
+    if (Moves[k + 1]) {
+        set logscale y
+        set autoscale y
+    } else { # zero is on no logarithmic axis
+        set yrange [0:1]
+    }
     set xrange [parameters / 10:parameters * 10]
     set arrow 1 from parameters, graph 0 to parameters, graph 1 nohead lw 1 dt 3 lc rgb 'gray50'
     set label 2 k == 0 ? 'solid: wider, as √V' : 'as V' at graph 0.03, 0.96 left offset 0, 0 textcolor rgb 'gray40' font ',10'

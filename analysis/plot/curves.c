@@ -123,7 +123,8 @@ static void say_empty(const struct skep_plot_run *run, const struct skep_curve_k
 		why = "it made no validation; see train.validate";
 	else if (kind->x == SKEP_CURVE_COST)
 		why = "the topology names no prices, or the run has not ended";
-	skep_fail(reterr, "run %lld has no loss to show: %s", (long long)run->id, why);
+	skep_fail(reterr, "run %lld has no loss %sto show: %s", (long long)run->id,
+		kind->x == SKEP_CURVE_COST ? "against cost " : "", why);
 }
 
 bool skep_curve_extend(struct skep_store *store, const struct skep_plot_run *run, const struct skep_curve_kind *kind,

@@ -103,7 +103,11 @@ static void write_parameters(const struct drawing *d, uint32_t kind)
 				scale.per * bytes_of(d, own, c, kind));
 		fprintf(d->script, "\n");
 	}
-	fprintf(d->script, "END\nParameters_unit[%u] = '%s'\n", kind + 1, scale.name);
+	double moved = scale.per * bytes_of(d, own, d->classes, kind);
+	for (uint32_t c = 0; c < d->classes; c++)
+		moved += scale.per * bytes_of(d, own, c, kind);
+	fprintf(d->script, "END\nParameters_unit[%u] = '%s'\nMoves[%u] = %d\n", kind + 1, scale.name, kind + 1,
+		moved > 0);
 }
 
 static void write_step(const struct drawing *d, uint32_t kind, double step, double times, double per)
@@ -143,7 +147,7 @@ static bool write_figure(const void *what, struct skep_picture *picture, struct 
 	skep_script_string(d.script, d.figure->title);
 	fprintf(d.script,
 		"\nclasses = %u\nown = %u\nparameters = %.9g\nsteps = %u\nperiod = %.9g\nmost_stages = %u\narray Class[%u]\n"
-		"array Colour[%u]\narray Stages_unit[2]\narray Parameters_unit[2]\narray Steps_unit[2]\n",
+		"array Colour[%u]\narray Stages_unit[2]\narray Parameters_unit[2]\narray Steps_unit[2]\narray Moves[2]\n",
 		d.classes, d.figure->cut[d.figure->own].stages, d.figure->parameters, d.figure->steps, d.figure->period,
 		d.figure->cut[d.figure->cuts - 1].stages, d.classes, d.classes);
 	for (uint32_t c = 0; c < d.classes; c++) {

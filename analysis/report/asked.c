@@ -27,8 +27,7 @@ static const struct fact ASKED[] = {
 	{"machines", UNIT_TEXT,
 		"SELECT group_concat(number || ' \xc3\x97 ' || gpu, ', ') FROM (SELECT gpu, count(*) AS number FROM workers"
 		" WHERE run = ?1 AND role = 'worker' GROUP BY gpu ORDER BY number DESC, gpu)"},
-	{"at how many places", UNIT_COUNT,
-		"SELECT count(DISTINCT place) FROM workers WHERE run = ?1 AND role = 'worker'"},
+	{"places", UNIT_COUNT, "SELECT count(DISTINCT place) FROM workers WHERE run = ?1 AND role = 'worker'"},
 	{"training", UNIT_TEXT,
 		OF_RUN("rounds_planned || ' rounds of ' || microbatches || ' microbatches of '"
 		       " || samples_per_microbatch || iif(samples_per_microbatch = 1, ' sample', ' samples')")},

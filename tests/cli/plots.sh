@@ -78,6 +78,7 @@ if command -v gnuplot >/dev/null; then
 	check 'each a line' grep -q '>portfolio<' search.svg
 	check 'which comes down' drawn_searches
 	PATH=$plain_path
+	accepts 'bytes where nothing is reduced' plot complexity "$root/scenarios/square-cube.yaml" -o square-cube.svg
 	accepts 'bytes with periodic sync' plot complexity "$root/scenarios/diloco.yaml" -o periodic.png
 	printf '%s\n' network,method,evaluations,steps,cost_s {north,south}{,}',greedy,1,0,2.5' 'north,portfolio,7,9,1.5' >searches.csv
 	accepts 'a table of searches' plot search searches.csv -o table.svg
