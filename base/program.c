@@ -29,7 +29,13 @@ static const char *nearest(const struct skep_command *const *command, const char
 	uint32_t names = 0;
 	for (; *command != NULL && names < COMMANDS_MAX; command++)
 		name[names++] = skep_command_word(*command);
-	return skep_text_nearest(typed, name, names);
+	const char *near = skep_text_nearest(typed, name, names);
+	for (uint32_t i = 0; near == NULL && i < names; i++) { /* "simulate" for sim, "pub" for published */
+		size_t length = strlen(name[i]), typed_length = strlen(typed);
+		size_t shorter = length < typed_length ? length : typed_length;
+		near = shorter >= 3 && strncmp(name[i], typed, shorter) == 0 ? name[i] : NULL;
+	}
+	return near;
 }
 
 static bool asks_for_help(const char *word)

@@ -98,6 +98,11 @@ const struct skep_yaml_node *skep_read_entry(
 /* A string; fallback NULL means required. Lives as long as the yaml. */
 const char *skep_read_string(
 	struct skep_reader *r, const struct skep_yaml_node *map, const char *key, const char *fallback);
+/* The path of the file that a required string names, by skep_file_find() from the file `from`; returns the string. Where there is
+ * none the error says where it was looked for, and what is there of nearly that name. `in` is what the value is called in errors,
+ * `what` the thing: "file". */
+const char *skep_read_path(struct skep_reader *r, const struct skep_yaml_node *map, const char *key, const char *in,
+	const char *what, const char *from, char *ret, size_t size);
 /* One of the words, NULL terminated; the index. fallback -1 means required. */
 int skep_read_choice(struct skep_reader *r, const struct skep_yaml_node *map, const char *key,
 	const char *const words[], int fallback);

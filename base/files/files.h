@@ -42,4 +42,7 @@ bool skep_path_normal(const char *folder, const char *path, char *ret, size_t si
  * among the scenarios of the folder here or above. False: there is none, or it does not fit. */
 bool skep_file_near(const char *path, char *ret, size_t size);
 
+/* The same of a `name` in the file `from` (skep_file_find()): of nearly that name in the first folder that it may be in. */
+bool skep_file_near_from(const char *from, const char *name, char *ret, size_t size);
+
 #endif

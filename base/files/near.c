@@ -3,6 +3,7 @@
  * near.c - see files.h: what was perhaps meant by a path that names no file.
  */
 #include "base/files/files.h"
+#include "base/reader.h"
 #include "base/text.h"
 
 #include <dirent.h>
@@ -28,6 +29,23 @@ static bool near_in(const char *folder, const char *name, char *ret, size_t size
 	int n = near ? snprintf(ret, size, "%s%s", folder, near) : -1;
 	for (uint32_t i = 0; i < count; i++)
 		free((char *)names[i]);
+	return n >= 0 && (size_t)n < size;
+}
+
+bool skep_file_near_from(const char *from, const char *name, char *ret, size_t size)
+{
+	const char *slash = strrchr(name, '/');
+	char folder[512], found[1024], near[1024];
+	int n = snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - name) : 1, slash ? name : ".");
+	if (n < 0 || (size_t)n >= sizeof folder - 1 || !skep_file_find(NULL, from, folder, found, sizeof found - 1))
+		return false;
+	const char *bare = slash ? slash + 1 : name;
+	size_t length = strlen(found);
+	found[length] = '/';
+	found[length + 1] = '\0';
+	if (bare[0] == '\0' || !near_in(found, bare, near, sizeof near))
+		return false;
+	n = snprintf(ret, size, "%.*s%s", (int)(bare - name), name, near + length + 1);
 	return n >= 0 && (size_t)n < size;
 }
 

@@ -5,6 +5,8 @@
  * Keeps true: after the first error nothing is read any more; a map remembers every key it was asked for, so that what is
  * left over is unknown and has a list of accepted keys to be compared with.
  */
+#include "base/files/data.h"
+#include "base/files/files.h"
 #include "base/grow.h"
 #include "base/text.h"
 #include "base/yaml/quantity.h"
@@ -288,6 +290,26 @@ const char *skep_read_string(
 	const struct skep_yaml_node *node;
 	const char *text = find_text(r, map, key, !fallback, "a text", &node);
 	return text ? text : fallback ? fallback : "";
+}
+
+const char *skep_read_path(struct skep_reader *r, const struct skep_yaml_node *map, const char *key, const char *in,
+	const char *what, const char *from, char *ret, size_t size)
+{
+	const char *name = skep_read_string(r, map, key, NULL);
+	char near[512];
+	struct skep_data_folders own;
+	if (r->diag->set || skep_file_find(r->diag->files, from, name, ret, size))
+		return name;
+	bool here = r->diag->files == NULL || r->diag->files->root == NULL; /* else the folders are another machine's */
+	if (here && skep_file_near_from(from, name, near, sizeof near)) {
+		skep_reader_fail_value(r, map, key, "%s: no %s `%.200s`, did you mean `%.200s`?", in, what, name, near);
+		return name;
+	}
+	skep_data_folders(&own);
+	skep_reader_fail_value(r, map, key,
+		"%s: no %s `%.200s` (looked in the working directory, beside %.100s, in the folders above it%s%.100s)",
+		in, what, name, from, own.count > 0 ? ", and in skep's data, " : "", own.count > 0 ? own.path[0] : "");
+	return name;
 }
 
 int skep_read_choice(struct skep_reader *r, const struct skep_yaml_node *map, const char *key,

@@ -160,16 +160,11 @@ static bool read_job(struct skep_jobs_draft *d, struct trace *t)
 static void read_trace(struct skep_jobs_draft *d, const struct skep_yaml_node *jobs)
 {
 	struct trace t = {.random = d->file->seed};
-	const char *name = skep_read_string(&d->r, jobs, "trace", NULL);
 	t.start_s = skep_read_quantity(&d->r, jobs, "start", SKEP_TIME, 0, SKEP_JOBS_TIME_S_MAX, 0);
 	t.end_s = skep_read_quantity(&d->r, jobs, "end", SKEP_TIME, 0, SKEP_JOBS_TIME_S_MAX, SKEP_JOBS_TIME_S_MAX);
 	t.machines_max = (uint32_t)skep_read_integer(&d->r, jobs, "machines_max", 1, UINT32_MAX, 0);
 	char *path = d->file->trace_path;
-	if (!d->r.diag->set && !skep_file_find(d->r.diag->files, d->file->path, name, path, sizeof d->file->trace_path))
-		skep_reader_fail_value(&d->r, jobs, "trace",
-			"jobs.trace: no file `%.200s` (looked in the working directory, beside %.100s and in the "
-			"folders above it)",
-			name, d->file->path);
+	skep_read_path(&d->r, jobs, "trace", "jobs.trace", "file", d->file->path, path, sizeof d->file->trace_path);
 	if (d->r.diag->set || !skep_lines_open(&t.lines, path, LINE_MAX_BYTES, d->r.diag))
 		return;
 	bool ok = read_columns(&t);

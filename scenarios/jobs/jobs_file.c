@@ -32,13 +32,8 @@ static void read_cluster(struct skep_jobs_draft *d, const struct skep_yaml_node 
 {
 	struct skep_jobs_file *f = d->file;
 	const struct skep_yaml_node *map = skep_read_map(&d->r, root, "cluster", true);
-	const char *name = skep_read_string(&d->r, map, "topology", NULL);
-	if (!d->r.diag->set &&
-		!skep_file_find(d->r.diag->files, f->path, name, f->topology_path, sizeof f->topology_path))
-		skep_reader_fail_value(&d->r, map, "topology",
-			"cluster.topology: no file `%.200s` (looked in the working directory, beside %.100s and in the "
-			"folders above it)",
-			name, f->path);
+	skep_read_path(
+		&d->r, map, "topology", "cluster.topology", "file", f->path, f->topology_path, sizeof f->topology_path);
 	if (d->r.diag->set || !skep_topology_read(f->topology_path, &f->topology, d->r.diag))
 		return;
 	if (f->topology.machines > SKEP_JOBS_MACHINES_MAX)

@@ -22,13 +22,7 @@ uint32_t skep_jobs_find_type(const struct skep_jobs_file *file, const char *name
 static void find_scenario(struct skep_jobs_draft *d, const struct skep_yaml_node *node, const char *key, const char *in,
 	struct skep_job_type *type)
 {
-	const char *name = skep_read_string(&d->r, node, key, NULL);
-	if (!d->r.diag->set &&
-		!skep_file_find(d->r.diag->files, d->file->path, name, type->scenario, sizeof type->scenario))
-		skep_reader_fail_value(&d->r, node, key,
-			"%s: no scenario `%.200s` (looked in the working directory, beside %.100s and in the "
-			"folders above it)",
-			in, name, d->file->path);
+	skep_read_path(&d->r, node, key, in, "scenario", d->file->path, type->scenario, sizeof type->scenario);
 }
 
 static bool add_set(struct skep_job_type *type, const char *key, const struct skep_yaml_node *value)

@@ -76,13 +76,10 @@ static void find_file(
 	struct draft *d, const struct skep_yaml_node *map, const char *in, const char *key, char *ret, size_t size)
 {
 	struct stat st;
-	const char *name = skep_read_string(&d->r, map, key, NULL);
-	if (!d->r.diag->set && !skep_file_find(d->r.diag->files, d->s->path, name, ret, size))
-		skep_reader_fail_value(&d->r, map, key,
-			"%s.%s: no file `%.200s` (looked in the working directory, beside %.100s and in the folders "
-			"above it)",
-			in, key, name, d->s->path);
-	else if (!d->r.diag->set && stat(ret, &st) == 0 && S_ISDIR(st.st_mode))
+	char called[64];
+	snprintf(called, sizeof called, "%s.%s", in, key);
+	const char *name = skep_read_path(&d->r, map, key, called, "file", d->s->path, ret, size);
+	if (!d->r.diag->set && stat(ret, &st) == 0 && S_ISDIR(st.st_mode))
 		skep_reader_fail_value(
 			&d->r, map, key, "%s.%s: `%.200s` is a directory: expected a file", in, key, name);
 }

@@ -28,12 +28,9 @@ static skep_time read_time(
 
 static void find_file(struct skep_reader *r, const struct skep_yaml_node *map, const char *key, struct skep_scenario *s)
 {
-	const char *name = skep_read_string(r, map, key, NULL);
-	if (!r->diag->set && !skep_file_find(r->diag->files, s->path, name, s->trace_path, sizeof s->trace_path))
-		skep_reader_fail_value(r, map, key,
-			"cluster.trace.%s: no file `%.200s` (looked in the working directory, beside %.100s and in the "
-			"folders above it)",
-			key, name, s->path);
+	char called[64];
+	snprintf(called, sizeof called, "cluster.trace.%s", key);
+	skep_read_path(r, map, key, called, "file", s->path, s->trace_path, sizeof s->trace_path);
 }
 
 /* The trace's part of the options; what has no meaning for this kind of trace is refused. */

@@ -49,6 +49,12 @@ static uint32_t read_steps(struct skep_reader *r, const struct skep_yaml_node *m
 {
 	bool samples = skep_read_has(r, map, "samples"), tokens = skep_read_has(r, map, "tokens");
 	double count = skep_read_number(r, map, samples ? "samples" : "tokens", 1, 1e18, 1);
+	const char *limit = skep_read_has(r, map, "time") ? "time" : skep_read_has(r, map, "usd") ? "usd" : "loss";
+	if (!samples && !tokens && !skep_read_has(r, map, "steps") && skep_read_has(r, map, limit))
+		skep_reader_fail(r, map, limit,
+			"train.until.%s: ends a run before its last step: say how many there are at most, with "
+			"`steps`, `samples` or `tokens` beside it",
+			limit);
 	if (!samples && !tokens)
 		return (uint32_t)skep_read_integer(r, map, "steps", 1, SKEP_STEPS_MAX, INT64_MIN);
 	if (skep_read_has(r, map, "steps") || (samples && tokens))

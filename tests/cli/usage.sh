@@ -57,6 +57,7 @@ refuses 'a command like none' "^skep: there is no command 'frobnicate'; see skep
 refuses 'probe without a file' '^skep: expected -o NAME.yaml, the topology that is written$' probe
 refuses 'unknown option' "^skep: unrecognized option '--frobnicate'" sim "${quick[@]}" --frobnicate
 refuses 'unknown short option' "^skep: invalid option -- 'Z'" sim "${quick[@]}" -Z
+refuses 'a longer word' "^skep: there is no command 'simulate', did you mean sim\?; see skep --help$" simulate
 refuses 'a typo, in one line' "^skep: unrecognized option '--jsn', did you mean --json\?; see skep sim --help$" sim --jsn x
 check 'and no more' test "$(wc -l <"$err")" = 1
 refuses 'an option without its value' "^skep: option '--set' requires an argument; see skep sim --help" sim x --set

@@ -432,7 +432,7 @@ static bool check_types(const struct mapping *m, const char *path, struct skep_d
 	if (m->types > 0)
 		skep_diag_set(reterr, path, 0, 0, NULL,
 			"no machine of the topology '%s' suits the GPU types in the trace ('%s'%s): name other "
-			"machines, or play the trace on any GPU",
+			"machines, or play the trace on any GPU, with cluster.trace.any_gpu: true",
 			m->topology->name, m->type[0].name, m->types > 1 ? " and others" : "");
 	return m->types == 0;
 }
