@@ -80,8 +80,14 @@ static enum status put_folder(
 		               ? put_joins(&outputs, a, s, *sbatch)
 		               : put_file(&outputs, a, kinds[kind], s, (enum skep_sbatch_kind)kind, sbatch);
 	}
-	if (skep_outputs_commit(&outputs))
+	char written[1024] = "";
+	for (uint32_t i = 0, at = 0; i < outputs.count && at < sizeof written; i++)
+		at += (uint32_t)snprintf(written + at, sizeof written - at, "%s %.80s", i > 0 ? "," : "",
+			skep_path_base(outputs.output[i].path));
+	if (skep_outputs_commit(&outputs)) {
+		skep_say("wrote into %s:%s\n", a->common.output, written);
 		return STATUS_DONE;
+	}
 	if (made)
 		rmdir(a->common.output);
 	return skep_report_diag(STATUS_BAD_INPUT, &diag);

@@ -67,6 +67,7 @@ check 'and do nothing' test ! -e harm
 
 printf 'checkpoint: {every: 5, to: kept}\n' | cat "$two" - >kept.yaml
 accepts 'all into a folder' slurm kept.yaml -o jobs --spot-partition spot
+check 'and says which' said '^wrote into jobs: run.sbatch, requeue.sbatch, serve.sbatch, join.sbatch$' "$err"
 check 'there are four' test "$(echo jobs/*)" = 'jobs/join.sbatch jobs/requeue.sbatch jobs/run.sbatch jobs/serve.sbatch'
 for file in jobs/*; do
 	check "$file can be read" readable "$file"
