@@ -377,7 +377,7 @@ static void print_chosen(const struct skep_planner *w, FILE *out)
 		fprintf(out, ", %.4g USD", c->forecast.usd);
 	fprintf(out, "\n");
 	if (c->tried)
-		fprintf(out, "all %" PRIu64 " steps: %s", skep_planner_steps(w),
+		fprintf(out, "all %" PRIu64 " step%s: %s", skep_planner_steps(w), skep_plural(skep_planner_steps(w)),
 			skep_time_text(skep_planner_whole_s(w), time));
 	if (c->tried && isfinite(skep_planner_whole_usd(w)))
 		fprintf(out, ", %.4g USD at the prices of the start", skep_planner_whole_usd(w));

@@ -72,7 +72,8 @@ static void describe_whole(const struct skep_scenario *s, const struct skep_desc
 	const struct whole whole = whole_run(s, step);
 	bool all = strcmp(whole.ended_by, "steps") == 0;
 	if (all)
-		fprintf(out, "          all %.0f steps take %s", whole.steps, skep_time_text(whole.time_s, time));
+		fprintf(out, "          %s %.0f step%s %s", whole.steps > 1 ? "all" : "the", whole.steps,
+			whole.steps > 1 ? "s take" : " takes", skep_time_text(whole.time_s, time));
 	else
 		fprintf(out, "          train.until.%s ends the run after about %.0f of %" PRIu32 " steps: %s",
 			whole.ended_by, whole.steps, s->until_steps, skep_time_text(whole.time_s, time));
