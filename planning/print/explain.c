@@ -226,7 +226,7 @@ static void print_complexity(const struct skep_planner *w, FILE *out)
 	char a[SKEP_TEXT_BYTES], b[SKEP_TEXT_BYTES];
 	if (!skep_planning_traffic(&w->planning, w->candidate[w->chosen].stage_of, &t))
 		return;
-	fputs("\nbytes of a step, by what one flow gets; in all\n", out);
+	fputs("\nbytes of a step, in all, and on links by what one flow gets\n", out);
 	if (w->planning.stages > 1)
 		fprintf(out,
 			"  at most 2 B (S - 1) b L H = 2 x %.6g x %" PRIu32
@@ -234,10 +234,34 @@ static void print_complexity(const struct skep_planner *w, FILE *out)
 			"stages; H bytes for a token)\n",
 			t.microbatches, w->planning.stages - 1, t.samples, t.tokens, t.number_bytes,
 			skep_bytes_text(t.closed.pipeline, a));
-	fprintf(out,
-		"  about 2 (n - 1) V for each stage = %s in reductions\n          (n workers, V bytes of gradients)\n\n",
-		skep_bytes_text(t.closed.reduction, b));
+	if (t.closed.reduction > 0) {
+		fprintf(out, "  about 2 (n - 1) V for each stage");
+		if (w->planning.throughput[0].period > 1)
+			fprintf(out, ", every %.4g steps,", w->planning.throughput[0].period);
+		fprintf(out, " = %s in reductions\n          (n workers, V bytes of gradients)\n",
+			skep_bytes_text(t.closed.reduction, b));
+	}
+	fputs("\n", out);
 	print_classes(&t, out);
+}
+
+/* What the cost is made of: all of one step, and how a reduction of several steps comes to that. */
+static void print_step(const struct skep_throughput *throughput, const struct skep_throughput_parts *parts, FILE *out)
+{
+	char step[SKEP_TEXT_BYTES], flow[SKEP_TEXT_BYTES], pace[SKEP_TEXT_BYTES], trip[SKEP_TEXT_BYTES],
+		part[SKEP_TEXT_BYTES], sum[SKEP_TEXT_BYTES], rest[SKEP_TEXT_BYTES];
+	double period = throughput->period;
+	fprintf(out, "\nits cost, by the search: %s a step\n", skep_time_text(parts->step_s, step));
+	fprintf(out, "  passes      %s (pace %s, a microbatch there and back %s)%s\n",
+		skep_time_text(parts->flow_s, flow), skep_time_text(parts->pace_s, pace),
+		skep_time_text(parts->trip_s, trip), parts->starved ? "; more in flight would help" : "");
+	fprintf(out, "  reductions  %s%s", skep_time_text(parts->reduction_s / period, part),
+		throughput->delayed ? ", beside the passes" : "");
+	if (period > 1)
+		fprintf(out, " (the longest takes %s, every %.4g steps)", skep_time_text(parts->reduction_s, sum),
+			period);
+	fprintf(out, "\n  the rest    %s (updates, the directory)\n",
+		skep_time_text(parts->update_s + parts->turn_s / period, rest));
 }
 
 void skep_planner_explain(const struct skep_planner *w, FILE *out)
@@ -245,7 +269,6 @@ void skep_planner_explain(const struct skep_planner *w, FILE *out)
 	struct skep_throughput_stage *stage = calloc(w->planning.stages, sizeof *stage);
 	struct skep_scenario planned;
 	struct skep_diag diag = {0};
-	char flow[SKEP_TEXT_BYTES], pace[SKEP_TEXT_BYTES], trip[SKEP_TEXT_BYTES], sum[SKEP_TEXT_BYTES];
 	const struct skep_candidate *c = &w->candidate[w->chosen];
 	if (!stage || !skep_planner_read(w, c->stage_of, NULL, NULL, &planned, &diag)) {
 		free(stage);
@@ -254,16 +277,12 @@ void skep_planner_explain(const struct skep_planner *w, FILE *out)
 	const struct skep_objective *cost = w->cost[c->view];
 	struct skep_throughput_parts parts = skep_throughput_explain(cost, c->stage_of, stage);
 	fprintf(out,
-		"\nwhat was chosen (forward and backward: a microbatch on the worker that sets the pace; pace: time of the\n"
-		"whole swarm for each microbatch; * the bottleneck)\n\n");
+		"\nwhat was chosen. To next, forward, backward: of a microbatch, on the worker that sets the pace of its stage;\n"
+		"pace: from one microbatch to the next, of the whole swarm; reduced, reduction: of one reduction;\n"
+		"*: the bottleneck\n\n");
 	print_stages(w, &parts, stage, &planned, out);
 	print_split(w, stage, out);
-	fprintf(out,
-		"\nexpected: %s for all microbatches (pace %s, one there and back %s)%s, %s for the longest reduction%s\n",
-		skep_time_text(parts.flow_s, flow), skep_time_text(parts.pace_s, pace),
-		skep_time_text(parts.trip_s, trip), parts.starved ? "; more in flight would help" : "",
-		skep_time_text(parts.reduction_s, sum),
-		w->planning.throughput[0].delayed ? ", which goes on meanwhile" : "");
+	print_step(&w->planning.throughput[0], &parts, out);
 	print_left_out(w, out);
 	print_complexity(w, out);
 	skep_scenario_finish(&planned);

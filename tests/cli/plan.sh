@@ -164,6 +164,14 @@ check 'stages with their bottleneck' grep -qE '^ *[0-3] \* .* (computing|sending
 check 'bytes by class of link' grep -qE '^100 Mbit/s to 1 Gbit/s ' "$out"
 check 'and in the closed form' grep -qF '2 B (S - 1) b L H = 2 x 32 x 3 x 64 x' "$out"
 check 'no blanks at the ends of lines' bash -c '! grep -qE "[[:blank:]]$" "$1"' - "$out"
+accepts 'explained, with eight steps a round' plan "$root/scenarios/three-spot.yaml" --explain --set train.arithmetic=none \
+	--set train.target_loss=null
+check 'each part is one of a step, and they make the cost' python3 -c 'import re, sys
+text = open(sys.argv[1]).read()
+part = lambda what: next(float(n) * {"s": 1e3, "ms": 1, "us": 1e-3}[unit] for n, unit in re.findall(what + r" +([0-9.]+) (s|ms|us)\b", text))
+cost, parts = part("its cost, by the search:"), [part("  " + name) for name in ("passes", "reductions", "the rest")]
+assert abs(cost - sum(parts)) < 0.01 * cost, (cost, parts)
+assert abs(8 * parts[1] - part("the longest takes")) < 0.01 * 8 * parts[1] and ", every 8 steps)" in text, parts' "$out"
 accepts 'within a time' plan "${fast[@]}" --budget '1 ms'
 check 'one random allocation at least' grep -qE '^mean random .*  of [1-8] allocations, with these settings' "$out"
 
