@@ -30,7 +30,8 @@ bool skep_blob_fail(const char *folder, const char *path, const char *what, stru
 		skep_diag_set(reterr, folder, 0, 0, NULL,
 			"is full: remove files there, or name a folder on another disk with --cache; what has come is kept");
 	else
-		skep_diag_set(reterr, path, 0, 0, NULL, "%s: %s", what, strerror(error));
+		skep_diag_set(reterr, path, 0, 0, NULL, "%s: %s; another folder with --cache would do", what,
+			strerror(error));
 	return false;
 }
 

@@ -383,7 +383,7 @@ static void test_folders_that_cannot_be_used(void **state)
 	int fd = open(name, O_WRONLY | O_CREAT, 0600);
 	assert_true(fd >= 0 && close(fd) == 0);
 	assert_false(skep_cache_open(name, &other, &diag));
-	assert_string_equal(diag.message, "cannot be created: Not a directory");
+	assert_string_equal(diag.message, "cannot be created: Not a directory; another folder with --cache would do");
 	memset(name, 'x', sizeof name - 1);
 	name[sizeof name - 1] = 0;
 	assert_false(skep_cache_open(name, &other, fresh(&diag)));
