@@ -15,6 +15,7 @@
 #include "core/schedule/pipelines.h"
 #include "scenarios/describe/describe_compute.h"
 #include "scenarios/describe/describe_experts.h"
+#include "scenarios/describe/describe_groups.h"
 #include "scenarios/describe/describe_json.h"
 #include "scenarios/describe/describe_network.h"
 #include "scenarios/describe/describe_ring.h"
@@ -26,10 +27,6 @@
 #include "scenarios/plan/plan.h"
 #include "scenarios/plan/split.h"
 #include "scenarios/read/groups.h"
-#include "scenarios/read/periodic.h"
-#include "scenarios/read/planned.h"
-#include "scenarios/read/pool.h"
-#include "scenarios/scale/scaled.h"
 
 struct stage_view {                                      /* one row of the table */
 	uint32_t first_layer, layers, workers;           /* of several virtual stages: of the first one, and of all */

@@ -6,15 +6,12 @@
 
 #include "core/names.h"
 #include "core/schedule/pipelines.h"
+#include "scenarios/describe/describe_groups.h"
 #include "scenarios/describe/describe_network.h"
 #include "scenarios/plan/loss.h"
 #include "scenarios/plan/overlap.h"
 #include "scenarios/plan/split.h"
 #include "scenarios/read/groups.h"
-#include "scenarios/read/periodic.h"
-#include "scenarios/read/planned.h"
-#include "scenarios/read/pool.h"
-#include "scenarios/scale/scaled.h"
 
 static double seconds(uint64_t ns)
 {

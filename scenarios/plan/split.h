@@ -39,9 +39,6 @@ double skep_split_inner_s(const struct skep_scenario *s, uint32_t gpu, uint32_t 
 /* Bytes of a round beside all messages: skep_scenario_op_bytes() of all of its passes. */
 uint64_t skep_split_round_bytes(const struct skep_scenario *s);
 
-/* What is split, for `skep check`. */
-void skep_split_print(const struct skep_scenario *s, FILE *out);
-
 /* So many bytes of the whole worker moved through the memory that they lie in. */
 enum skep_split_part { SKEP_PART_GRADIENT, SKEP_PART_STATE };
 uint64_t skep_split_migrate_ns(const struct skep_scenario *s, uint32_t gpu, enum skep_split_part part, double bytes);

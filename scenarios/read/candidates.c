@@ -91,26 +91,3 @@ void skep_candidates_check(struct skep_reader *r, const struct skep_yaml_node *t
 			"fewer",
 			(uint32_t)skep_plan_steps_before(plan, plan->rounds));
 }
-
-void skep_candidates_print(const struct skep_scenario *s, FILE *out)
-{
-	const struct skep_plan *plan = &s->plan;
-	if (skep_plan_has_candidates(plan))
-		fprintf(out,
-			"  tries     %u candidates for the first parameters, each with a part of every stage's workers and all "
-			"microbatches of %u steps; the one whose last %u losses promise most is kept\n",
-			plan->candidates, (uint32_t)skep_plan_steps_before(plan, plan->candidate_rounds),
-			skep_candidate_window(plan->candidate_rounds));
-}
-
-void skep_candidates_add_json(const struct skep_scenario *s, cJSON *root)
-{
-	if (!skep_plan_has_candidates(&s->plan)) {
-		cJSON_AddNullToObject(root, "candidates");
-		return;
-	}
-	cJSON *trial = cJSON_AddObjectToObject(root, "candidates");
-	cJSON_AddNumberToObject(trial, "number", s->plan.candidates);
-	cJSON_AddNumberToObject(trial, "steps", (double)skep_plan_steps_before(&s->plan, s->plan.candidate_rounds));
-	cJSON_AddNumberToObject(trial, "compared_by", skep_candidate_window(s->plan.candidate_rounds));
-}

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * groups.h - the groups of keys that scenario.c leaves to files of their own, with what `skep check` says of each. A function
- * reports what is wrong to the reader; `map`, `schedule`, `sync`, `train` are the groups' nodes, NULL where the file lacks
- * them.
+ * groups.h - the groups of keys that scenario.c leaves to files of their own; what `skep check` says of each is in
+ * describe/describe_groups.h. A function reports what is wrong to the reader; `map`, `schedule`, `sync`, `train` are the
+ * groups' nodes, NULL where the file lacks them.
  */
 #ifndef SKEP_SCENARIOS_GROUPS_H
 #define SKEP_SCENARIOS_GROUPS_H
 
-#include <cjson/cJSON.h>
 #include <stdio.h>
 
 #include "scenarios/read/scenario.h"
@@ -27,8 +26,6 @@ void skep_cut_check(struct skep_reader *r, const struct skep_yaml_node *map, con
  * is made. */
 void skep_freeze_set(struct skep_reader *r, const struct skep_yaml_node *map, uint32_t frozen, struct skep_scenario *s);
 void skep_freeze_check(struct skep_reader *r, const struct skep_yaml_node *map, const struct skep_scenario *s);
-void skep_freeze_print(const struct skep_scenario *s, FILE *out);
-void skep_freeze_add_json(const struct skep_scenario *s, cJSON *root);
 
 /* ---- links.c ---------------------------------------------------------------------------------------------------- */
 
@@ -84,8 +81,13 @@ void skep_robust_read_byzantine(struct skep_reader *r, const struct skep_yaml_no
 void skep_robust_check(struct skep_reader *r, const struct skep_yaml_node *sync, const struct skep_yaml_node *cluster,
 	const struct skep_scenario *s);
 
-void skep_robust_print(const struct skep_scenario *s, FILE *out);
-void skep_robust_add_json(const struct skep_scenario *s, cJSON *root);
+/* The most workers that serve one stage at the start. */
+uint32_t skep_robust_largest_stage(const struct skep_scenario *s);
+
+/* As keys have them: sync.aggregate, cluster.byzantine.attack and .tensors. */
+const char *skep_robust_method_name(enum skep_robust_method method);
+const char *skep_attack_name(enum skep_attack attack);
+const char *skep_attack_tensors_name(bool activations);
 
 /* ---- train.c ---------------------------------------------------------------------------------------------------- */
 
@@ -114,9 +116,9 @@ void skep_train_check(struct skep_reader *r, const struct skep_yaml_node *model,
 /* The tensor of the weights that the head begins with for want of one of its own; NULL: there is one, or there are none. */
 const char *skep_train_head_from(const struct skep_scenario *s);
 
-/* For `skep check`: corpus, optimizer and schedule, where they are not those of every scenario. */
-void skep_train_print(const struct skep_scenario *s, FILE *out);
-void skep_train_add_json(const struct skep_scenario *s, cJSON *root);
+/* As keys have them: train.optimizer.name, train.schedule.decay. */
+const char *skep_optimizer_name(enum skep_optimizer_kind kind);
+const char *skep_rate_decay_name(enum skep_rate_decay decay);
 
 /* ---- init.c ---------------------------------------------------------------------------------------------------------- */
 
@@ -124,9 +126,7 @@ void skep_train_add_json(const struct skep_scenario *s, cJSON *root);
  * them. Needs the model and the arithmetic. `details`: for all in which weights differ from the model, or NULL. */
 void skep_init_read(struct skep_reader *r, const struct skep_yaml_node *train, struct skep_scenario *s, FILE *details);
 
-/* For `skep check`, with what is said of candidates. */
-void skep_init_print(const struct skep_scenario *s, FILE *out);
-void skep_init_add_json(const struct skep_scenario *s, cJSON *root);
+const char *skep_init_name(enum skep_init init); /* as train.init.method has it */
 
 /* ---- candidates.c ---------------------------------------------------------------------------------------------------- */
 
@@ -137,10 +137,6 @@ void skep_init_add_json(const struct skep_scenario *s, cJSON *root);
 bool skep_candidates_read(struct skep_reader *r, const struct skep_yaml_node *map, struct skep_scenario *s);
 /* When the plan is made: what does not go together with them. */
 void skep_candidates_check(struct skep_reader *r, const struct skep_yaml_node *train, const struct skep_scenario *s);
-
-/* For `skep check`. */
-void skep_candidates_print(const struct skep_scenario *s, FILE *out);
-void skep_candidates_add_json(const struct skep_scenario *s, cJSON *root);
 
 /* ---- traced.c --------------------------------------------------------------------------------------------------- */
 
@@ -153,10 +149,8 @@ void skep_traced_read(struct skep_reader *r, const struct skep_yaml_node *cluste
 /* Joins of the trace that no machine plays, and why: a line without its end. False: there are none. */
 /* Once all files are known: the joins of the trace take their time. */
 void skep_traced_admit(struct skep_reader *r, struct skep_scenario *s);
+/* Which joins of the trace found no machine, and why, as text; false: none. */
 bool skep_traced_left_out(const struct skep_scenario *s, char *ret, size_t size);
-/* For `skep check`; nothing without the group. */
-void skep_traced_print(const struct skep_scenario *s, FILE *out);
-void skep_traced_add_json(const struct skep_scenario *s, cJSON *root);
 
 /* When all is read: what `schedule.on_loss` does not go together with is refused. */
 void skep_losses_check(struct skep_reader *r, const struct skep_yaml_node *schedule, const struct skep_plan *plan);

@@ -6,13 +6,17 @@
 
 #include <stdlib.h>
 
-#include "base/json.h"
 #include "models/stage/stage_weights.h"
 #include "models/weights/safetensors.h"
 
 /* By enum skep_init. */
 static const char *const methods[] = {
 	"default", "normal", "xavier_uniform", "xavier_normal", "kaiming_uniform", "kaiming_normal", NULL};
+
+const char *skep_init_name(enum skep_init init)
+{
+	return methods[init];
+}
 
 /* train.init.method: of torch.nn.init. */
 static void read_method(struct skep_reader *r, const struct skep_yaml_node *map, struct skep_model *model)
@@ -73,31 +77,4 @@ void skep_init_read(struct skep_reader *r, const struct skep_yaml_node *train, s
 		skep_reader_fail_value(r, map, "weights", "train.init.weights: no file or folder `%.200s`", name);
 	else if (s->arithmetic == SKEP_ARITHMETIC_REAL)
 		open_weights(r, map, path, s, details);
-}
-
-static void print_weights(const struct skep_scenario *s, FILE *out)
-{
-	const char *head = skep_train_head_from(s);
-	fprintf(out, "  begins    with the %u weights of %.400s", skep_safetensors_count(s->weights), s->weights_path);
-	if (head)
-		fprintf(out, "\n            and a copy of %.80s as lm_head.weight, which is not there", head);
-	fputc('\n', out);
-}
-
-void skep_init_print(const struct skep_scenario *s, FILE *out)
-{
-	skep_candidates_print(s, out);
-	if (s->weights)
-		print_weights(s, out);
-	if (s->model.init == SKEP_INIT_NORMAL)
-		fprintf(out, "  begins    with matrices of deviation %g, biases 0\n", (double)s->model.init_deviation);
-	else if (s->model.init != SKEP_INIT_DEFAULT)
-		fprintf(out, "  begins    with matrices drawn as by %s, biases 0\n", methods[s->model.init]);
-}
-
-void skep_init_add_json(const struct skep_scenario *s, cJSON *root)
-{
-	skep_json_add_text(root, "weights", s->weights ? s->weights_path : "");
-	cJSON_AddStringToObject(root, "init", s->weights ? "weights" : methods[s->model.init]);
-	skep_candidates_add_json(s, root);
 }

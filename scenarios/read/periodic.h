@@ -6,9 +6,6 @@
 #ifndef SKEP_SCENARIOS_PERIODIC_H
 #define SKEP_SCENARIOS_PERIODIC_H
 
-#include <cjson/cJSON.h>
-#include <stdio.h>
-
 #include "scenarios/read/scenario.h"
 
 /* Reads the keys. Called when schedule and sync.delayed are known, since a round then has the microbatches of all its inner
@@ -36,8 +33,7 @@ static inline const struct skep_optimizer *skep_periodic_stepper(const struct sk
 	return skep_plan_periodic(&s->plan) ? &s->outer : &s->optimizer;
 }
 
-/* What `skep check` says of periodic sync, as text and as JSON. */
-void skep_periodic_print(const struct skep_scenario *s, FILE *out);
-void skep_periodic_add_json(const struct skep_scenario *s, cJSON *root);
+/* Which method of periodic sync it is, as sync.method has it. */
+const char *skep_periodic_method(const struct skep_plan *plan);
 
 #endif

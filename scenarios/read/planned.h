@@ -13,9 +13,6 @@
 #ifndef SKEP_SCENARIOS_PLANNED_H
 #define SKEP_SCENARIOS_PLANNED_H
 
-#include <cjson/cJSON.h>
-#include <stdio.h>
-
 #include "scenarios/read/scenario.h"
 #include "scenarios/vary/vary.h"
 
@@ -54,9 +51,5 @@ bool skep_planned_cuts(const struct skep_scenario *scenario);
 /* As in the file. */
 const char *skep_aim_name(enum skep_aim aim);
 const char *skep_planned_method_name(enum skep_planned_method method);
-
-/* For `skep check`; nothing without the group. */
-void skep_planned_print(const struct skep_scenario *s, FILE *out);
-void skep_planned_add_json(const struct skep_scenario *s, cJSON *root);
 
 #endif

@@ -15,11 +15,9 @@
  */
 #include "scenarios/read/pool.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/layout.h"
 #include "scenarios/plan/plan.h"
 
 #define OUT (SKEP_NO_STAGE - 1) /* while the list is read */
@@ -152,69 +150,4 @@ uint32_t skep_pool_machine(const struct skep_scenario *s, uint32_t worker)
 uint32_t skep_pool_machines(const struct skep_scenario *s)
 {
 	return s->plan.workers + s->machines_out;
-}
-
-/* The nth machine that is out. */
-static uint32_t nth_out(const struct skep_scenario *s, uint32_t nth)
-{
-	uint32_t worker = 0, machine = 0;
-	for (;; machine++) {
-		if (worker < s->plan.workers && s->machine_of[worker] == machine)
-			worker++;
-		else if (nth-- == 0)
-			return machine;
-	}
-}
-
-static uint32_t standing(const struct skep_scenario *s)
-{
-	uint32_t count = 0;
-	for (uint32_t i = 0; s->plan.stands_by && i < s->plan.workers; i++)
-		count += s->plan.stands_by[i];
-	return count;
-}
-
-#define NAMED 12u /* in a line */
-
-static void print_more(uint32_t count, FILE *out)
-{
-	if (count > NAMED)
-		fprintf(out, " and %" PRIu32 " more", count - NAMED);
-}
-
-void skep_pool_print(const struct skep_scenario *s, FILE *out)
-{
-	uint32_t waiting = standing(s), said = 0;
-	if (waiting > 0)
-		fprintf(out, "  standby   %" PRIu32 " worker%s, called in when one is lost:", waiting,
-			skep_plural(waiting));
-	for (uint32_t i = 0; waiting > 0 && i < s->plan.workers; i++)
-		if (s->plan.stands_by[i] && said++ < NAMED)
-			fprintf(out, " %" PRIu32, i);
-	print_more(waiting, out);
-	if (waiting > 0)
-		fprintf(out, "\n");
-	if (s->machines_out == 0)
-		return;
-	fprintf(out, "  left out  %" PRIu32 " of the %" PRIu32 " machines of the topology:", s->machines_out,
-		skep_pool_machines(s));
-	for (uint32_t i = 0; i < s->machines_out && i < NAMED; i++)
-		fprintf(out, " %" PRIu32, nth_out(s, i));
-	print_more(s->machines_out, out);
-	fprintf(out, "; workers are numbered without them\n");
-}
-
-void skep_pool_add_json(const struct skep_scenario *s, cJSON *root)
-{
-	cJSON *waiting = cJSON_AddArrayToObject(root, "standby");
-	for (uint32_t i = 0; s->plan.stands_by && i < s->plan.workers; i++)
-		if (s->plan.stands_by[i])
-			cJSON_AddItemToArray(waiting, cJSON_CreateNumber(i));
-	cJSON *out = cJSON_AddArrayToObject(root, "machines_out");
-	uint32_t worker = 0;
-	for (uint32_t machine = 0; s->machine_of && machine < skep_pool_machines(s); machine++)
-		if (worker < s->plan.workers && s->machine_of[worker] == machine)
-			worker++;
-		else
-			cJSON_AddItemToArray(out, cJSON_CreateNumber(machine));
 }

@@ -5,8 +5,6 @@
 #ifndef SKEP_SCENARIOS_POOL_H
 #define SKEP_SCENARIOS_POOL_H
 
-#include <cjson/cJSON.h>
-
 #include "scenarios/read/scenario.h"
 
 /* Fills first_stage_of and what is said of those without a stage. Machines that are out are then no longer there. */
@@ -15,9 +13,5 @@ void skep_pool_read(struct skep_reader *r, const struct skep_yaml_node *allocati
 /* The number of a worker's machine in the topology's file, and how many that has. */
 uint32_t skep_pool_machine(const struct skep_scenario *s, uint32_t worker);
 uint32_t skep_pool_machines(const struct skep_scenario *s);
-
-/* For `skep check`; text: nothing where all take part. */
-void skep_pool_print(const struct skep_scenario *s, FILE *out);
-void skep_pool_add_json(const struct skep_scenario *s, cJSON *root);
 
 #endif

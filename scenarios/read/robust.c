@@ -6,13 +6,10 @@
  */
 #include "scenarios/read/groups.h"
 
-#include <cjson/cJSON.h>
-#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/layout.h"
 #include "core/collective/collective.h"
 #include "core/names.h"
 #include "core/random.h"
@@ -21,6 +18,21 @@
 static const char *const METHODS[] = {"mean", "trimmed-mean", "zeno", NULL};
 static const char *const LIES[] = {"none", "sign-flip", "noise", "nan", NULL};
 static const char *const TENSORS[] = {"gradients", "activations", NULL};
+
+const char *skep_robust_method_name(enum skep_robust_method method)
+{
+	return METHODS[method];
+}
+
+const char *skep_attack_name(enum skep_attack attack)
+{
+	return LIES[attack];
+}
+
+const char *skep_attack_tensors_name(bool activations)
+{
+	return TENSORS[activations];
+}
 
 /* ---- what is made of them ----------------------------------------------------------------------------------------- */
 
@@ -109,7 +121,7 @@ struct skep_byzantine skep_scenario_byzantine(const struct skep_scenario *s, uin
 
 /* ---- together ----------------------------------------------------------------------------------------------------- */
 
-static uint32_t largest_stage(const struct skep_scenario *s)
+uint32_t skep_robust_largest_stage(const struct skep_scenario *s)
 {
 	uint32_t most = 0;
 	for (uint32_t stage = 0; stage < s->plan.stages; stage++) {
@@ -122,7 +134,7 @@ static uint32_t largest_stage(const struct skep_scenario *s)
 void skep_robust_check(struct skep_reader *r, const struct skep_yaml_node *sync, const struct skep_yaml_node *cluster,
 	const struct skep_scenario *s)
 {
-	uint32_t most = largest_stage(s);
+	uint32_t most = skep_robust_largest_stage(s);
 	if (r->diag->set)
 		return;
 	if (s->liar && s->arithmetic == SKEP_ARITHMETIC_NONE)
@@ -133,63 +145,4 @@ void skep_robust_check(struct skep_reader *r, const struct skep_yaml_node *sync,
 			"sync.trim: no stage has enough workers to leave one out: the largest has %u, and at most (n - 1) / 2 "
 			"of n can be, of a part of them as many as are whole",
 			most);
-}
-
-/* ---- told --------------------------------------------------------------------------------------------------------- */
-
-static void print_attackers(const struct skep_scenario *s, FILE *out)
-{
-	uint32_t attackers = 0;
-	for (uint32_t i = 0; i < s->plan.workers; i++)
-		attackers += s->liar[i];
-	fprintf(out, "  byzantine worker%s ", skep_plural(attackers));
-	for (uint32_t i = 0; i < s->plan.workers; i++)
-		if (s->liar[i])
-			fprintf(out, "%" PRIu32 "%s", i, --attackers > 0 ? ", " : "");
-	const char *what = s->attacks_activations ? "the activations" : "the gradient";
-	fprintf(out, s->attacks_activations ? ": what goes to the next stage is " : ": what goes into reductions is ");
-	if (s->attack == SKEP_ATTACK_SIGN_FLIP)
-		fprintf(out, "-%g times %s\n", s->attack_scale, what);
-	else if (s->attack == SKEP_ATTACK_NOISE)
-		fprintf(out, "%s times noise of deviation %g\n", what, s->attack_scale);
-	else
-		fprintf(out, "NaN\n");
-}
-
-void skep_robust_print(const struct skep_scenario *s, FILE *out)
-{
-	uint32_t most = largest_stage(s), left_out = skep_robust_left_out(&s->robust, most);
-	if (s->plan.gather) {
-		fprintf(out, "  aggregate %s: of %" PRIu32 " workers of a stage ", METHODS[s->robust.method], most);
-		if (s->robust.method == SKEP_ROBUST_TRIMMED_MEAN)
-			fprintf(out,
-				"the %" PRIu32 " least and the %" PRIu32 " largest are left out, element by element\n",
-				left_out, left_out);
-		else
-			fprintf(out, "the %" PRIu32 " with the lowest score %s left out, rho %g\n", left_out,
-				left_out == 1 ? "is" : "are", s->robust.rho);
-	}
-	if (s->liar)
-		print_attackers(s, out);
-}
-
-void skep_robust_add_json(const struct skep_scenario *s, struct cJSON *root)
-{
-	cJSON_AddStringToObject(root, "aggregate", METHODS[s->robust.method]);
-	if (s->plan.gather)
-		cJSON_AddNumberToObject(root, "left_out", skep_robust_left_out(&s->robust, largest_stage(s)));
-	if (s->robust.method == SKEP_ROBUST_ZENO)
-		cJSON_AddNumberToObject(root, "rho", s->robust.rho);
-	cJSON *byzantine =
-		s->liar ? cJSON_AddObjectToObject(root, "byzantine") : cJSON_AddNullToObject(root, "byzantine");
-	if (!s->liar)
-		return;
-	cJSON_AddStringToObject(byzantine, "attack", LIES[s->attack]);
-	cJSON_AddStringToObject(byzantine, "tensors", TENSORS[s->attacks_activations]);
-	if (s->attack != SKEP_ATTACK_NAN)
-		cJSON_AddNumberToObject(byzantine, "scale", s->attack_scale);
-	cJSON *workers = cJSON_AddArrayToObject(byzantine, "workers");
-	for (uint32_t i = 0; i < s->plan.workers; i++)
-		if (s->liar[i])
-			cJSON_AddItemToArray(workers, cJSON_CreateNumber(i));
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * split_read.c - reads the keys that spread a stage over GPUs, hosts and machines, refuses what cannot be, or what nothing here
- * does, and says what it comes to. See split.h.
+ * does. See split.h.
  */
 #include <math.h>
 #include <stdio.h>
@@ -180,43 +180,4 @@ bool skep_scenario_runs(const struct skep_scenario *s, bool pace, const char *re
 	ret_key[0] = keys[which][0];
 	ret_key[1] = keys[which][1];
 	return !reterr->set;
-}
-
-/* ---- for `skep check` ------------------------------------------------------------------------------------------- */
-
-static void print_gpus(const struct skep_scenario *s, uint32_t gpu, FILE *out)
-{
-	const struct skep_gpu *type = &s->topology.gpu[gpu];
-	struct skep_split split = skep_split_of(s, gpu);
-	if (split.gpus == 1)
-		return;
-	fprintf(out, "  split     a stage over %u x %s, joined by %.4g GB/s, %.4g us: ", split.gpus, type->name,
-		type->board.inner_Bps / 1e9, type->board.inner_latency_s * 1e6);
-	struct skep_cost share;
-	skep_split_share(s, gpu, 0, &share);
-	fprintf(out, "%.4g + %.4g MB a pass of stage 0%s\n", (double)share.forward_gathered_bytes * s->samples / 1e6,
-		(double)share.backward_gathered_bytes * s->samples / 1e6, split.sequence ? ", the sequence too" : "");
-}
-
-static void print_host(const struct skep_scenario *s, uint32_t gpu, FILE *out)
-{
-	const struct skep_board *board = &s->topology.gpu[gpu].board;
-	fprintf(out, "  offload   %s to hosts of %.4g GB at %.4g GB/s (%s), PCIe %.4g GB/s%s\n",
-		s->offload == SKEP_OFFLOAD_GRADIENTS ? "optimizer and gradients" : "optimizer", board->host_bytes / 1e9,
-		board->host_Bps / 1e9, s->topology.gpu[gpu].name, board->pcie_Bps / 1e9,
-		board->pcie_assumed ? " (assumed)" : "");
-}
-
-void skep_split_print(const struct skep_scenario *s, FILE *out)
-{
-	static const char *const shared[] = {
-		"", "optimizer", "optimizer and gradients", "optimizer, gradients and weights"};
-	for (uint32_t gpu = 0; gpu < s->topology.gpus; gpu++) {
-		print_gpus(s, gpu, out);
-		if (s->offload != SKEP_OFFLOAD_NONE)
-			print_host(s, gpu, out);
-	}
-	if (s->zero > 0)
-		fprintf(out, "  zero      stage %u: %s shared among %u workers; simulated alone\n", s->zero,
-			shared[s->zero], s->plan.workers);
 }

@@ -161,19 +161,6 @@ void skep_traced_admit(struct skep_reader *r, struct skep_scenario *s)
 	free(again);
 }
 
-/* ---- for `skep check` ------------------------------------------------------------------------------------------- */
-
-static void print_law(const struct skep_lifetime_fit *law, FILE *out)
-{
-	char mean[SKEP_TEXT_BYTES];
-	if (!(law->scale_s > 0))
-		return;
-	fprintf(out, ", drawn by the seed from its law: %s lives of %s on the mean",
-		skep_lifetime_distribution_names[law->law], skep_time_text(skep_lifetime_mean_s(law), mean));
-	if (law->law == SKEP_LIFETIME_WEIBULL)
-		fprintf(out, ", shape %.3g", law->shape);
-}
-
 bool skep_traced_left_out(const struct skep_scenario *s, char *ret, size_t size)
 {
 	const struct skep_churn *c = &s->churn;
@@ -193,51 +180,6 @@ bool skep_traced_left_out(const struct skep_scenario *s, char *ret, size_t size)
 		snprintf(ret + used, size - used, "%" PRIu64 " found no free machine of %s type", late,
 			late == 1 ? "its" : "their");
 	return true;
-}
-
-void skep_traced_print(const struct skep_scenario *s, FILE *out)
-{
-	char left_out[320];
-	if (!s->has_trace)
-		return;
-	fprintf(out, "  churn     %s%s", s->churn.drawn_from.scale_s > 0 ? "like " : "", s->trace_path);
-	print_law(&s->churn.drawn_from, out);
-	fprintf(out, ": %" PRIu64 " loss%s, %" PRIu64 " join%s\n", s->churn.leaves, s->churn.leaves == 1 ? "" : "es",
-		s->churn.joins, skep_plural(s->churn.joins));
-	if (skep_traced_left_out(s, left_out, sizeof left_out))
-		fprintf(out, "            %s\n", left_out);
-	if (s->admission_ns > 0) {
-		char time[SKEP_TEXT_BYTES];
-		fprintf(out, "            a process begins up to %s after its machine has joined",
-			skep_time_text((double)s->admission_ns * 1e-9, time));
-		if (s->churn.unadmitted > 0)
-			fprintf(out, "; %" PRIu64 " machine%s taken away before", s->churn.unadmitted,
-				s->churn.unadmitted == 1 ? " is" : "s are");
-		fputs("\n", out);
-	}
-}
-
-static void add_or_null(cJSON *root, const char *key, const char *text)
-{
-	if (text)
-		cJSON_AddStringToObject(root, key, text);
-	else
-		cJSON_AddNullToObject(root, key);
-}
-
-void skep_traced_add_json(const struct skep_scenario *s, cJSON *root)
-{
-	const struct skep_lifetime_fit *law = &s->churn.drawn_from;
-	bool drawn = s->has_trace && law->scale_s > 0;
-	add_or_null(root, "trace", s->has_trace ? s->trace_path : NULL);
-	add_or_null(root, "trace_law", drawn ? skep_lifetime_distribution_names[law->law] : NULL);
-	cJSON_AddNumberToObject(root, "trace_left_out", (double)s->churn.unplaced);
-	cJSON_AddNumberToObject(root, "trace_admission_s", (double)s->admission_ns * 1e-9);
-	cJSON_AddNumberToObject(root, "trace_unadmitted", (double)s->churn.unadmitted);
-	if (drawn)
-		cJSON_AddNumberToObject(root, "trace_mean_life_s", skep_lifetime_mean_s(law));
-	else
-		cJSON_AddNullToObject(root, "trace_mean_life_s");
 }
 
 /* ---- losses ------------------------------------------------------------------------------------------------------- */

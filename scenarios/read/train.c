@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json.h"
 #include "core/names.h"
 #include "models/corpus/data.h"
 #include "models/corpus/tokens.h"
@@ -29,6 +28,16 @@ enum { QUADRATIC, TEXT, TOKENS };
 #define UNTIL_S_MAX (10 * 365.25 * 86400)
 #define UNTIL_USD_MAX 1e6
 enum { VALIDATED_MOST = 1 << 20 }; /* microbatches of a validation */
+
+const char *skep_optimizer_name(enum skep_optimizer_kind kind)
+{
+	return optimizers[kind];
+}
+
+const char *skep_rate_decay_name(enum skep_rate_decay decay)
+{
+	return decays[decay];
+}
 
 /* ---- the end -------------------------------------------------------------------------------------------------------- */
 
@@ -391,94 +400,4 @@ const char *skep_train_head_from(const struct skep_scenario *s)
 		names = skep_hf_names(&s->model);
 	const struct skep_safetensor *tensor = s->weights ? skep_weights_stand_in(s->weights, &names) : NULL;
 	return tensor ? tensor->name : NULL;
-}
-
-/* How often the run sees each sample, on the mean. */
-static double epochs(const struct skep_scenario *s, const struct skep_tokens_facts *facts)
-{
-	return (double)skep_plan_steps_before(&s->plan, s->plan.rounds) * s->batch / skep_plan_most_steps(&s->plan) /
-	       (double)facts->windows[SKEP_TOKENS_TRAINING];
-}
-
-void skep_train_print(const struct skep_scenario *s, FILE *out)
-{
-	const struct skep_rates *rates = &s->optimizer.rates;
-	if (s->tokens) {
-		struct skep_tokens_facts facts;
-		skep_tokens_describe(s->tokens, &facts);
-		fprintf(out,
-			"  data      %.200s%s%llu tokens in %u file%s: %llu samples of %u to train on, %llu held out; a "
-			"round takes %u,\n            so what there is to train on is seen %.4g times over\n",
-			s->data_path, s->data_path[0] ? ": " : "", (unsigned long long)facts.tokens, facts.files,
-			facts.files == 1 ? "" : "s", (unsigned long long)facts.windows[SKEP_TOKENS_TRAINING],
-			s->model.sequence, (unsigned long long)facts.windows[SKEP_TOKENS_HELD_OUT], s->batch,
-			epochs(s, &facts));
-	}
-	const uint32_t every = s->plan.validate_every, judged = s->plan.validate_microbatches;
-	if (every > 0) {
-		fprintf(out, "  judged    after every ");
-		if (every > 1)
-			fprintf(out, "%u rounds and the last", every);
-		else
-			fprintf(out, "round");
-		fprintf(out, ", on %u microbatch%s that nothing is trained on%s\n", judged, judged == 1 ? "" : "es",
-			s->plan.async ? ", while the next round is trained" : "");
-	}
-	skep_init_print(s, out);
-	const bool varies = rates->decay != SKEP_RATE_CONSTANT || rates->warmup > 0 || rates->by_staleness > 0;
-	const bool clips = s->optimizer.clip_norm > 0;
-	if (varies || clips)
-		fprintf(out, "  steps     %s, learning rate %g", optimizers[s->optimizer.kind],
-			(double)s->optimizer.learning_rate);
-	if (rates->warmup > 0)
-		fprintf(out, ", reached after %u steps", rates->warmup);
-	if (rates->decay != SKEP_RATE_CONSTANT)
-		fprintf(out, ", then falling by a %s to %g %% of that at step %u",
-			rates->decay == SKEP_RATE_COSINE ? "cosine" : "straight line", 100 * (double)rates->least,
-			rates->steps);
-	if (rates->by_staleness > 0)
-		fprintf(out, ", by staleness in the first %u steps%s", rates->by_staleness,
-			s->plan.synchronous > 0 ? " that are not synchronous" : "");
-	if (clips)
-		fprintf(out, ", gradients clipped to a norm of %g over %s", (double)s->optimizer.clip_norm,
-			s->plan.clip ? "all stages" : "the worker's stage");
-	if (varies || clips)
-		fprintf(out, "\n");
-}
-
-void skep_train_add_json(const struct skep_scenario *s, cJSON *root)
-{
-	const struct skep_rates *rates = &s->optimizer.rates;
-	if (s->tokens) {
-		struct skep_tokens_facts facts;
-		cJSON *data = cJSON_AddObjectToObject(root, "data");
-		skep_tokens_describe(s->tokens, &facts);
-		cJSON_AddStringToObject(data, "path", s->data_path);
-		cJSON_AddNumberToObject(data, "files", facts.files);
-		cJSON_AddNumberToObject(data, "tokens", (double)facts.tokens);
-		cJSON_AddNumberToObject(data, "training_samples", (double)facts.windows[SKEP_TOKENS_TRAINING]);
-		cJSON_AddNumberToObject(data, "times_seen", epochs(s, &facts));
-		cJSON_AddNumberToObject(data, "held_out_samples", (double)facts.windows[SKEP_TOKENS_HELD_OUT]);
-	} else {
-		cJSON_AddNullToObject(root, "data");
-	}
-	cJSON *judged = cJSON_AddObjectToObject(root, "validate");
-	cJSON_AddNumberToObject(judged, "every", s->plan.validate_every);
-	cJSON_AddNumberToObject(judged, "microbatches", s->plan.validate_microbatches);
-	cJSON_AddBoolToObject(judged, "beside", s->plan.async && s->plan.validate_every > 0);
-	if (s->validation_path[0])
-		cJSON_AddStringToObject(judged, "path", s->validation_path);
-	skep_json_add_number(root, "target_loss", s->target_loss);
-	cJSON_AddBoolToObject(root, "stops_at_target", s->plan.target_loss_nano != INT64_MIN);
-	skep_init_add_json(s, root);
-	cJSON *steps = cJSON_AddObjectToObject(root, "optimizer");
-	cJSON_AddStringToObject(steps, "name", optimizers[s->optimizer.kind]);
-	cJSON_AddNumberToObject(steps, "learning_rate", (double)s->optimizer.learning_rate);
-	cJSON_AddNumberToObject(steps, "warmup", rates->warmup);
-	cJSON_AddNumberToObject(steps, "by_staleness", rates->by_staleness);
-	if (s->optimizer.clip_norm > 0)
-		cJSON_AddNumberToObject(steps, "clip_norm", (double)s->optimizer.clip_norm);
-	else
-		cJSON_AddNullToObject(steps, "clip_norm");
-	cJSON_AddStringToObject(steps, "decay", decays[rates->decay]);
 }

@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/layout.h"
 #include "core/names.h"
 #include "scenarios/plan/plan.h"
 #include "scenarios/plan/prices.h"
@@ -270,75 +269,4 @@ void skep_scaled_finish(struct skep_scenario *s)
 	free(s->scale_there);
 	free(s->scale_first_ns);
 	free(s->scale_again_ns);
-}
-
-/* ---- for `skep check` ------------------------------------------------------------------------------------------- */
-
-static const char *policy_name(const struct skep_scenario *s)
-{
-	return s->scale.policy == SKEP_SCALE_DEADLINE ? "deadline" : "price";
-}
-
-void skep_scaled_print(const struct skep_scenario *s, FILE *out)
-{
-	const struct skep_scale *scale = &s->scale;
-	char time[SKEP_TEXT_BYTES];
-	if (s->plan.scale == NULL)
-		return;
-	fprintf(out, "  scale     by %s", policy_name(s));
-	if (scale->policy == SKEP_SCALE_DEADLINE)
-		fprintf(out, " (%s)", skep_time_text((double)scale->deadline_ns * 1e-9, time));
-	fprintf(out, ": %" PRIu32 " to %" PRIu32 " machines, %" PRIu32 " at the start", scale->min, scale->max,
-		s->churn.presents);
-	if (scale->budget_microusd_per_h > 0)
-		fprintf(out, ", %.4g USD/h at most", (double)scale->budget_microusd_per_h * 1e-6);
-	fputs("; what is said of a step is with those\n            ", out);
-	for (uint32_t k = 0; k < scale->kinds; k++)
-		fprintf(out, "%s%" PRIu32 " %s", k > 0 ? ", " : "", scale->kind[k].workers, s->scale_name[k]);
-	fputc('\n', out);
-}
-
-static cJSON *kinds_json(const struct skep_scenario *s)
-{
-	cJSON *list = cJSON_CreateArray();
-	for (uint32_t k = 0; k < s->scale.kinds; k++) {
-		cJSON *kind = cJSON_CreateObject();
-		cJSON_AddStringToObject(kind, "name", s->scale_name[k]);
-		cJSON_AddNumberToObject(kind, "machines", s->scale_kind[k].workers);
-		cJSON_AddNumberToObject(kind, "start", s->scale_kind[k].start);
-		cJSON_AddNumberToObject(kind, "speed", (double)s->scale_kind[k].speed / SKEP_SPEED_MAX);
-		cJSON_AddItemToArray(list, kind);
-	}
-	return list;
-}
-
-/* Null where there is no such limit. */
-static void add_limit(cJSON *object, const char *key, uint64_t value, double unit)
-{
-	if (value > 0)
-		cJSON_AddNumberToObject(object, key, (double)value * unit);
-	else
-		cJSON_AddNullToObject(object, key);
-}
-
-void skep_scaled_add_json(const struct skep_scenario *s, cJSON *root)
-{
-	const struct skep_scale *scale = &s->scale;
-	cJSON *object = s->plan.scale != NULL ? cJSON_AddObjectToObject(root, "scale") : NULL;
-	if (object == NULL) {
-		cJSON_AddNullToObject(root, "scale");
-		return;
-	}
-	cJSON_AddStringToObject(object, "policy", policy_name(s));
-	cJSON_AddNumberToObject(object, "min", scale->min);
-	cJSON_AddNumberToObject(object, "max", scale->max);
-	cJSON_AddNumberToObject(object, "start", s->churn.presents);
-	add_limit(object, "deadline_s", scale->deadline_ns, 1e-9);
-	cJSON_AddNumberToObject(object, "share", (double)scale->share_ppm * 1e-6);
-	cJSON_AddNumberToObject(object, "margin", (double)scale->margin_ppm * 1e-6);
-	cJSON_AddNumberToObject(object, "period_s", (double)scale->period_ns * 1e-9);
-	cJSON_AddNumberToObject(object, "cool_down_s", (double)scale->cool_down_ns * 1e-9);
-	add_limit(object, "budget_usd_per_h", scale->budget_microusd_per_h, 1e-6);
-	add_limit(object, "max_price_usd_per_h", scale->machine_microusd_per_h, 1e-6);
-	cJSON_AddItemToObject(object, "kinds", kinds_json(s));
 }

@@ -10,9 +10,6 @@
 #ifndef SKEP_SCENARIOS_SCALED_H
 #define SKEP_SCENARIOS_SCALED_H
 
-#include <cjson/cJSON.h>
-#include <stdio.h>
-
 #include "scenarios/read/scenario.h"
 
 /* When topology, trace, prices and allocation.stage_of are read, and before workers are dealt out. */
@@ -25,9 +22,5 @@ void skep_scaled_make(struct skep_scenario *s);
 bool skep_scaled_admit(struct skep_scenario *s, skep_time *first_ns, skep_time *again_ns);
 
 void skep_scaled_finish(struct skep_scenario *s);
-
-/* For `skep check`; nothing without the group. */
-void skep_scaled_print(const struct skep_scenario *s, FILE *out);
-void skep_scaled_add_json(const struct skep_scenario *s, cJSON *root);
 
 #endif

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * describe_machines.c - see describe_groups.h: which machines there are and come and go, how many are asked for, and how a
+ * stage is spread over GPUs and hosts.
+ */
+#include "scenarios/describe/describe_groups.h"
+
+#include <inttypes.h>
+
+#include "base/layout.h"
+#include "scenarios/plan/split.h"
+#include "scenarios/read/groups.h"
+#include "scenarios/read/pool.h"
+
+/* ---- machines of the topology ------------------------------------------------------------------------------------- */
+
+/* The nth machine that is out. */
+static uint32_t nth_out(const struct skep_scenario *s, uint32_t nth)
+{
+	uint32_t worker = 0, machine = 0;
+	for (;; machine++) {
+		if (worker < s->plan.workers && s->machine_of[worker] == machine)
+			worker++;
+		else if (nth-- == 0)
+			return machine;
+	}
+}
+
+static uint32_t standing(const struct skep_scenario *s)
+{
+	uint32_t count = 0;
+	for (uint32_t i = 0; s->plan.stands_by && i < s->plan.workers; i++)
+		count += s->plan.stands_by[i];
+	return count;
+}
+
+#define NAMED 12u /* in a line */
+
+static void print_more(uint32_t count, FILE *out)
+{
+	if (count > NAMED)
+		fprintf(out, " and %" PRIu32 " more", count - NAMED);
+}
+
+void skep_pool_print(const struct skep_scenario *s, FILE *out)
+{
+	uint32_t waiting = standing(s), said = 0;
+	if (waiting > 0)
+		fprintf(out, "  standby   %" PRIu32 " worker%s, called in when one is lost:", waiting,
+			skep_plural(waiting));
+	for (uint32_t i = 0; waiting > 0 && i < s->plan.workers; i++)
+		if (s->plan.stands_by[i] && said++ < NAMED)
+			fprintf(out, " %" PRIu32, i);
+	print_more(waiting, out);
+	if (waiting > 0)
+		fprintf(out, "\n");
+	if (s->machines_out == 0)
+		return;
+	fprintf(out, "  left out  %" PRIu32 " of the %" PRIu32 " machines of the topology:", s->machines_out,
+		skep_pool_machines(s));
+	for (uint32_t i = 0; i < s->machines_out && i < NAMED; i++)
+		fprintf(out, " %" PRIu32, nth_out(s, i));
+	print_more(s->machines_out, out);
+	fprintf(out, "; workers are numbered without them\n");
+}
+
+void skep_pool_add_json(const struct skep_scenario *s, cJSON *root)
+{
+	cJSON *waiting = cJSON_AddArrayToObject(root, "standby");
+	for (uint32_t i = 0; s->plan.stands_by && i < s->plan.workers; i++)
+		if (s->plan.stands_by[i])
+			cJSON_AddItemToArray(waiting, cJSON_CreateNumber(i));
+	cJSON *out = cJSON_AddArrayToObject(root, "machines_out");
+	uint32_t worker = 0;
+	for (uint32_t machine = 0; s->machine_of && machine < skep_pool_machines(s); machine++)
+		if (worker < s->plan.workers && s->machine_of[worker] == machine)
+			worker++;
+		else
+			cJSON_AddItemToArray(out, cJSON_CreateNumber(machine));
+}
+
+/* ---- a trace ------------------------------------------------------------------------------------------------------ */
+
+static void print_law(const struct skep_lifetime_fit *law, FILE *out)
+{
+	char mean[SKEP_TEXT_BYTES];
+	if (!(law->scale_s > 0))
+		return;
+	fprintf(out, ", drawn by the seed from its law: %s lives of %s on the mean",
+		skep_lifetime_distribution_names[law->law], skep_time_text(skep_lifetime_mean_s(law), mean));
+	if (law->law == SKEP_LIFETIME_WEIBULL)
+		fprintf(out, ", shape %.3g", law->shape);
+}
+
+void skep_traced_print(const struct skep_scenario *s, FILE *out)
+{
+	char left_out[320];
+	if (!s->has_trace)
+		return;
+	fprintf(out, "  churn     %s%s", s->churn.drawn_from.scale_s > 0 ? "like " : "", s->trace_path);
+	print_law(&s->churn.drawn_from, out);
+	fprintf(out, ": %" PRIu64 " loss%s, %" PRIu64 " join%s\n", s->churn.leaves, s->churn.leaves == 1 ? "" : "es",
+		s->churn.joins, skep_plural(s->churn.joins));
+	if (skep_traced_left_out(s, left_out, sizeof left_out))
+		fprintf(out, "            %s\n", left_out);
+	if (s->admission_ns > 0) {
+		char time[SKEP_TEXT_BYTES];
+		fprintf(out, "            a process begins up to %s after its machine has joined",
+			skep_time_text((double)s->admission_ns * 1e-9, time));
+		if (s->churn.unadmitted > 0)
+			fprintf(out, "; %" PRIu64 " machine%s taken away before", s->churn.unadmitted,
+				s->churn.unadmitted == 1 ? " is" : "s are");
+		fputs("\n", out);
+	}
+}
+
+static void add_or_null(cJSON *root, const char *key, const char *text)
+{
+	if (text)
+		cJSON_AddStringToObject(root, key, text);
+	else
+		cJSON_AddNullToObject(root, key);
+}
+
+void skep_traced_add_json(const struct skep_scenario *s, cJSON *root)
+{
+	const struct skep_lifetime_fit *law = &s->churn.drawn_from;
+	bool drawn = s->has_trace && law->scale_s > 0;
+	add_or_null(root, "trace", s->has_trace ? s->trace_path : NULL);
+	add_or_null(root, "trace_law", drawn ? skep_lifetime_distribution_names[law->law] : NULL);
+	cJSON_AddNumberToObject(root, "trace_left_out", (double)s->churn.unplaced);
+	cJSON_AddNumberToObject(root, "trace_admission_s", (double)s->admission_ns * 1e-9);
+	cJSON_AddNumberToObject(root, "trace_unadmitted", (double)s->churn.unadmitted);
+	if (drawn)
+		cJSON_AddNumberToObject(root, "trace_mean_life_s", skep_lifetime_mean_s(law));
+	else
+		cJSON_AddNullToObject(root, "trace_mean_life_s");
+}
+
+/* ---- machines that are asked for ---------------------------------------------------------------------------------- */
+
+static const char *policy_name(const struct skep_scenario *s)
+{
+	return s->scale.policy == SKEP_SCALE_DEADLINE ? "deadline" : "price";
+}
+
+void skep_scaled_print(const struct skep_scenario *s, FILE *out)
+{
+	const struct skep_scale *scale = &s->scale;
+	char time[SKEP_TEXT_BYTES];
+	if (s->plan.scale == NULL)
+		return;
+	fprintf(out, "  scale     by %s", policy_name(s));
+	if (scale->policy == SKEP_SCALE_DEADLINE)
+		fprintf(out, " (%s)", skep_time_text((double)scale->deadline_ns * 1e-9, time));
+	fprintf(out, ": %" PRIu32 " to %" PRIu32 " machines, %" PRIu32 " at the start", scale->min, scale->max,
+		s->churn.presents);
+	if (scale->budget_microusd_per_h > 0)
+		fprintf(out, ", %.4g USD/h at most", (double)scale->budget_microusd_per_h * 1e-6);
+	fputs("; what is said of a step is with those\n            ", out);
+	for (uint32_t k = 0; k < scale->kinds; k++)
+		fprintf(out, "%s%" PRIu32 " %s", k > 0 ? ", " : "", scale->kind[k].workers, s->scale_name[k]);
+	fputc('\n', out);
+}
+
+static cJSON *kinds_json(const struct skep_scenario *s)
+{
+	cJSON *list = cJSON_CreateArray();
+	for (uint32_t k = 0; k < s->scale.kinds; k++) {
+		cJSON *kind = cJSON_CreateObject();
+		cJSON_AddStringToObject(kind, "name", s->scale_name[k]);
+		cJSON_AddNumberToObject(kind, "machines", s->scale_kind[k].workers);
+		cJSON_AddNumberToObject(kind, "start", s->scale_kind[k].start);
+		cJSON_AddNumberToObject(kind, "speed", (double)s->scale_kind[k].speed / SKEP_SPEED_MAX);
+		cJSON_AddItemToArray(list, kind);
+	}
+	return list;
+}
+
+/* Null where there is no such limit. */
+static void add_limit(cJSON *object, const char *key, uint64_t value, double unit)
+{
+	if (value > 0)
+		cJSON_AddNumberToObject(object, key, (double)value * unit);
+	else
+		cJSON_AddNullToObject(object, key);
+}
+
+void skep_scaled_add_json(const struct skep_scenario *s, cJSON *root)
+{
+	const struct skep_scale *scale = &s->scale;
+	cJSON *object = s->plan.scale != NULL ? cJSON_AddObjectToObject(root, "scale") : NULL;
+	if (object == NULL) {
+		cJSON_AddNullToObject(root, "scale");
+		return;
+	}
+	cJSON_AddStringToObject(object, "policy", policy_name(s));
+	cJSON_AddNumberToObject(object, "min", scale->min);
+	cJSON_AddNumberToObject(object, "max", scale->max);
+	cJSON_AddNumberToObject(object, "start", s->churn.presents);
+	add_limit(object, "deadline_s", scale->deadline_ns, 1e-9);
+	cJSON_AddNumberToObject(object, "share", (double)scale->share_ppm * 1e-6);
+	cJSON_AddNumberToObject(object, "margin", (double)scale->margin_ppm * 1e-6);
+	cJSON_AddNumberToObject(object, "period_s", (double)scale->period_ns * 1e-9);
+	cJSON_AddNumberToObject(object, "cool_down_s", (double)scale->cool_down_ns * 1e-9);
+	add_limit(object, "budget_usd_per_h", scale->budget_microusd_per_h, 1e-6);
+	add_limit(object, "max_price_usd_per_h", scale->machine_microusd_per_h, 1e-6);
+	cJSON_AddItemToObject(object, "kinds", kinds_json(s));
+}
+
+/* ---- a stage over several GPUs ------------------------------------------------------------------------------------ */
+
+static void print_gpus(const struct skep_scenario *s, uint32_t gpu, FILE *out)
+{
+	const struct skep_gpu *type = &s->topology.gpu[gpu];
+	struct skep_split split = skep_split_of(s, gpu);
+	if (split.gpus == 1)
+		return;
+	fprintf(out, "  split     a stage over %u x %s, joined by %.4g GB/s, %.4g us: ", split.gpus, type->name,
+		type->board.inner_Bps / 1e9, type->board.inner_latency_s * 1e6);
+	struct skep_cost share;
+	skep_split_share(s, gpu, 0, &share);
+	fprintf(out, "%.4g + %.4g MB a pass of stage 0%s\n", (double)share.forward_gathered_bytes * s->samples / 1e6,
+		(double)share.backward_gathered_bytes * s->samples / 1e6, split.sequence ? ", the sequence too" : "");
+}
+
+static void print_host(const struct skep_scenario *s, uint32_t gpu, FILE *out)
+{
+	const struct skep_board *board = &s->topology.gpu[gpu].board;
+	fprintf(out, "  offload   %s to hosts of %.4g GB at %.4g GB/s (%s), PCIe %.4g GB/s%s\n",
+		s->offload == SKEP_OFFLOAD_GRADIENTS ? "optimizer and gradients" : "optimizer", board->host_bytes / 1e9,
+		board->host_Bps / 1e9, s->topology.gpu[gpu].name, board->pcie_Bps / 1e9,
+		board->pcie_assumed ? " (assumed)" : "");
+}
+
+void skep_split_print(const struct skep_scenario *s, FILE *out)
+{
+	static const char *const shared[] = {
+		"", "optimizer", "optimizer and gradients", "optimizer, gradients and weights"};
+	for (uint32_t gpu = 0; gpu < s->topology.gpus; gpu++) {
+		print_gpus(s, gpu, out);
+		if (s->offload != SKEP_OFFLOAD_NONE)
+			print_host(s, gpu, out);
+	}
+	if (s->zero > 0)
+		fprintf(out, "  zero      stage %u: %s shared among %u workers; simulated alone\n", s->zero,
+			shared[s->zero], s->plan.workers);
+}

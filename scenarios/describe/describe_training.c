@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * describe_training.c - see describe_groups.h: what is trained on what, where its parameters begin, which of them are not
+ * trained, and how the optimizer steps.
+ */
+#include "scenarios/describe/describe_groups.h"
+
+#include <inttypes.h>
+
+#include "base/json.h"
+#include "base/layout.h"
+#include "core/names.h"
+#include "models/corpus/tokens.h"
+#include "models/weights/safetensors.h"
+#include "scenarios/read/groups.h"
+
+/* ---- first parameters --------------------------------------------------------------------------------------------- */
+
+static void print_candidates(const struct skep_scenario *s, FILE *out)
+{
+	const struct skep_plan *plan = &s->plan;
+	if (skep_plan_has_candidates(plan))
+		fprintf(out,
+			"  tries     %u candidates for the first parameters, each with a part of every stage's workers and all "
+			"microbatches of %u steps; the one whose last %u losses promise most is kept\n",
+			plan->candidates, (uint32_t)skep_plan_steps_before(plan, plan->candidate_rounds),
+			skep_candidate_window(plan->candidate_rounds));
+}
+
+static void add_candidates(const struct skep_scenario *s, cJSON *root)
+{
+	if (!skep_plan_has_candidates(&s->plan)) {
+		cJSON_AddNullToObject(root, "candidates");
+		return;
+	}
+	cJSON *trial = cJSON_AddObjectToObject(root, "candidates");
+	cJSON_AddNumberToObject(trial, "number", s->plan.candidates);
+	cJSON_AddNumberToObject(trial, "steps", (double)skep_plan_steps_before(&s->plan, s->plan.candidate_rounds));
+	cJSON_AddNumberToObject(trial, "compared_by", skep_candidate_window(s->plan.candidate_rounds));
+}
+
+static void print_weights(const struct skep_scenario *s, FILE *out)
+{
+	const char *head = skep_train_head_from(s);
+	fprintf(out, "  begins    with the %u weights of %.400s", skep_safetensors_count(s->weights), s->weights_path);
+	if (head)
+		fprintf(out, "\n            and a copy of %.80s as lm_head.weight, which is not there", head);
+	fputc('\n', out);
+}
+
+static void print_init(const struct skep_scenario *s, FILE *out)
+{
+	print_candidates(s, out);
+	if (s->weights)
+		print_weights(s, out);
+	if (s->model.init == SKEP_INIT_NORMAL)
+		fprintf(out, "  begins    with matrices of deviation %g, biases 0\n", (double)s->model.init_deviation);
+	else if (s->model.init != SKEP_INIT_DEFAULT)
+		fprintf(out, "  begins    with matrices drawn as by %s, biases 0\n", skep_init_name(s->model.init));
+}
+
+static void add_init(const struct skep_scenario *s, cJSON *root)
+{
+	skep_json_add_text(root, "weights", s->weights ? s->weights_path : "");
+	cJSON_AddStringToObject(root, "init", s->weights ? "weights" : skep_init_name(s->model.init));
+	add_candidates(s, root);
+}
+
+/* ---- data and steps ----------------------------------------------------------------------------------------------- */
+
+/* How often the run sees each sample, on the mean. */
+static double epochs(const struct skep_scenario *s, const struct skep_tokens_facts *facts)
+{
+	return (double)skep_plan_steps_before(&s->plan, s->plan.rounds) * s->batch / skep_plan_most_steps(&s->plan) /
+	       (double)facts->windows[SKEP_TOKENS_TRAINING];
+}
+
+void skep_train_print(const struct skep_scenario *s, FILE *out)
+{
+	const struct skep_rates *rates = &s->optimizer.rates;
+	if (s->tokens) {
+		struct skep_tokens_facts facts;
+		skep_tokens_describe(s->tokens, &facts);
+		fprintf(out,
+			"  data      %.200s%s%llu tokens in %u file%s: %llu samples of %u to train on, %llu held out; a "
+			"round takes %u,\n            so what there is to train on is seen %.4g times over\n",
+			s->data_path, s->data_path[0] ? ": " : "", (unsigned long long)facts.tokens, facts.files,
+			facts.files == 1 ? "" : "s", (unsigned long long)facts.windows[SKEP_TOKENS_TRAINING],
+			s->model.sequence, (unsigned long long)facts.windows[SKEP_TOKENS_HELD_OUT], s->batch,
+			epochs(s, &facts));
+	}
+	const uint32_t every = s->plan.validate_every, judged = s->plan.validate_microbatches;
+	if (every > 0) {
+		fprintf(out, "  judged    after every ");
+		if (every > 1)
+			fprintf(out, "%u rounds and the last", every);
+		else
+			fprintf(out, "round");
+		fprintf(out, ", on %u microbatch%s that nothing is trained on%s\n", judged, judged == 1 ? "" : "es",
+			s->plan.async ? ", while the next round is trained" : "");
+	}
+	print_init(s, out);
+	const bool varies = rates->decay != SKEP_RATE_CONSTANT || rates->warmup > 0 || rates->by_staleness > 0;
+	const bool clips = s->optimizer.clip_norm > 0;
+	if (varies || clips)
+		fprintf(out, "  steps     %s, learning rate %g", skep_optimizer_name(s->optimizer.kind),
+			(double)s->optimizer.learning_rate);
+	if (rates->warmup > 0)
+		fprintf(out, ", reached after %u steps", rates->warmup);
+	if (rates->decay != SKEP_RATE_CONSTANT)
+		fprintf(out, ", then falling by a %s to %g %% of that at step %u",
+			rates->decay == SKEP_RATE_COSINE ? "cosine" : "straight line", 100 * (double)rates->least,
+			rates->steps);
+	if (rates->by_staleness > 0)
+		fprintf(out, ", by staleness in the first %u steps%s", rates->by_staleness,
+			s->plan.synchronous > 0 ? " that are not synchronous" : "");
+	if (clips)
+		fprintf(out, ", gradients clipped to a norm of %g over %s", (double)s->optimizer.clip_norm,
+			s->plan.clip ? "all stages" : "the worker's stage");
+	if (varies || clips)
+		fprintf(out, "\n");
+}
+
+void skep_train_add_json(const struct skep_scenario *s, cJSON *root)
+{
+	const struct skep_rates *rates = &s->optimizer.rates;
+	if (s->tokens) {
+		struct skep_tokens_facts facts;
+		cJSON *data = cJSON_AddObjectToObject(root, "data");
+		skep_tokens_describe(s->tokens, &facts);
+		cJSON_AddStringToObject(data, "path", s->data_path);
+		cJSON_AddNumberToObject(data, "files", facts.files);
+		cJSON_AddNumberToObject(data, "tokens", (double)facts.tokens);
+		cJSON_AddNumberToObject(data, "training_samples", (double)facts.windows[SKEP_TOKENS_TRAINING]);
+		cJSON_AddNumberToObject(data, "times_seen", epochs(s, &facts));
+		cJSON_AddNumberToObject(data, "held_out_samples", (double)facts.windows[SKEP_TOKENS_HELD_OUT]);
+	} else {
+		cJSON_AddNullToObject(root, "data");
+	}
+	cJSON *judged = cJSON_AddObjectToObject(root, "validate");
+	cJSON_AddNumberToObject(judged, "every", s->plan.validate_every);
+	cJSON_AddNumberToObject(judged, "microbatches", s->plan.validate_microbatches);
+	cJSON_AddBoolToObject(judged, "beside", s->plan.async && s->plan.validate_every > 0);
+	if (s->validation_path[0])
+		cJSON_AddStringToObject(judged, "path", s->validation_path);
+	skep_json_add_number(root, "target_loss", s->target_loss);
+	cJSON_AddBoolToObject(root, "stops_at_target", s->plan.target_loss_nano != INT64_MIN);
+	add_init(s, root);
+	cJSON *steps = cJSON_AddObjectToObject(root, "optimizer");
+	cJSON_AddStringToObject(steps, "name", skep_optimizer_name(s->optimizer.kind));
+	cJSON_AddNumberToObject(steps, "learning_rate", (double)s->optimizer.learning_rate);
+	cJSON_AddNumberToObject(steps, "warmup", rates->warmup);
+	cJSON_AddNumberToObject(steps, "by_staleness", rates->by_staleness);
+	if (s->optimizer.clip_norm > 0)
+		cJSON_AddNumberToObject(steps, "clip_norm", (double)s->optimizer.clip_norm);
+	else
+		cJSON_AddNullToObject(steps, "clip_norm");
+	cJSON_AddStringToObject(steps, "decay", skep_rate_decay_name(rates->decay));
+}
+
+/* ---- frozen layers ------------------------------------------------------------------------------------------------ */
+
+/* A copy of a table that is there already is not counted. */
+static uint64_t parameters_of(const struct skep_scenario *s, uint64_t *ret_trained)
+{
+	uint64_t all = 0;
+	*ret_trained = 0;
+	for (uint32_t stage = 0; stage < s->plan.stages; stage++) {
+		all += s->stage[stage].parameters;
+		*ret_trained += skep_plan_trained(&s->plan, stage);
+	}
+	*ret_trained -= s->plan.tied;
+	return all - skep_model_copied(&s->model);
+}
+
+static void print_first(FILE *out, uint32_t count, const char *what)
+{
+	if (count == 1)
+		fprintf(out, "the first %s", what);
+	else
+		fprintf(out, "the first %" PRIu32 " %ss", count, what);
+}
+
+void skep_freeze_print(const struct skep_scenario *s, FILE *out)
+{
+	const struct skep_model *m = &s->model;
+	const bool embeds = m->architecture != SKEP_ARCHITECTURE_NONE, blocks = m->kind == SKEP_MODEL_TRANSFORMER;
+	const uint32_t rest = m->frozen - embeds;
+	uint64_t trained, all;
+	if (m->frozen == 0)
+		return;
+	all = parameters_of(s, &trained);
+	fprintf(out, "  freezes   %s%s", embeds ? "the embedding" : "", embeds && rest > 0 ? " and " : "");
+	if (rest > 0)
+		print_first(out, blocks ? rest * m->shared : rest, blocks ? "block" : "layer");
+	fprintf(out, "%s: of %" PRIu64 " parameters %" PRIu64 " are trained, %.3g %%\n",
+		skep_model_table_is_frozen(m) ? ", and the head's table with it" : "", all, trained,
+		100 * (double)trained / (double)all);
+	if (s->plan.frozen_vstages == 0)
+		return;
+	fprintf(out, "            no backward pass in ");
+	print_first(out, s->plan.frozen_vstages, skep_plan_model_chunks(&s->plan) > 1 ? "virtual stage" : "stage");
+	fprintf(out, ", and no gradient is sent there\n");
+}
+
+void skep_freeze_add_json(const struct skep_scenario *s, cJSON *root)
+{
+	uint64_t trained, all = parameters_of(s, &trained);
+	cJSON_AddNumberToObject(root, "frozen_layers", s->model.frozen);
+	cJSON_AddNumberToObject(root, "frozen_stages", s->plan.frozen_vstages);
+	cJSON_AddNumberToObject(root, "parameters", (double)all);
+	cJSON_AddNumberToObject(root, "trained_parameters", (double)trained);
+}
