@@ -11,8 +11,6 @@
 #include "sim/next.h"
 #include "sim/world.h"
 
-#define ARRIVALS 64u
-
 /* What has come nearer by what has just left the queue or the network. */
 static void expect(const struct skep_world *world, enum skep_next turn)
 {
@@ -31,10 +29,10 @@ static void expect(const struct skep_world *world, enum skep_next turn)
  * among it; else they are next, and what they cause comes after them. */
 static void take_arrivals(struct skep_world *world, bool more)
 {
-	uint64_t flight[ARRIVALS];
+	uint64_t flight[SKEP_NETWORK_ARRIVALS];
 	uint32_t got;
 	do {
-		got = skep_network_advance(world->network, world->now, flight, ARRIVALS);
+		got = skep_network_advance(world->network, world->now, flight, SKEP_NETWORK_ARRIVALS);
 		if (world->looks_ahead)
 			expect(world, SKEP_NEXT_NETWORK);
 		for (uint32_t i = 0; i < got; i++) {
@@ -45,7 +43,7 @@ static void take_arrivals(struct skep_world *world, bool more)
 			else
 				skep_world_deliver(world, (uint32_t)flight[i]);
 		}
-	} while (got == ARRIVALS);
+	} while (got == SKEP_NETWORK_ARRIVALS);
 }
 
 /* Returns false when nothing is left to happen. */

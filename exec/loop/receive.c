@@ -14,7 +14,6 @@
 #include "base/sum.h"
 #include "exec/loop/rank.h"
 
-#define FRAMES_A_TURN 64u /* timers, ended operations and signals have their turn too */
 #define DAMAGED_MOST 256u /* tensors of a life: what damages more is out of order, and would do so for ever */
 
 /* Where others may take its place, a process that cannot go on, or that says what it must not, is lost and not the run. False:
@@ -382,7 +381,8 @@ bool skep_receive_frames(struct rank *rank)
 	struct skep_landing place = {.context = rank, .memory = landing};
 	struct skep_transport_event event;
 	uint32_t taken = 0;
-	while (taken < FRAMES_A_TURN && !rank->broken && rank->transport->poll(rank->transport->self, &place, &event)) {
+	while (taken < SKEP_TRANSPORT_FRAMES_A_TURN && !rank->broken &&
+		rank->transport->poll(rank->transport->self, &place, &event)) {
 		on_transport(rank, &event);
 		taken++;
 	}

@@ -20,7 +20,6 @@
 
 #include "core/record.h"
 
-#define FRAMES_A_TURN 64u
 #define YIELDS 4u
 #define REST_NS 10000000u
 #define GRACE_NS UINT64_C(1500000000)
@@ -290,7 +289,8 @@ void skep_probe_rank_poll(struct probe_rank *p)
 	const struct skep_landing place = {.context = p, .memory = landing};
 	struct skep_transport_event event;
 	bool any = false;
-	for (uint32_t i = 0; i < FRAMES_A_TURN && !p->broken && p->transport->poll(p->transport->self, &place, &event);
+	for (uint32_t i = 0; i < SKEP_TRANSPORT_FRAMES_A_TURN && !p->broken &&
+			     p->transport->poll(p->transport->self, &place, &event);
 		i++) {
 		on_event(p, &event);
 		any = true;

@@ -17,8 +17,8 @@
 
 #define STRANGERS_MAX 64u
 #define SHAKE_NS 5000000000u
-#define PING_NS 1000000000u
-#define SILENT_NS 5000000000u /* a connection on which nothing comes for so long is given up, and made anew */
+#define REPLICA_PING_NS 1000000000u /* five in SILENT_NS, after which a connection is given up */
+#define SILENT_NS 5000000000u       /* a connection on which nothing comes for so long is given up, and made anew */
 
 static void look_at_channel(uv_poll_t *poll, int status, int events);
 static void look_at_pipe(uv_poll_t *poll, int status, int events);
@@ -322,7 +322,7 @@ void skep_links_turn(struct group *group, uint64_t now_ns)
 			drop(link);
 			continue;
 		}
-		if (proved && now_ns > link->channel.spoke_ns + PING_NS)
+		if (proved && now_ns > link->channel.spoke_ns + REPLICA_PING_NS)
 			skep_link_say(link, SKEP_RECORD_PING, NULL);
 	}
 }

@@ -26,8 +26,7 @@
 #define CONNECT_MS 10000
 #define CONNECT_EACH_MS 3000   /* where there are several servers, of which most are not expected to answer */
 #define ANSWER_NS 30000000000u /* serve answers at once, or not at all */
-#define PING_NS 2000000000u
-#define BUSY_MS 200 /* between two looks at a file that another process receives */
+#define BUSY_MS 200            /* between two looks at a file that another process receives */
 #define SHOW_NS 1000000000u
 
 /* ---- one record after the other -------------------------------------------------------------------------------------- */
@@ -40,8 +39,9 @@ static void turn(struct skep_joining *j, int most_ms)
 		ready.events |= POLLOUT;
 	poll(&ready, 1, most_ms);
 	bool open = j->channel.state == SKEP_CHANNEL_OPEN;
-	uint64_t often_ns =
-		j->offer.silence_ns > 0 && j->offer.silence_ns / 5 < PING_NS ? j->offer.silence_ns / 5 : PING_NS;
+	uint64_t often_ns = j->offer.silence_ns > 0 && j->offer.silence_ns / 5 < SKEP_CHANNEL_PING_NS
+	                            ? j->offer.silence_ns / 5
+	                            : SKEP_CHANNEL_PING_NS;
 	if (open && skep_monotonic_ns() > j->channel.spoke_ns + often_ns && skep_channel_has_room(&j->channel, 0))
 		skep_channel_put(&j->channel, SKEP_RECORD_PING, NULL, 0, NULL, 0);
 	skep_channel_advance(&j->channel);

@@ -57,6 +57,9 @@ struct skep_record {
 	uint32_t bytes;
 };
 
+#define SKEP_CHANNEL_PING_NS                                                                                           \
+	2000000000u /* between a server and a guest: who has sent nothing for so long says that it lives */
+
 enum skep_channel_state {
 	SKEP_CHANNEL_CONNECTING, /* TCP */
 	SKEP_CHANNEL_SHAKING,    /* TLS */

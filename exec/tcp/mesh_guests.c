@@ -16,7 +16,6 @@
 #include "exec/tcp/mesh_internal.h"
 
 #define ACCEPTS_A_LOOK 16
-#define PING_NS 2000000000u   /* a guest that waits for an answer hears that this side lives */
 #define BUSY_NS 600000000000u /* a guest may compute the digest of a large file, or make its device */
 
 static void forget(struct skep_mesh *mesh, struct link *link)
@@ -213,7 +212,7 @@ void skep_mesh_guests_tick(struct skep_mesh *mesh, uint64_t now_ns)
 		bool silent = link->trusted && now_ns > link->channel.heard_ns + BUSY_NS;
 		if (late || silent)
 			end(mesh, link, late ? "it did not prove itself in time" : "it fell silent");
-		else if (link->trusted && now_ns > link->channel.spoke_ns + PING_NS)
+		else if (link->trusted && now_ns > link->channel.spoke_ns + SKEP_CHANNEL_PING_NS)
 			ping(mesh, link);
 	}
 }

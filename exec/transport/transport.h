@@ -41,6 +41,9 @@ struct skep_landing {
 	void *(*memory)(void *context, uint32_t peer, const struct skep_frame *frame, struct skep_buf *ret);
 };
 
+/* Frames that a loop takes from `poll` before timers, ended operations and signals have their turn. */
+#define SKEP_TRANSPORT_FRAMES_A_TURN 64u
+
 struct skep_transport {
 	void *self;
 	uint32_t rank, ranks; /* ranks: places for processes; all that are not there at the start come as NEW */

@@ -11,6 +11,9 @@
 #include "core/random.h"
 #include "planning/search/methods.h"
 
+/* Workers from which on a search makes fewer tries: each takes as many steps as there are pairs of workers. */
+#define SKEP_SEARCH_MANY 256u
+
 /* ---- memory: what is carved from nothing measures how much it takes ----------------------------------------------- */
 
 struct skep_search_carve {

@@ -26,7 +26,6 @@
 #define LONG_WORK 8000000u /* ... but no more than so many, divided by the workers of a stage: a step costs as many */
 #define FALL 5.5           /* the temperature ends at exp(-5.5) of where it began */
 #define ORDERS 2u
-#define MANY 256u /* workers: a child of the genetic search takes as many steps as there are pairs of them */
 #define SEEDS 64u /* constructions */
 
 struct methods {
@@ -248,7 +247,7 @@ void skep_search_portfolio(struct hunt *h, struct skep_search_carve *c, struct s
 		c->used = used;
 		with_part(h, 2 * unit(h) / 5, SKEP_METHOD_RELAXED, c, skep_search_relaxed);
 		c->used = used;
-		if (h->workers <= MANY)
+		if (h->workers <= SKEP_SEARCH_MANY)
 			with_part(h, unit(h) / 8, SKEP_METHOD_GENETIC, c, skep_search_genetic);
 		c->used = used;
 		with_part(h, unit(h) / 4, SKEP_METHOD_ANNEAL, c, skep_search_anneal);

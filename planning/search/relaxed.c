@@ -27,7 +27,6 @@
 #define STEPS 60u
 #define DESCENTS 12u
 #define DESCENTS_OF_MANY 2u
-#define MANY 256u /* workers */
 #define HOT 1.0
 #define FALL 3.0 /* the temperature ends at exp(-3) of that */
 #define RATE 0.5 /* of a step: logits change by so much at most */
@@ -207,7 +206,7 @@ void skep_search_relaxed(struct hunt *h, struct skep_search_carve *c)
 	for (uint32_t w = 0; w < h->workers; w++)
 		if (d.stage_of[w] < h->stages)
 			d.size[d.stage_of[w]]++;
-	uint32_t descents = h->workers > MANY ? DESCENTS_OF_MANY : DESCENTS;
+	uint32_t descents = h->workers > SKEP_SEARCH_MANY ? DESCENTS_OF_MANY : DESCENTS;
 	for (uint32_t n = 0; n < descents && (n == 0 || !skep_search_state_over(h)); n++) {
 		for (size_t i = 0; i < (size_t)h->workers * h->stages; i++)
 			d.logit[i] = skep_random_unit(&h->random);

@@ -16,7 +16,6 @@
 #include "scenarios/plan/split.h"
 #include "scenarios/read/periodic.h"
 
-#define FLOAT_BYTES sizeof(float)
 #define MODEL_CHUNKS_MAX 64u /* as in pipelines.c */
 
 struct terms { /* of one stage on one kind of machine */
@@ -221,8 +220,8 @@ struct skep_memory skep_memory_of(
 	const struct skep_scenario *s, const struct skep_memory_terms *of, uint32_t stage, uint32_t gpu)
 {
 	struct terms t = terms_of(s, of, stage, gpu);
-	double n = skep_split_owners(s), array = (double)(FLOAT_BYTES * t.share.parameters),
-	       trained = (double)(FLOAT_BYTES * t.share.trained);
+	double n = skep_split_owners(s), array = (double)(SKEP_FLOAT_BYTES * t.share.parameters),
+	       trained = (double)(SKEP_FLOAT_BYTES * t.share.trained);
 	double number = (double)skep_model_number_bytes(&s->model), small = number * (double)t.share.parameters,
 	       sums = number * (double)t.share.trained;
 	double layer = number * (double)t.share.largest_parameters;

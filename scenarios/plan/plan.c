@@ -22,7 +22,6 @@
 #include "scenarios/read/periodic.h"
 #include "topologies/read/path.h"
 
-#define FLOAT_BYTES sizeof(float)
 #define STATE_CHUNKS_MAX 1048576.0
 #define TIME_NS_MAX 1000000000000000000u /* 1e18, as in topologies/gpu/gpu.c */
 
@@ -119,7 +118,8 @@ double skep_plan_state_bytes(const struct skep_scenario *s, uint32_t vstage)
 	const struct skep_stage_plan *stage = &s->stage[vstage % s->plan.stages];
 	const struct skep_cost *cost = &s->cost[vstage];
 	if (stage->frozen + stage->frozen_end > 0)
-		return FLOAT_BYTES * (double)cost->trained * (1 + skep_optimizer_moments(skep_periodic_stepper(s)));
+		return SKEP_FLOAT_BYTES * (double)cost->trained *
+		       (1 + skep_optimizer_moments(skep_periodic_stepper(s)));
 	if (skep_plan_model_chunks(&s->plan) == 1)
 		return (double)stage->state_bytes;
 	return (double)stage->state_bytes * ((double)cost->parameters / (double)stage->parameters);
@@ -128,7 +128,7 @@ double skep_plan_state_bytes(const struct skep_scenario *s, uint32_t vstage)
 /* STEP makes the gradient of a tied table of two sums. */
 static double blend_bytes(const struct skep_scenario *s, uint32_t vstage)
 {
-	return skep_plan_is_tied_vstage(&s->plan, vstage) ? 3.0 * FLOAT_BYTES * (double)s->plan.tied : 0;
+	return skep_plan_is_tied_vstage(&s->plan, vstage) ? 3.0 * SKEP_FLOAT_BYTES * (double)s->plan.tied : 0;
 }
 
 /* Of the gradients of a stage as passes leave them, and of one element of what is reduced: a pseudo-gradient is the difference
@@ -140,7 +140,8 @@ static double gradient_bytes(const struct skep_scenario *s, uint64_t parameters)
 
 static double reduced_bytes(const struct skep_scenario *s, uint64_t elements)
 {
-	return (double)((skep_plan_periodic(&s->plan) ? FLOAT_BYTES : skep_model_number_bytes(&s->model)) * elements);
+	return (double)((skep_plan_periodic(&s->plan) ? SKEP_FLOAT_BYTES : skep_model_number_bytes(&s->model)) *
+			elements);
 }
 
 /* In mixed precision a step writes the parameters that passes read beside the master copies. */
@@ -154,7 +155,7 @@ static double rounded_bytes(const struct skep_scenario *s, uint64_t parameters)
 /* Reads and clears the sum; reads and writes parameters and moments. */
 static double inner_bytes(const struct skep_scenario *s, uint64_t count)
 {
-	double parameters = (double)(FLOAT_BYTES * count);
+	double parameters = (double)(SKEP_FLOAT_BYTES * count);
 	return 2 * gradient_bytes(s, count) + 2 * (1 + skep_optimizer_moments(&s->optimizer)) * parameters +
 	       rounded_bytes(s, count);
 }
@@ -187,7 +188,7 @@ struct moved_bytes {
 
 static struct moved_bytes moved_bytes(const struct skep_scenario *s, uint32_t vstage, const struct skep_cost *c)
 {
-	const double trained = (double)(FLOAT_BYTES * c->trained), all = gradient_bytes(s, c->parameters);
+	const double trained = (double)(SKEP_FLOAT_BYTES * c->trained), all = gradient_bytes(s, c->parameters);
 	if (!skep_plan_moves_weights(&s->plan) || skep_plan_staleness(&s->plan, vstage % s->plan.stages) == 0)
 		return (struct moved_bytes){0};
 	if (s->plan.weights == SKEP_WEIGHTS_PREDICTED)
@@ -204,7 +205,7 @@ static struct skep_op_time time_vstage(const struct skep_scenario *s, uint32_t t
 	skep_split_share(s, type, vstage, &share);
 	double n = s->samples, state = (double)s->stage[vstage % s->plan.stages].state_bytes;
 	double own_state = skep_plan_state_bytes(s, vstage) / skep_split_of(s, type).gpus,
-	       trained = (double)(FLOAT_BYTES * c->trained);
+	       trained = (double)(SKEP_FLOAT_BYTES * c->trained);
 	bool encoded = skep_scenario_encodes(s); /* encoding and decoding, beside the passes themselves */
 	double in = encoded && vstage > 0 ? (double)skep_plan_vstage_bytes(&s->plan, vstage - 1) : 0;
 	double out = encoded ? (double)skep_plan_vstage_bytes(&s->plan, vstage) : 0;
@@ -307,7 +308,7 @@ static uint64_t kept_ns(const struct skep_scenario *s, uint32_t stage)
 	uint32_t moments = skep_plan_periodic(&s->plan) ? skep_optimizer_moments(&s->optimizer) : 0;
 	uint32_t more = (skep_plan_fragments(&s->plan) > 1) + skep_plan_steps_beside(&s->plan);
 	double numbers = moments * (double)skep_plan_trained(&s->plan, stage) + more * (double)of->parameters;
-	return clamp_ns(1e9 * ((double)of->state_bytes + FLOAT_BYTES * numbers) / s->checkpoint_Bps);
+	return clamp_ns(1e9 * ((double)of->state_bytes + SKEP_FLOAT_BYTES * numbers) / s->checkpoint_Bps);
 }
 
 /* The inner step and the pseudo-gradient of the elements of a part. */

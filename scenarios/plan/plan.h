@@ -13,6 +13,9 @@ extern const char *const skep_allocation_names[]; /* by enum skep_allocation, an
 /* Fills first_stage_of, except for an explicit allocation, which the file gives. Needs plan.workers, stages, seed. */
 void skep_plan_allocate(struct skep_scenario *scenario);
 
+/* Of a number of accumulators, optimizer states and reductions without an encoding, whatever type the model computes in. */
+#define SKEP_FLOAT_BYTES sizeof(float)
+
 /* The first stage that no worker serves, or SKEP_NO_STAGE. */
 uint32_t skep_plan_empty_stage(const struct skep_scenario *scenario);
 

@@ -11,8 +11,6 @@
 #include "sim/bench/draw.h"
 #include "sim/next.h"
 
-#define ARRIVALS 64u
-
 /* ---- topologies --------------------------------------------------------------------------------------------------- */
 
 static bool begin(struct skep_bench_loop *loop, uint32_t hosts, uint32_t places, double tick_s)
@@ -118,13 +116,13 @@ bool skep_bench_loop_run(
 			hearer->event(context, &entry);
 			continue;
 		}
-		uint64_t tag[ARRIVALS];
+		uint64_t tag[SKEP_NETWORK_ARRIVALS];
 		uint32_t got;
 		do {
-			got = skep_network_advance(loop->network, loop->now, tag, ARRIVALS);
+			got = skep_network_advance(loop->network, loop->now, tag, SKEP_NETWORK_ARRIVALS);
 			for (uint32_t i = 0; i < got; i++)
 				hearer->arrival(context, tag[i]);
-		} while (got == ARRIVALS);
+		} while (got == SKEP_NETWORK_ARRIVALS);
 	}
 	return !loop->no_memory;
 }

@@ -24,7 +24,6 @@
 #include "topologies/read/path.h"
 
 #define NONE SKEP_GRAPH_NONE
-#define ARRIVALS 64u
 
 enum event { TIME, OP_END, MESSAGE };
 
@@ -345,10 +344,10 @@ static void handle(struct play *play, const struct skep_queue_entry *entry)
 /* As engine.c. */
 static void take_arrivals(struct play *play, bool more)
 {
-	uint64_t node[ARRIVALS];
+	uint64_t node[SKEP_NETWORK_ARRIVALS];
 	uint32_t got;
 	do {
-		got = skep_network_advance(play->network, play->now, node, ARRIVALS);
+		got = skep_network_advance(play->network, play->now, node, SKEP_NETWORK_ARRIVALS);
 		for (uint32_t i = 0; i < got; i++) {
 			if (more) {
 				schedule(play, play->now, play->state[node[i]].sequence, MESSAGE, (uint32_t)node[i]);
@@ -357,7 +356,7 @@ static void take_arrivals(struct play *play, bool more)
 				tell(play);
 			}
 		}
-	} while (got == ARRIVALS);
+	} while (got == SKEP_NETWORK_ARRIVALS);
 }
 
 static bool advance(struct play *play)

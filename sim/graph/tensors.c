@@ -14,9 +14,8 @@
 #include "base/grow.h"
 #include "core/names.h"
 #include "core/record.h"
+#include "scenarios/plan/plan.h"
 #include "sim/graph/trace.h"
-
-#define FLOAT_BYTES sizeof(float)
 
 static uint64_t key_of(struct skep_buf buf)
 {
@@ -65,7 +64,7 @@ static uint64_t sum_bytes(const struct skep_trace *trace, const struct skep_op *
 	uint32_t stage = op->stage % trace->plan->stages;
 	if (kind == SKEP_SUM_STATE)
 		return trace->scenario->stage[stage].state_bytes;
-	return FLOAT_BYTES * (kind == SKEP_SUM_TIED ? trace->plan->tied : skep_plan_trained(trace->plan, stage));
+	return SKEP_FLOAT_BYTES * (kind == SKEP_SUM_TIED ? trace->plan->tied : skep_plan_trained(trace->plan, stage));
 }
 
 static void read_sum(struct skep_trace *trace, uint32_t worker, const struct skep_op *op, enum skep_trace_sum_kind kind,
@@ -118,7 +117,7 @@ static uint32_t make_parameters(struct skep_trace *trace, uint32_t worker, uint3
 	uint32_t vstages = skep_plan_vstages(trace->plan), stages = trace->plan->stages;
 	uint64_t parameters = trace->plan->stage[vstage % stages].parameters / (vstages / stages);
 	snprintf(name, sizeof name, "parameters.s%u.v%u.w%u", vstage, version, worker);
-	uint32_t tensor = skep_trace_tensor(trace, name, FLOAT_BYTES * parameters);
+	uint32_t tensor = skep_trace_tensor(trace, name, SKEP_FLOAT_BYTES * parameters);
 	if (tensor != SKEP_GRAPH_NONE &&
 		(!skep_map_set(&trace->parameters, parameters_key(worker, vstage, version), tensor) ||
 			!skep_map_set(&trace->parameters, parameters_key(worker, vstage, UINT32_MAX), tensor)))

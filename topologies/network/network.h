@@ -67,6 +67,7 @@ skep_time skep_network_next(struct skep_network *network);
 
 /* Moves the clock to `now` <= skep_network_next(); writes up to `capacity` tags of flows that have arrived, in order of
  * (arrival, start order); returns how many. Call again with the same `now` while it returns `capacity`. */
+#define SKEP_NETWORK_ARRIVALS 64u /* a `capacity` that seldom needs a second call */
 uint32_t skep_network_advance(struct skep_network *network, skep_time now, uint64_t *ret_tag, uint32_t capacity);
 
 /* The transfers of this tag that have not arrived end here and will not arrive, those that wait for their turn included;
