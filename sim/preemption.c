@@ -27,7 +27,8 @@ static void forget(void *context, uint64_t flight)
 	world->free_flight = (uint32_t)flight;
 }
 
-void skep_world_disconnect(struct skep_world *world, uint32_t index)
+/* The process at this index has ended or begins: tensors that are under way from it or to it are lost with its connections. */
+static void disconnect(struct skep_world *world, uint32_t index)
 {
 	skep_network_close(world->network, world->now, skep_scenario_machine(world->scenario, index), forget, world);
 }
@@ -58,7 +59,7 @@ void skep_preemption_end(struct skep_world *world, uint32_t index, skep_time hea
 	skep_arithmetic_forget(world, index);
 	process->armed = SKEP_TIME_NEVER;
 	process->dead = true;
-	skep_world_disconnect(world, index);
+	disconnect(world, index);
 	process->lost_epoch = skep_node_epoch(process->node);
 	if (heard_at_ns != SKEP_TIME_NEVER)
 		skep_world_schedule(world, heard_at_ns, world->sequence++, SKEP_SIM_EVENT_DETECTED, index);
@@ -78,7 +79,7 @@ void skep_preemption_start(struct skep_world *world, uint32_t index)
 	assert(index < world->plan->workers);
 	assert(world->process[index].dead);
 	struct skep_process *process = &world->process[index];
-	skep_world_disconnect(world, index); /* from what others have sent meanwhile */
+	disconnect(world, index); /* from what others have sent meanwhile */
 	skep_node_init(process->node, world->plan, index, 0);
 	process->dead = false;
 	process->life++;

@@ -169,9 +169,6 @@ void skep_world_prefetch_message(const struct skep_world *world, uint32_t flight
 void skep_world_arrive(struct skep_world *world, uint32_t flight);
 void skep_world_deliver(struct skep_world *world, uint32_t flight);
 
-/* The process at this index has ended or begins: tensors that are under way from it or to it are lost with its connections. */
-void skep_world_disconnect(struct skep_world *world, uint32_t index);
-
 /* Tells which operation of the worker's host ends next, after operations have begun or ended on its shared cores. */
 void skep_world_share_cores(struct skep_world *world, uint32_t worker);
 

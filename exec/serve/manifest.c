@@ -195,19 +195,6 @@ static bool merge(struct skep_manifest *m, struct skep_diag *reterr)
 	return !reterr->set;
 }
 
-uint64_t skep_manifest_bytes(const struct skep_manifest *m)
-{
-	uint64_t bytes = 0;
-	for (uint32_t i = 0; i < m->entries; i++) {
-		bool before = m->entry[i].kind != SKEP_MANIFEST_FILE;
-		for (uint32_t k = 0; k < i && !before; k++)
-			before = m->entry[k].bytes == m->entry[i].bytes &&
-			         memcmp(m->entry[k].digest, m->entry[i].digest, SKEP_DIGEST_BYTES) == 0;
-		bytes += before ? 0 : m->entry[i].bytes;
-	}
-	return bytes;
-}
-
 struct showing {
 	skep_manifest_show *show;
 	void *context;

@@ -58,9 +58,6 @@ void skep_manifest_finish(struct skep_manifest *manifest); /* a cleared one is f
 int skep_manifest_open(const struct skep_manifest *manifest, const uint8_t digest[SKEP_DIGEST_BYTES],
 	uint64_t *ret_bytes, struct skep_diag *reterr);
 
-/* Of all its files that are read, each content once. */
-uint64_t skep_manifest_bytes(const struct skep_manifest *manifest);
-
 /* The order of entries: by bytes, with `/` before all others, so that what a folder has in it follows the folder. */
 int skep_manifest_order(const char *a, const char *b);
 

@@ -19,7 +19,8 @@
 #define COLUMNS_MAX 32u
 #define LINE_MAX_BYTES 65536u
 
-bool skep_jobs_add(struct skep_jobs_draft *d, const struct skep_job_entry *entry)
+/* One more job behind the others; false: no memory, or too many. */
+static bool add(struct skep_jobs_draft *d, const struct skep_job_entry *entry)
 {
 	struct skep_jobs_file *f = d->file;
 	if (f->jobs >= SKEP_JOBS_MAX || !skep_grow(&f->job, f->jobs, sizeof *f->job))
@@ -154,7 +155,7 @@ static bool read_job(struct skep_jobs_draft *d, struct trace *t)
 	snprintf(job.name, sizeof job.name, "%s", d->file->type[job.type].name);
 	if (cell[NAME].length > 0 && !skep_cell_copy(&t->lines, cell[NAME], "the name", job.name, sizeof job.name))
 		return false;
-	return skep_jobs_add(d, &job);
+	return add(d, &job);
 }
 
 static void read_trace(struct skep_jobs_draft *d, const struct skep_yaml_node *jobs)
@@ -215,7 +216,7 @@ static void read_drawn(struct skep_jobs_draft *d, const struct skep_yaml_node *j
 		if (at_s > SKEP_JOBS_TIME_S_MAX)
 			skep_reader_fail(&d->r, map, "interval",
 				"jobs.draw.interval: the last of these jobs arrives after 10^9 s");
-		else if (!skep_jobs_add(d, &job))
+		else if (!add(d, &job))
 			return;
 	}
 }
@@ -246,7 +247,7 @@ static void read_listed(struct skep_jobs_draft *d, const struct skep_yaml_node *
 		before_s = at_s;
 		job.arrival_ns = (skep_time)(at_s * NS);
 		snprintf(job.name, sizeof job.name, "%s", d->file->type[job.type].name);
-		if (!d->r.diag->set && !skep_jobs_add(d, &job))
+		if (!d->r.diag->set && !add(d, &job))
 			return;
 	}
 }

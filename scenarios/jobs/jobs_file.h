@@ -18,8 +18,6 @@
 #define SKEP_JOBS_MACHINES_MAX 4096u
 #define SKEP_JOBS_MAX 1000000u
 
-extern const char *const skep_jobs_policy_words[SKEP_JOBS_POLICIES_MAX + 1]; /* NULL at the end */
-
 struct skep_job_type { /* what jobs of a kind have in common; an entry of a list of jobs is one of its own */
 	char name[64];
 	char scenario[512]; /* its file */

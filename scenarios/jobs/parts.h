@@ -28,8 +28,6 @@ void skep_jobs_read_needs(struct skep_jobs_draft *d, const struct skep_yaml_node
 /* arrivals.c: the jobs of a list, of a trace, or drawn. */
 void skep_jobs_read_arrivals(struct skep_jobs_draft *d, const struct skep_yaml_node *root);
 
-/* One more job behind the others; false: no memory, or too many. */
-bool skep_jobs_add(struct skep_jobs_draft *d, const struct skep_job_entry *entry);
 /* The number of a type by its name; file->types: there is none. */
 uint32_t skep_jobs_find_type(const struct skep_jobs_file *file, const char *name, size_t length);
 

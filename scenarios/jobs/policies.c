@@ -9,7 +9,7 @@
 #include "base/text.h"
 #include "scenarios/jobs/parts.h"
 
-const char *const skep_jobs_policy_words[SKEP_JOBS_POLICIES_MAX + 1] = {
+static const char *const policy_words[SKEP_JOBS_POLICIES_MAX + 1] = {
 	"fifo", "srtf", "las", "synergy", "synergy-srtf", "synergy-las", NULL};
 
 static const struct {
@@ -21,7 +21,7 @@ static const struct {
 static void add(struct skep_jobs_draft *d, uint32_t word)
 {
 	struct skep_jobs_file *f = d->file;
-	snprintf(f->policy_name[f->policies], sizeof f->policy_name[0], "%s", skep_jobs_policy_words[word]);
+	snprintf(f->policy_name[f->policies], sizeof f->policy_name[0], "%s", policy_words[word]);
 	f->policy[f->policies].order = MEANING[word].order;
 	f->policy[f->policies++].synergy = MEANING[word].synergy;
 }
@@ -43,10 +43,9 @@ static void read_list(struct skep_jobs_draft *d, const struct skep_yaml_node *ro
 		skep_reader_fail(&d->r, list, NULL, "policies: expected one at least, such as [fifo, srtf]");
 	for (uint32_t i = 0; list && i < skep_yaml_length(list) && !d->r.diag->set; i++) {
 		const struct skep_yaml_node *item = skep_yaml_item(list, i);
-		int word = skep_read_choice(&d->r, item, NULL, skep_jobs_policy_words, -1);
-		if (!d->r.diag->set && named(d->file, skep_jobs_policy_words[word]))
-			skep_reader_fail(
-				&d->r, item, NULL, "policies: `%s` is there twice", skep_jobs_policy_words[word]);
+		int word = skep_read_choice(&d->r, item, NULL, policy_words, -1);
+		if (!d->r.diag->set && named(d->file, policy_words[word]))
+			skep_reader_fail(&d->r, item, NULL, "policies: `%s` is there twice", policy_words[word]);
 		else if (!d->r.diag->set)
 			add(d, (uint32_t)word);
 	}
@@ -60,7 +59,7 @@ static void read_words(struct skep_jobs_draft *d, const char *words)
 		char word[64];
 		uint32_t i = 0;
 		snprintf(word, sizeof word, "%.*s", (int)(length < sizeof word ? length : sizeof word - 1), at);
-		while (i < SKEP_JOBS_POLICIES_MAX && strcmp(word, skep_jobs_policy_words[i]) != 0)
+		while (i < SKEP_JOBS_POLICIES_MAX && strcmp(word, policy_words[i]) != 0)
 			i++;
 		if (i == SKEP_JOBS_POLICIES_MAX)
 			skep_fail(d->r.diag,

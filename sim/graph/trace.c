@@ -86,7 +86,8 @@ uint32_t skep_trace_tensor(struct skep_trace *trace, const char *name, uint64_t 
 	return tensor;
 }
 
-uint32_t skep_trace_node(struct skep_trace *trace, const char *name)
+/* A node of that name, as a tensor of it. */
+static uint32_t new_node(struct skep_trace *trace, const char *name)
 {
 	if (trace->graph->nodes >= SKEP_GRAPH_NODES_MAX) {
 		trace->too_large = true;
@@ -217,7 +218,7 @@ static void asked(void *context, uint32_t worker, const struct skep_op *op)
 		return;
 	assert(worker == trace->index && op->kind != SKEP_OP_ALLREDUCE);
 	name_op(trace, op, name, sizeof name);
-	uint32_t permitted = permit(trace, op), node = skep_trace_node(trace, name);
+	uint32_t permitted = permit(trace, op), node = new_node(trace, name);
 	if (node == NONE)
 		return;
 	struct skep_graph_node *of = &trace->graph->node[node];
@@ -290,7 +291,7 @@ static void sent(void *context, const struct skep_message *message, struct skep_
 	if (trace->stop || trace->no_memory)
 		return;
 	name_message(trace, message, name, sizeof name);
-	uint32_t node = skep_trace_node(trace, name);
+	uint32_t node = new_node(trace, name);
 	if (node == NONE)
 		return;
 	struct skep_graph_node *of = &trace->graph->node[node];
@@ -359,7 +360,7 @@ static void decide(struct skep_trace *trace, const struct skep_actions *actions)
 	if (sends == 0)
 		return;
 	snprintf(name, sizeof name, "decision.%u.%s", ++trace->decisions, message_word(kind, word, sizeof word));
-	trace->decision = skep_trace_node(trace, name);
+	trace->decision = new_node(trace, name);
 	if (trace->decision == NONE)
 		return;
 	struct skep_graph_node *of = &trace->graph->node[trace->decision];
@@ -428,7 +429,7 @@ static void present(void *context, skep_time now, uint32_t worker, bool begins)
 	trace->now = now;
 	trace->at_time = true;
 	snprintf(name, sizeof name, "%s.w%u", begins ? "join" : "leave", worker);
-	uint32_t node = skep_trace_node(trace, name);
+	uint32_t node = new_node(trace, name);
 	if (node == NONE)
 		return;
 	struct skep_graph_node *of = &trace->graph->node[node];

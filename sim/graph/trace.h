@@ -61,8 +61,7 @@ struct skep_trace {
 void skep_trace_add(struct skep_trace_few *few, uint32_t item);
 bool skep_trace_append(struct skep_trace *trace, struct skep_graph_list *list, const struct skep_trace_few *few);
 
-/* A node or tensor of that name, or of that name with a number behind it. NONE: no memory, or too many, which the trace says. */
-uint32_t skep_trace_node(struct skep_trace *trace, const char *name);
+/* A tensor of that name, or of that name with a number behind it. NONE: no memory, or too many, which the trace says. */
 uint32_t skep_trace_tensor(struct skep_trace *trace, const char *name, uint64_t bytes);
 
 /* tensors.c: what an operation reads, when it is asked for; and what it has made, when it is done. */

@@ -62,7 +62,6 @@ static void test_what_is_written_is_read(void **state)
 	assert_true(skep_manifest_encode(&got, &again, &same));
 	assert_int_equal(same, size);
 	assert_memory_equal(again, bytes, size);
-	assert_int_equal(skep_manifest_bytes(&got), 1000 + 2000 + 3000);
 	free(again);
 	skep_manifest_finish(&got);
 	for (size_t cut = 0; cut < size; cut++) { /* in a block of its own, so that a sanitizer sees a byte too far */

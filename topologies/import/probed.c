@@ -54,7 +54,7 @@ struct skep_probed_link *skep_probed_link(const struct skep_probed *probed, uint
 	return &probed->way[(size_t)from * probed->places + to];
 }
 
-uint32_t skep_probed_ranks_at(const struct skep_probed *probed, uint32_t place)
+static uint32_t ranks_at(const struct skep_probed *probed, uint32_t place)
 {
 	uint32_t count = 0;
 	for (uint32_t i = 0; i < probed->ranks; i++)
@@ -287,7 +287,7 @@ static void put_sites_form(struct work *w, FILE *file)
 				continue;
 			fprintf(file, "  - {from: \"%s\", to: \"%s\", ", p->place_name[from], p->place_name[to]);
 			skep_probed_put_link(file, skep_probed_link(p, from, to));
-			bool several_ranks = skep_probed_ranks_at(p, from) > 1 || skep_probed_ranks_at(p, to) > 1;
+			bool several_ranks = ranks_at(p, from) > 1 || ranks_at(p, to) > 1;
 			fprintf(file, "%s}\n", several_ranks ? ", shared: true" : "");
 		}
 }

@@ -104,7 +104,6 @@ void skep_probed_finish(struct skep_probed *probed);
 /* What became of looking for shared lines, each line after `begin`. */
 void skep_probed_put_verdict(FILE *file, const struct skep_probed *p, const char *begin);
 struct skep_probed_link *skep_probed_link(const struct skep_probed *probed, uint32_t from, uint32_t to);
-uint32_t skep_probed_ranks_at(const struct skep_probed *probed, uint32_t place);
 
 /* Can such a topology be written there? Its name ends in .yaml, nothing is there yet, and its folder takes files. */
 bool skep_probed_writable(const char *path, struct skep_diag *reterr);

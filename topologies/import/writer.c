@@ -81,7 +81,8 @@ static const struct skep_unit *units_of(enum skep_dimension dimension)
 	return units[dimension == SKEP_TIME];
 }
 
-const struct skep_unit *skep_unit_of(enum skep_dimension dimension, double value)
+/* The largest unit of SKEP_BANDWIDTH or SKEP_TIME in which the value is at least 1. */
+static const struct skep_unit *unit_of(enum skep_dimension dimension, double value)
 {
 	const struct skep_unit *unit = units_of(dimension);
 	uint32_t i = 0;
@@ -92,7 +93,7 @@ const struct skep_unit *skep_unit_of(enum skep_dimension dimension, double value
 
 void skep_put_quantity(FILE *file, enum skep_dimension dimension, double value, bool exact)
 {
-	const struct skep_unit *unit = skep_unit_of(dimension, value);
+	const struct skep_unit *unit = unit_of(dimension, value);
 	skep_put_number(file, value * unit->per_base, exact);
 	fprintf(file, " %s", unit->name);
 }

@@ -25,8 +25,6 @@ struct skep_unit {
 	double per_base; /* of it in a byte per second, or in a second */
 };
 
-/* The largest unit of SKEP_BANDWIDTH or SKEP_TIME in which the value is at least 1. */
-const struct skep_unit *skep_unit_of(enum skep_dimension dimension, double value);
 /* The largest unit in which half of the cells [n * n], the diagonal left out, are at least 1. */
 const struct skep_unit *skep_unit_of_matrix(enum skep_dimension dimension, const double *cell, uint32_t n);
 
