@@ -12,6 +12,7 @@
 
 #define POLICIES_MAX 16u
 #define LOG_FROM 30.0 /* an axis that spans more is logarithmic */
+#define BESIDE 1.06   /* of the longest, and of the shortest on a logarithmic axis: so far the axis goes beyond it */
 
 static const char *const TEMPLATE[] = {
 #include "jobs.gp.inc"
@@ -22,7 +23,8 @@ struct figure {
 	int64_t comparison;
 	int64_t run[POLICIES_MAX];
 	char policy[POLICIES_MAX][32], name[128];
-	double mean_s[POLICIES_MAX], least_s, most_s;
+	double mean_s[POLICIES_MAX], least_s, most_s, left_s, right_s;
+	bool log;
 	uint32_t policies, jobs;
 };
 
@@ -62,9 +64,12 @@ static bool find_range(struct figure *f, struct skep_diag *reterr)
 		f->most_s = skep_column_real(row, 1);
 	}
 	sqlite3_finalize(row);
-	if (f->most_s > 0)
-		return true;
-	return skep_fail(reterr, "these jobs took no time");
+	if (!(f->most_s > 0))
+		return skep_fail(reterr, "these jobs took no time");
+	f->log = f->most_s > LOG_FROM * f->least_s;
+	f->left_s = f->log ? f->least_s / BESIDE : 0;
+	f->right_s = f->most_s * BESIDE;
+	return true;
 }
 
 static bool write_points(struct figure *f, uint32_t which, double per_s, FILE *script, struct skep_diag *reterr)
@@ -73,11 +78,11 @@ static bool write_points(struct figure *f, uint32_t which, double per_s, FILE *s
 		"SELECT end_s - arrival_s, row_number() OVER (ORDER BY end_s - arrival_s), count(*) OVER ()"
 		" FROM cluster_jobs WHERE cluster_run = ?1 AND ?2 = 0 ORDER BY 1";
 	sqlite3_stmt *row = skep_store_query(f->store, sql, f->run[which], 0, reterr);
-	fprintf(script, "$policy%u << EOD\n%.9g 0\n", which + 1, per_s * f->least_s);
+	fprintf(script, "$policy%u << EOD\n%.9g 0\n", which + 1, per_s * f->left_s);
 	while (row && skep_store_row(f->store, row))
 		fprintf(script, "%.9g %.9g\n", per_s * sqlite3_column_double(row, 0),
 			100 * sqlite3_column_double(row, 1) / sqlite3_column_double(row, 2));
-	fprintf(script, "%.9g 100\nEOD\n", per_s * f->most_s);
+	fprintf(script, "%.9g 100\nEOD\n", per_s * f->right_s);
 	sqlite3_finalize(row);
 	return row != NULL;
 }
@@ -90,13 +95,13 @@ static bool write_picture(const void *what, struct skep_picture *picture, struct
 	if (!find(f, reterr) || !find_range(f, reterr))
 		return false;
 	struct skep_plot_unit unit = skep_plot_unit(f->most_s);
-	bool log = f->most_s > LOG_FROM * f->least_s;
 	snprintf(title, sizeof title, "%s: %u jobs, by when they are done", f->name, f->jobs);
 	fprintf(script, "set title ");
 	skep_script_string(script, title);
-	fprintf(script, "\nset xlabel 'time from arrival to end (%s)'\n%s", unit.name, log ? "set logscale x\n" : "");
+	fprintf(script, "\nset xlabel 'time from arrival to end (%s)'\n%s", unit.name,
+		f->log ? "set logscale x\n" : "");
 	fprintf(script, "set xrange [%.9g:%.9g]\npolicies = %u\narray Title[%u]\narray Colour[%u]\n",
-		log ? unit.per_s * f->least_s : 0, unit.per_s * f->most_s, f->policies, f->policies, f->policies);
+		unit.per_s * f->left_s, unit.per_s * f->right_s, f->policies, f->policies, f->policies);
 	for (uint32_t i = 0; i < f->policies; i++) {
 		snprintf(title, sizeof title, "%s, mean %.3g %s", f->policy[i], unit.per_s * f->mean_s[i], unit.name);
 		fprintf(script, "Title[%u] = ", i + 1);
