@@ -11,6 +11,12 @@
 
 #include "scenarios/read/scenario.h"
 
+/* ---- mistaken.c ------------------------------------------------------------------------------------------------- */
+
+/* A topology, a model or another file that is given as a scenario: the error says what it is. When its name is
+ * read. */
+void skep_mistaken_refuse(struct skep_reader *r, const struct skep_yaml_node *root);
+
 /* ---- cut.c ------------------------------------------------------------------------------------------------------ */
 
 /* model.cut: where the model is cut into stages, if not as evenly as it can be. */
@@ -128,14 +134,8 @@ void skep_init_read(struct skep_reader *r, const struct skep_yaml_node *train, s
 
 const char *skep_init_name(enum skep_init init); /* as train.init.method has it */
 
-/* ---- candidates.c ---------------------------------------------------------------------------------------------------- */
-
-/* The keys of `train.init` that ask for several candidates for the first parameters: candidates, select, steps
- * (core/methods/candidates.c has what is done with them). */
-
-/* `map` is train.init. Returns whether it asks for candidates. */
-bool skep_candidates_read(struct skep_reader *r, const struct skep_yaml_node *map, struct skep_scenario *s);
-/* When the plan is made: what does not go together with them. */
+/* When all is read: candidates for the first parameters (train.init.candidates, select and steps; core/methods/candidates.c has
+ * what is done with them) where they cannot be are refused. */
 void skep_candidates_check(struct skep_reader *r, const struct skep_yaml_node *train, const struct skep_scenario *s);
 
 /* ---- traced.c --------------------------------------------------------------------------------------------------- */

@@ -379,6 +379,8 @@ static void read_head(struct draft *d)
 	if (snprintf(s->name, sizeof s->name, "%s", name) >= (int)sizeof s->name)
 		skep_reader_fail(&d->r, d->root, "name", "name: expected at most %zu bytes", sizeof s->name - 1);
 	s->plan.seed = s->seed = (uint64_t)skep_read_integer(&d->r, d->root, "seed", 0, INT64_MAX, 1);
+	skep_mistaken_refuse(
+		&d->r, d->root); /* behind those two keys, which stand first in the list of those that there are */
 }
 
 /* Samples are numbered through the whole run (core/skep.h); the numbers times the inputs must not wrap. */
