@@ -141,7 +141,7 @@ bool skep_ask_model_find(const char *given, struct skep_ask_model *ret, struct s
 			write_shape(&shapes[i], ret);
 			return true;
 		}
-	if (!skep_ask_number(given, &parameters))
+	if (!skep_count_parse(given, &parameters))
 		return unknown(given, reterr);
 	if (parameters >= 10e6 && parameters <= 1e12) {
 		pick_shape(given, parameters, ret);

@@ -35,24 +35,6 @@ void skep_ask_note(struct skep_ask_question *q, const char *format, ...)
 	q->notes++;
 }
 
-bool skep_ask_number(const char *text, double *ret)
-{
-	static const struct {
-		char letter;
-		double factor;
-	} suffix[] = {{'k', 1e3}, {'K', 1e3}, {'M', 1e6}, {'B', 1e9}, {'G', 1e9}, {'T', 1e12}};
-	const char *end;
-	if (!skep_number_parse(text, &end, ret))
-		return false;
-	for (size_t i = 0; i < sizeof suffix / sizeof suffix[0]; i++)
-		if (*end == suffix[i].letter) {
-			*ret *= suffix[i].factor;
-			end++;
-			break;
-		}
-	return *end == '\0' && isfinite(*ret) && *ret > 0;
-}
-
 /* ---- groups of machines ------------------------------------------------------------------------------------------ */
 
 /* A group as text: its parts are where they stand in it. */
@@ -122,7 +104,7 @@ static bool read_group(struct skep_ask_question *q, const struct words *w, const
 		return false;
 	if (colon) {
 		snprintf(text, sizeof text, "%.*s", (int)(kind_end - colon - 1), colon + 1);
-		if (!skep_ask_number(text, &g->speed) || g->speed < 0.01 || g->speed > 100)
+		if (!skep_count_parse(text, &g->speed) || g->speed < 0.01 || g->speed > 100)
 			return wrong(w, colon + 1, reterr,
 				"expected how fast it is in times of a %s, 0.01 to 100, as in 1x%s:0.5", g->base,
 				g->base);
@@ -255,7 +237,7 @@ static bool read_count(const char *option, const char *text, double least, doubl
 {
 	if (!text)
 		return true;
-	if (skep_ask_number(text, ret) && *ret >= least && *ret <= 1e16)
+	if (skep_count_parse(text, ret) && *ret >= least && *ret <= 1e16)
 		return true;
 	skep_diag_set(
 		reterr, option, 0, 1, text, "expected a number of tokens, from %.6g, as in 1B, 300M or 5e8", least);

@@ -98,7 +98,4 @@ bool skep_ask_read(const struct skep_ask_request *request, const char *from, str
 /* An assumption, for the page; beyond SKEP_ASK_NOTES_MAX none is kept. */
 void skep_ask_note(struct skep_ask_question *question, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* "1B", "350M", "20000": false: no such number. */
-bool skep_ask_number(const char *text, double *ret);
-
 #endif

@@ -114,6 +114,10 @@ int64_t skep_read_integer(struct skep_reader *r, const struct skep_yaml_node *ma
 double skep_read_number(struct skep_reader *r, const struct skep_yaml_node *map, const char *key, double low,
 	double high, double fallback);
 
+/* A required count in [low, high], which may be written as skep_count_parse() reads it: 300M. */
+double skep_read_count(
+	struct skep_reader *r, const struct skep_yaml_node *map, const char *key, double low, double high);
+
 enum skep_dimension {
 	SKEP_TIME,      /* ns us ms s min h d                          -> seconds         */
 	SKEP_BYTES,     /* B kB MB GB TB KiB MiB GiB TiB                -> bytes           */

@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "base/reader.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -149,6 +150,24 @@ static uint32_t distance(const char *a, const char *b)
 		}
 	}
 	return d[m][n];
+}
+
+bool skep_count_parse(const char *text, double *ret)
+{
+	static const struct {
+		char letter;
+		double factor;
+	} suffix[] = {{'k', 1e3}, {'K', 1e3}, {'M', 1e6}, {'B', 1e9}, {'G', 1e9}, {'T', 1e12}};
+	const char *end;
+	if (!skep_number_parse(text, &end, ret))
+		return false;
+	for (size_t i = 0; i < sizeof suffix / sizeof suffix[0]; i++)
+		if (*end == suffix[i].letter) {
+			*ret *= suffix[i].factor;
+			end++;
+			break;
+		}
+	return *end == '\0' && isfinite(*ret) && *ret > 0;
 }
 
 const char *skep_text_nearest(const char *word, const char *const words[], uint32_t count)

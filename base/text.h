@@ -33,6 +33,9 @@ const char *skep_text_line(const char *text, uint32_t line);
  * no nan, no inf. False when there is none. It may overflow to infinity. */
 bool skep_number_parse(const char *text, const char **ret_end, double *ret);
 
+/* A count as people write large ones: "300M", "1B", "1T", "64k" or "5e8". Above 0. */
+bool skep_count_parse(const char *text, double *ret);
+
 /* The word nearest to `word`, near enough to be what was meant; else NULL. */
 const char *skep_text_nearest(const char *word, const char *const words[], uint32_t count);
 

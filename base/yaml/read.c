@@ -399,6 +399,21 @@ double skep_read_number(struct skep_reader *r, const struct skep_yaml_node *map,
 	return isnan(fallback) ? low : fallback;
 }
 
+double skep_read_count(
+	struct skep_reader *r, const struct skep_yaml_node *map, const char *key, double low, double high)
+{
+	char expected[120];
+	snprintf(expected, sizeof expected, "a number from %.9g to %.9g, such as 5e8, 300M or 1B", low, high);
+	const struct skep_yaml_node *node;
+	const char *text = find_text(r, map, key, true, expected, &node);
+	double value;
+	if (text && skep_count_parse(text, &value) && value >= low && value <= high)
+		return value;
+	if (text)
+		fail_expected(r, node, expected);
+	return low;
+}
+
 double skep_read_quantity(struct skep_reader *r, const struct skep_yaml_node *map, const char *key,
 	enum skep_dimension dimension, double low, double high, double fallback)
 {

@@ -390,7 +390,8 @@ static void check_stream(struct draft *d)
 	double numbers = (double)s->plan.rounds * skep_round_capacity(&s->plan) * s->samples * s->model.width[0];
 	if (numbers >= 0x1p63)
 		skep_reader_fail(&d->r, group(d, "train"), "until",
-			"train.until.steps: the run would draw more samples than there are");
+			"train.until.steps: numbers of samples and their inputs would not fit in 63 bits: take fewer steps, or "
+			"a smaller schedule.global_batch");
 }
 
 static void check_time(struct draft *d)

@@ -57,7 +57,7 @@ static uint32_t steps_for(struct skep_reader *r, const struct skep_yaml_node *ma
 static uint32_t read_steps(struct skep_reader *r, const struct skep_yaml_node *map, const struct skep_scenario *s)
 {
 	bool samples = skep_read_has(r, map, "samples"), tokens = skep_read_has(r, map, "tokens");
-	double count = skep_read_number(r, map, samples ? "samples" : "tokens", 1, 1e18, 1);
+	double count = samples || tokens ? skep_read_count(r, map, samples ? "samples" : "tokens", 1, 1e18) : 0;
 	const char *limit = skep_read_has(r, map, "time") ? "time" : skep_read_has(r, map, "usd") ? "usd" : "loss";
 	if (!samples && !tokens && !skep_read_has(r, map, "steps") && skep_read_has(r, map, limit))
 		skep_reader_fail(r, map, limit,

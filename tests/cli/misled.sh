@@ -81,6 +81,12 @@ accepts 'a plan as JSON' plan "${plan[@]}" -q --json
 check 'has both' python3 -c 'import json, sys; p = json.load(open(sys.argv[1])); assert p["whole_run_s"] > 0 and p["whole_run_usd"] > 0' "$out"
 rm -f skep.db
 
+# Of 64 tokens a sample and 32 samples a step, 300,000 tokens are 146.5 steps.
+accepts 'tokens as people write them' check "$root/scenarios/diloco.yaml" --set train.until.steps=null --set train.until.tokens=300k
+check 'come to steps' grep -q 'all 147 steps take' "$out"
+accepts 'one step' check "$root/scenarios/square-cube.yaml"
+check 'is one' grep -q 'the 1 step takes' "$out"
+
 # ---- terminals -------------------------------------------------------------------------------------------------------
 
 if command -v script >/dev/null; then

@@ -489,7 +489,7 @@ static void keys_are_refused_at_their_place(void **state)
 		{"train:", "directory: {heartbeat: 20 MB}\ntrain:", 5, 24, "expected a time with its unit"},
 		{"train:", "directory: {heartbeat: 4 s, timeout: 7 s}\ntrain:", 5, 38,
 			"less than two heartbeats and the way to the directory"},
-		{"{steps: 10}", "{loss: 1}", 5, 16, "key `train.until.steps` is missing"},
+		{"{steps: 10}", "{loss: 1}", 5, 23, "train.until.loss: ends a run before its last step: say how many"},
 		{"{steps: 10}", "{steps: 1e3}", 5, 24, "train.until.steps: expected a whole decimal number"},
 		{"{steps: 10}", "{steps: 10, loss: -1}", 5, 34, "train.until.loss: expected a decimal number from 0"},
 		{"{until: {steps: 10}", "{arithmetic: none, until: {steps: 10, loss: 1}", 5, 52, "no loss to reach"},
@@ -526,7 +526,7 @@ static void runs_that_could_not_be_counted_are_refused(void **state)
 	check_refused("t.yaml}\nschedule: {global_batch: 64, microbatch: 8}\ntrain: {until: {steps: 10}}",
 		"t.yaml, compute_scale: 1e-6}\nschedule: {global_batch: 4000000000, microbatch: 4000, in_flight: 1}\n"
 		"train: {until: {steps: 1000000000}}",
-		5, 16, "more samples than there are");
+		5, 16, "would not fit in 63 bits");
 }
 
 static void corpus_must_fit_the_model(void **state)
