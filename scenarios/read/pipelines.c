@@ -2,9 +2,8 @@
  *
  * pipelines.c - fixed pipelines: pipeline p is worker p mod r of each stage of r workers (core/plan.h), each is granted the same
  * number of microbatches, and there are no spares. With `gpipe` and `interleaved` all stages have equally many workers.
- * Interleaved ones have `model_chunks` virtual stages of
- * the model on each worker, and take the microbatches in groups of as many as there are stages. Several flushes in a step
- * have the same number of microbatches each.
+ * Interleaved ones have `model_chunks` virtual stages of the model on each worker, and take the microbatches in groups of as
+ * many as there are stages. Several flushes in a step have the same number of microbatches each.
  *
  * Keeps true: what these schedules have no use for is refused at its key, not ignored.
  */
@@ -15,9 +14,9 @@
 #include "scenarios/plan/plan.h"
 
 enum {
-	SHARE_MAX = 4096,
-	CHUNKS_MAX = 64
-}; /* microbatches that a worker may have to hold, as schedule.in_flight; virtual stages */
+	SHARE_MAX = 4096, /* microbatches that a worker may have to hold, as schedule.in_flight */
+	CHUNKS_MAX = 64   /* virtual stages of a worker */
+};
 
 /* Keys of a group that say something about a swarm. */
 static void refuse(struct skep_reader *r, const struct skep_yaml_node *map, const char *group, const char *key,
