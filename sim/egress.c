@@ -9,8 +9,8 @@
 
 #include "sim/world.h"
 
-void skep_world_count(struct skep_world *world, uint32_t source, uint32_t destination, uint8_t traffic,
-	uint64_t messages, uint64_t bytes)
+static void count(struct skep_world *world, uint32_t source, uint32_t destination, uint8_t traffic, uint64_t messages,
+	uint64_t bytes)
 {
 	bool priced = world->scenario->topology.egress_usd_per_B != NULL;
 	double usd = priced ? skep_scenario_egress_usd(world->scenario, source, destination, bytes) : 0;
@@ -23,6 +23,24 @@ void skep_world_count(struct skep_world *world, uint32_t source, uint32_t destin
 		return;
 	world->tells_egress = true;
 	skep_world_schedule(world, world->now, world->sequence++, SKEP_SIM_EVENT_EGRESS, 0);
+}
+
+/* Of a relayed pair both ways are counted at once: the directory sends what it receives. That is traffic of its links, for which
+ * it may pay; in the bytes of the run a message is there once, as in what its sender counts in a real run. */
+void skep_world_count(struct skep_world *world, uint32_t source, uint32_t destination, uint8_t traffic,
+	uint64_t messages, uint64_t bytes)
+{
+	const struct skep_topology *t = &world->scenario->topology;
+	uint32_t directory = world->plan->workers;
+	if (t->dials_out == NULL ||
+		!skep_topology_relays(t, t->machine[skep_scenario_machine(world->scenario, source)].place,
+			t->machine[skep_scenario_machine(world->scenario, destination)].place)) {
+		count(world, source, destination, traffic, messages, bytes);
+		return;
+	}
+	count(world, source, directory, traffic, messages, bytes);
+	count(world, directory, destination, traffic, messages, bytes);
+	world->traffic.untold.bytes[traffic] -= bytes;
 }
 
 void skep_egress_tell(struct skep_world *world)

@@ -232,6 +232,8 @@ static void put_sites(const struct skep_calibration *c, FILE *file)
 		put_string(file, t->place_name[place]);
 		fputs(":\n", file);
 		put_machines(c, place, file);
+		if (t->dials_out && t->dials_out[place])
+			fputs("    reach: out\n", file);
 		if (t->site_link && isfinite(t->site_link[place].up_Bps)) {
 			fputs("    uplink: ", file);
 			skep_put_quantity(file, SKEP_BANDWIDTH, t->site_link[place].up_Bps, true);
@@ -278,7 +280,7 @@ void skep_calibration_put_topology(const struct skep_calibration *c, FILE *file)
 	fputs(t->places > 1 ? "links:\n" : "", file);
 	for (uint32_t i = 0; i < t->places * t->places; i++) {
 		const struct skep_link_figures *link = &c->link[i];
-		if (link->from == link->to)
+		if (link->from == link->to || skep_topology_relays(t, link->from, link->to))
 			continue;
 		put_link_comment(link, "  ", file);
 		fputs("  - {from: ", file);

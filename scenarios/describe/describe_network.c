@@ -135,6 +135,30 @@ static const char *fairness_name(const struct skep_topology *t)
 	return name[t->fairness];
 }
 
+/* The places from `at` on that only dial out; t->places: there is none. */
+static uint32_t next_out(const struct skep_topology *t, uint32_t at)
+{
+	while (at < t->places && (t->dials_out == NULL || !t->dials_out[at]))
+		at++;
+	return at;
+}
+
+/* Two of them at least, or none is relayed. */
+static void print_relayed(const struct skep_topology *t, FILE *out)
+{
+	uint32_t first = next_out(t, 0), at = first < t->places ? next_out(t, first + 1) : t->places;
+	if (at == t->places)
+		return;
+	fprintf(out, "  %-9s what %s", "relayed", t->place_name[first]);
+	for (uint32_t named = 1; at < t->places; named++) {
+		uint32_t next = next_out(t, at + 1);
+		if (named < ROWS_MAX || next == t->places)
+			fprintf(out, "%s%s", next < t->places ? ", " : " and ", t->place_name[at]);
+		at = next;
+	}
+	fprintf(out, " say to each other goes through the directory (reach: out)\n");
+}
+
 void skep_network_describe(const struct skep_topology *t, FILE *out)
 {
 	char a[SKEP_TEXT_BYTES], b[SKEP_TEXT_BYTES];
@@ -177,6 +201,7 @@ void skep_network_describe(const struct skep_topology *t, FILE *out)
 				rows + site_links == 1 ? "network" : "", t->place_name[i],
 				skep_rate_text(t->site_link[i].up_Bps, a), skep_rate_text(t->site_link[i].down_Bps, b));
 	}
+	print_relayed(t, out);
 }
 
 /* ---- prices -------------------------------------------------------------------------------------------------------- */
@@ -261,7 +286,7 @@ void skep_egress_describe_json(const struct skep_topology *t, cJSON *root)
 
 void skep_network_describe_json(const struct skep_topology *t, cJSON *root)
 {
-	if (t->link_profiles == 0 && !t->site_link && t->fairness == SKEP_FAIRNESS_EQUAL)
+	if (t->link_profiles == 0 && !t->site_link && t->fairness == SKEP_FAIRNESS_EQUAL && t->dials_out == NULL)
 		return;
 	cJSON *network = cJSON_AddObjectToObject(root, "network");
 	cJSON_AddStringToObject(network, "fairness", fairness_name(t));
@@ -280,4 +305,9 @@ void skep_network_describe_json(const struct skep_topology *t, cJSON *root)
 		add_number(site, "downlink_Bps", t->site_link[i].down_Bps);
 		cJSON_AddItemToArray(sites, site);
 	}
+	if (t->dials_out == NULL)
+		return;
+	cJSON *reach_out = cJSON_AddArrayToObject(network, "reach_out");
+	for (uint32_t i = next_out(t, 0); i < t->places; i = next_out(t, i + 1))
+		cJSON_AddItemToArray(reach_out, cJSON_CreateString(t->place_name[i]));
 }

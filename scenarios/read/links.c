@@ -61,6 +61,15 @@ static void read_link(
 			t->place_name[t->places - 1]);
 		return;
 	}
+	if (skep_topology_relays(t, end[0], end[1])) {
+		skep_reader_fail(r, map, NULL,
+			"cluster.links: %s and %s have `reach: out`, so there is no link between them; expected %s-%s or "
+			"%s-%s",
+			t->place_name[end[0]], t->place_name[end[1]], t->place_name[end[0]],
+			t->place_name[t->machine[t->machines].place], t->place_name[end[1]],
+			t->place_name[t->machine[t->machines].place]);
+		return;
+	}
 	if (egress && !(skep_topology_set_egress(t, end[0], end[1], usd_per_B) &&
 			      skep_topology_set_egress(t, end[1], end[0], usd_per_B)))
 		skep_reader_fail(r, map, "egress", "not enough memory for the prices of links");

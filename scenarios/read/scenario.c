@@ -135,6 +135,7 @@ static void read_topology(struct draft *d, const struct skep_yaml_node *cluster)
 	skep_topology_add_latency(&s->topology, s->extra_latency_s);
 	s->bandwidth_scale = skep_read_number(&d->r, cluster, "bandwidth_scale", 1e-6, 1e6, 1);
 	skep_topology_scale_bandwidth(&s->topology, s->bandwidth_scale);
+	skep_path_join_relayed(&s->topology);
 	s->plan.workers = s->topology.machines;
 	s->first_stage_of = calloc(s->plan.workers, sizeof *s->first_stage_of);
 	if (!s->first_stage_of)
@@ -363,6 +364,10 @@ static void read_simulate(struct draft *d)
 	skep_reader_close_map(&d->r, map);
 	if (d->s->collectives_as_flows)
 		skep_sync_check_flows(&d->r, map, &d->s->plan);
+	if (!d->r.diag->set && d->s->collectives_as_flows && d->s->topology.dials_out != NULL)
+		skep_reader_fail(&d->r, map, "collectives",
+			"simulate.collectives: flows do not go through the directory, and the topology has sites with "
+			"`reach: out`; take `messages`");
 	if (!d->r.diag->set && d->s->collectives_as_flows && d->s->arithmetic == SKEP_ARITHMETIC_REAL)
 		skep_reader_fail(&d->r, map, "collectives",
 			"simulate.collectives: flows carry no numbers, so there is nothing to add up; take `messages`, "

@@ -28,6 +28,7 @@
 #include "topologies/network/crossing.h"
 #include "topologies/network/due.h"
 #include "topologies/network/large_pages.h"
+#include "topologies/network/relays.h"
 #include "topologies/read/path.h"
 
 #define NONE SKEP_NO_FLOW
@@ -111,15 +112,16 @@ static uint32_t flow_take(struct skep_network *network)
 
 /* ---- turns ---------------------------------------------------------------------------------------------------- */
 
-static uint64_t key_of(uint32_t source, uint32_t destination)
+static uint64_t key_of(const struct skep_network *network, const struct skep_flow *flow)
 {
-	return 1 + ((uint64_t)source << 32 | destination);
+	if (network->relays && skep_relay_is_piece(flow->tag))
+		return skep_relay_key(network, flow->tag);
+	return 1 + ((uint64_t)flow->source << 32 | flow->destination);
 }
 
 static struct skep_pair_queue *queue_of(const struct skep_network *network, const struct skep_flow *flow)
 {
-	struct skep_pair_queue *queue =
-		skep_connections_find(&network->connections, key_of(flow->source, flow->destination));
+	struct skep_pair_queue *queue = skep_connections_find(&network->connections, key_of(network, flow));
 	assert(flow->in_turn && queue);
 	return queue;
 }
@@ -231,7 +233,8 @@ static bool has_senders(const struct skep_topology *topology)
 static bool set_up(struct skep_network *network, const struct skep_topology *topology)
 {
 	network->topology = topology;
-	network->free_flow = NONE;
+	network->free_flow = network->free_relay = NONE;
+	network->relays = topology->dials_out != NULL;
 	uint32_t ends = topology->machines + 1, site_links = topology->site_link ? topology->places : 0;
 	if (!skep_sharing_init(&network->sharing, 2 * ends + 2 * site_links))
 		return false;
@@ -272,6 +275,7 @@ void skep_network_destroy(struct skep_network *network)
 	skep_order_finish(&network->order);
 	skep_connections_finish(&network->connections);
 	free(network->sender);
+	free(network->relay);
 	free(network);
 }
 
@@ -301,7 +305,7 @@ static bool enter_turns(struct skep_network *network, const struct skep_flow *fl
 	const struct skep_topology *t = network->topology;
 	uint32_t from = t->machine[flow->source].place, to = t->machine[flow->destination].place;
 	uint32_t streams = skep_path_streams(t, from, to);
-	uint64_t key = key_of(flow->source, flow->destination);
+	uint64_t key = key_of(network, flow);
 	struct skep_pair_queue *queue = NULL;
 	*ret = false;
 	if (streams == SKEP_STREAMS_EACH)
@@ -353,18 +357,34 @@ static bool prepare(struct skep_network *network, skep_time now, uint32_t source
 	return network->transfers < network->due_capacity || skep_due_grow(network);
 }
 
-bool skep_network_start(struct skep_network *network, skep_time now, uint32_t source, uint32_t destination,
-	uint64_t bytes, uint64_t tag)
+bool skep_network_due(
+	struct skep_network *network, skep_time now, uint32_t source, uint32_t destination, skep_time *ret)
 {
 	if (!prepare(network, now, source, destination))
 		return false;
 	double latency_s = skep_crossing_pair(network->topology, source, destination)->latency_s;
-	skep_time due = now + (skep_time)llrint(latency_s * 1e9);
-	if (network->sender && !skep_sender_latency_end(&network->sender[source], network->topology, &network->order,
-				       network->clock, source, destination, latency_s, &due))
-		return false;
+	*ret = now + (skep_time)llrint(latency_s * 1e9);
+	return !network->sender || skep_sender_latency_end(&network->sender[source], network->topology, &network->order,
+					   network->clock, source, destination, latency_s, ret);
+}
+
+bool skep_network_put(struct skep_network *network, skep_time due, uint32_t source, uint32_t destination,
+	uint64_t bytes, uint64_t tag)
+{
 	struct skep_flow flow = {.tag = tag, .left = (double)bytes, .source = source, .destination = destination};
 	return start(network, due, &flow, false);
+}
+
+bool skep_network_start(struct skep_network *network, skep_time now, uint32_t source, uint32_t destination,
+	uint64_t bytes, uint64_t tag)
+{
+	const struct skep_topology *topology = network->topology;
+	skep_time due;
+	if (network->relays &&
+		skep_topology_relays(topology, topology->machine[source].place, topology->machine[destination].place))
+		return skep_relay_start(network, now, source, destination, bytes, tag);
+	return !network->failed && skep_network_due(network, now, source, destination, &due) &&
+	       skep_network_put(network, due, source, destination, bytes, tag);
 }
 
 bool skep_network_start_steady(struct skep_network *network, skep_time now, uint32_t source, uint32_t destination,
@@ -401,6 +421,12 @@ uint32_t skep_network_advance(struct skep_network *network, skep_time now, uint6
 			continue;
 		if (first.flow != NONE)
 			arrive(network, first.flow);
+		if (network->relays && skep_relay_is_piece(first.tag)) {
+			network->transfers--;
+			if (!skep_relay_arrived(network, first.tag, &first.tag))
+				continue;
+			network->transfers++;
+		}
 		ret_tag[count++] = first.tag;
 	}
 	network->transfers -= count;
@@ -427,9 +453,11 @@ static bool is_meant(const struct skep_network *network, const struct stop *stop
 	       (flow->source == stop->machine || flow->destination == stop->machine);
 }
 
-static void stopped(struct stop *stop, uint64_t tag)
+static void stopped(struct skep_network *network, struct stop *stop, uint64_t tag)
 {
 	stop->count++;
+	if (network->relays && skep_relay_is_piece(tag) && !skep_relay_dropped(network, tag, &tag))
+		return;
 	if (stop->ended)
 		stop->ended(stop->context, tag);
 }
@@ -459,7 +487,7 @@ static void stop_in_line(struct skep_network *network, struct stop *stop)
 			*skep_due_line_at(network, kept++) = entry;
 			continue;
 		}
-		stopped(stop, entry.tag);
+		stopped(network, stop, entry.tag);
 		if (entry.flow != NONE)
 			stop_flow(network, stop, entry.flow);
 	}
@@ -474,7 +502,7 @@ static void stop_in_heap(struct skep_network *network, struct stop *stop)
 		while (at < network->dues && is_meant(network, stop, network->due[at].tag, network->due[at].flow)) {
 			struct skep_due entry = network->due[at];
 			skep_due_remove(network, at);
-			stopped(stop, entry.tag);
+			stopped(network, stop, entry.tag);
 			if (entry.flow != NONE)
 				stop_flow(network, stop, entry.flow);
 		}
@@ -495,7 +523,7 @@ static void stop_in_queue(struct skep_network *network, struct stop *stop, struc
 			append(network, queue, this);
 			continue;
 		}
-		stopped(stop, flow->tag);
+		stopped(network, stop, flow->tag);
 		stop->left += is_small(flow) ? 0 : (uint64_t)flow->left;
 		queue->under_way--;
 		flow_free(network, this);
@@ -546,6 +574,8 @@ void skep_network_close(struct skep_network *network, skep_time now, uint32_t ma
 	void (*ended)(void *context, uint64_t tag), void *context)
 {
 	assert(machine <= network->topology->machines);
+	if (network->relays)
+		skep_relay_close(network, machine, ended, context);
 	stop_all(network, now, &(struct stop){.machine = machine, .ended = ended, .context = context});
 }
 
@@ -556,7 +586,7 @@ void skep_network_look_ahead(struct skep_network *network)
 
 uint64_t skep_network_soon(const struct skep_network *network, uint32_t level)
 {
-	return network->soon[level];
+	return skep_relay_is_piece(network->soon[level]) ? SKEP_NETWORK_NO_FLOW : network->soon[level];
 }
 
 uint32_t skep_network_flows(const struct skep_network *network)

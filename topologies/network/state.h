@@ -26,6 +26,16 @@ struct skep_flow { /* a small transfer that need not wait for its turn has none 
 	bool in_turn; /* its message takes its turn on the connections of its pair */
 };
 
+struct skep_relay { /* a message that goes through the directory (relays.h) */
+	uint64_t tag, bytes;
+	skep_time late_ns; /* from its coming to the directory until its latency from there is over */
+	uint32_t source, destination;
+	uint32_t of, pieces; /* in so many it goes; so many have not arrived at the end or were ended; 0: free */
+	uint32_t passed;     /* pieces that are on the second way, or behind it */
+	uint32_t next;       /* free: the next free one */
+	bool ended;          /* it will not arrive */
+};
+
 struct skep_due { /* an entry of the line or the heap */
 	skep_time time;
 	uint64_t sequence, tag;
@@ -49,6 +59,17 @@ struct skep_network {
 	uint64_t soon[SKEP_NETWORK_ROWS + 1];
 	struct skep_order order;
 	struct skep_connections connections;
+	struct skep_relay *relay; /* [relay_capacity] */
+	uint32_t relay_capacity, free_relay;
+	bool relays; /* some messages go through the directory */
+	bool failed; /* memory ran out for one of them on its way */
 };
+
+/* network.c: when the latency of what is sent now is over, its sender's overhead and jitter included; and a transfer for which it
+ * is over then, for which skep_due_grow() has made room. False: no memory. */
+bool skep_network_due(
+	struct skep_network *network, skep_time now, uint32_t source, uint32_t destination, skep_time *ret);
+bool skep_network_put(struct skep_network *network, skep_time due, uint32_t source, uint32_t destination,
+	uint64_t bytes, uint64_t tag);
 
 #endif

@@ -2,6 +2,8 @@
  *
  * path.c - see path.h.
  *
+ * What is of both ways of a relayed pair, each to or from the directory's place, is put together from them.
+ *
  * What is kept true: no latency is below 0; a flow on a path whose round trip takes no time is limited by neither window
  * nor loss, since an acknowledgement is there at once.
  */
@@ -11,6 +13,12 @@
 
 #include "core/random.h"
 #include "topologies/churn/deviate.h"
+
+/* The place through which messages of a relayed pair go. */
+static uint32_t through(const struct skep_topology *t)
+{
+	return t->machine[t->machines].place;
+}
 
 static size_t index_of(const struct skep_topology *t, uint32_t from, uint32_t to)
 {
@@ -26,10 +34,32 @@ const struct skep_link_profile *skep_path_link_profile(const struct skep_topolog
 	return &t->link_profile[t->link_profile_of ? t->link_profile_of[at] : 0];
 }
 
+void skep_path_join_relayed(struct skep_topology *t)
+{
+	uint32_t middle = through(t);
+	for (uint32_t from = 0; t->dials_out != NULL && from < t->places; from++)
+		for (uint32_t to = 0; to < t->places; to++) {
+			const struct skep_pair *there = &t->pair[index_of(t, from, middle)];
+			const struct skep_pair *on = &t->pair[index_of(t, middle, to)];
+			if (!skep_topology_relays(t, from, to))
+				continue;
+			t->pair[index_of(t, from, to)] =
+				(struct skep_pair){.capacity_Bps = fmin(there->capacity_Bps, on->capacity_Bps),
+					.latency_s = there->latency_s + on->latency_s,
+					.shared_Bps = fmin(there->shared_Bps, on->shared_Bps)};
+			if (t->egress_usd_per_B != NULL)
+				t->egress_usd_per_B[index_of(t, from, to)] =
+					t->egress_usd_per_B[index_of(t, from, middle)] +
+					t->egress_usd_per_B[index_of(t, middle, to)];
+		}
+}
+
 /* Loss: Mathis, Semke, Mahdavi and Ott 1997, MSS / RTT * sqrt(3/2) / sqrt(p). The round trip is that of the latencies, without
  * what waits in queues. */
 double skep_path_cap_Bps(const struct skep_topology *t, uint32_t from, uint32_t to)
 {
+	if (skep_topology_relays(t, from, to))
+		return fmin(skep_path_cap_Bps(t, from, through(t)), skep_path_cap_Bps(t, through(t), to));
 	const struct skep_link_profile *link_profile = skep_path_link_profile(t, from, to);
 	if (!link_profile)
 		return INFINITY;
@@ -44,6 +74,8 @@ double skep_path_cap_Bps(const struct skep_topology *t, uint32_t from, uint32_t 
 
 double skep_path_least_Bps(const struct skep_topology *t, uint32_t from, uint32_t to)
 {
+	if (skep_topology_relays(t, from, to))
+		return fmin(skep_path_least_Bps(t, from, through(t)), skep_path_least_Bps(t, through(t), to));
 	const struct skep_pair *pair = &t->pair[index_of(t, from, to)];
 	double least = pair->capacity_Bps < pair->shared_Bps ? pair->capacity_Bps : pair->shared_Bps;
 	if (t->site_link && from != to)
@@ -87,6 +119,8 @@ bool skep_path_overtakes(const struct skep_topology *t, uint32_t from, uint32_t 
 
 double skep_path_overhead_s(const struct skep_topology *t, uint32_t from, uint32_t to)
 {
+	if (skep_topology_relays(t, from, to))
+		return skep_path_overhead_s(t, from, through(t)) + skep_path_overhead_s(t, through(t), to);
 	const struct skep_link_profile *link_profile = skep_path_link_profile(t, from, to);
 	return link_profile ? link_profile->overhead_s : 0;
 }
@@ -100,6 +134,8 @@ static double deviation_s(const struct skep_jitter *jitter, double latency_s)
 
 double skep_path_mean_s(const struct skep_topology *t, uint32_t from, uint32_t to)
 {
+	if (skep_topology_relays(t, from, to))
+		return skep_path_mean_s(t, from, through(t)) + skep_path_mean_s(t, through(t), to);
 	const struct skep_link_profile *link_profile = skep_path_link_profile(t, from, to);
 	double latency_s = t->pair[index_of(t, from, to)].latency_s;
 	return link_profile ? fmax(0, latency_s + link_profile->jitter.mean_s) : latency_s;
@@ -107,6 +143,8 @@ double skep_path_mean_s(const struct skep_topology *t, uint32_t from, uint32_t t
 
 double skep_path_late_s(const struct skep_topology *t, uint32_t from, uint32_t to)
 {
+	if (skep_topology_relays(t, from, to))
+		return skep_path_late_s(t, from, through(t)) + skep_path_late_s(t, through(t), to);
 	const struct skep_link_profile *link_profile = skep_path_link_profile(t, from, to);
 	double latency_s = t->pair[index_of(t, from, to)].latency_s;
 	if (!link_profile)

@@ -11,6 +11,10 @@
 
 #include "topologies/read/topology.h"
 
+/* Makes the pair of two places that are relayed what its two ways come to, capacity, latency and price; once, and again when what
+ * these have has changed. */
+void skep_path_join_relayed(struct skep_topology *topology);
+
 /* NULL: nothing but capacity and latency. */
 const struct skep_link_profile *skep_path_link_profile(
 	const struct skep_topology *topology, uint32_t from, uint32_t to);

@@ -5,7 +5,8 @@
  * A site's uplink and downlink are what all its traffic with other sites shares, whatever links there are.
  *
  * What is kept true: an ordered pair of sites gets its link from at most one entry of `links`, and a pair without one
- * gets the file's fallback or is an error that names it.
+ * gets the file's fallback or is an error that names it. Two sites that only dial out (`reach: out`) have no link: what they say
+ * to each other takes both their links with the directory's site, and their pair is what these two come to.
  */
 #include "topologies/read/draft.h"
 
@@ -59,6 +60,20 @@ static void read_site_link(struct skep_draft *d, const struct skep_yaml_node *si
 	t->site_link[index] = site_link;
 }
 
+static void read_reach(struct skep_draft *d, const struct skep_yaml_node *site, uint32_t index)
+{
+	static const char *const reach[] = {"any", "out", NULL};
+	struct skep_topology *t = d->topology;
+	if (skep_read_choice(&d->r, site, "reach", reach, 0) == 0 || d->r.diag->set)
+		return;
+	if (t->dials_out == NULL)
+		t->dials_out = calloc(t->places, sizeof *t->dials_out);
+	if (t->dials_out == NULL)
+		skep_draft_no_memory(d);
+	else
+		t->dials_out[index] = true;
+}
+
 static void read_site(struct skep_draft *d, const struct skep_yaml_node *sites, uint32_t index)
 {
 	const char *name;
@@ -69,6 +84,7 @@ static void read_site(struct skep_draft *d, const struct skep_yaml_node *sites, 
 	skep_draft_name_place(d, sites, name, index, name);
 	skep_draft_add_machines(d, site, false, index);
 	read_site_link(d, site, index);
+	read_reach(d, site, index);
 	skep_draft_set_site_egress(d, index, skep_draft_read_egress(d, site));
 	const struct skep_yaml_node *inside = skep_read_map(&d->r, site, "inside", false);
 	if (!d->r.diag->set && inside) {
@@ -102,7 +118,12 @@ static void set_link(struct skep_draft *d, const struct skep_yaml_node *item, ui
 	const struct skep_draft_link *link)
 {
 	const struct skep_topology *t = d->topology;
-	if (!isnan(pair_at(d, source, destination)->capacity_Bps))
+	if (skep_topology_relays(t, source, destination))
+		skep_reader_fail(&d->r, item, NULL,
+			"%s and %s have `reach: out`: neither can connect to the other, and what they say goes through the "
+			"directory; expected no link between them",
+			t->place_name[source], t->place_name[destination]);
+	else if (!isnan(pair_at(d, source, destination)->capacity_Bps))
 		skep_reader_fail(&d->r, item, NULL, "a second link from %s to %s", t->place_name[source],
 			t->place_name[destination]);
 	else
@@ -190,7 +211,7 @@ static void fill(struct skep_draft *d, const struct skep_yaml_node *root, const 
 		fill_inside(d, sites, i);
 	for (uint32_t i = 0; i < t->places && !d->r.diag->set; i++)
 		for (uint32_t j = 0; j < t->places && !d->r.diag->set; j++) {
-			if (!isnan(pair_at(d, i, j)->capacity_Bps))
+			if (!isnan(pair_at(d, i, j)->capacity_Bps) || skep_topology_relays(t, i, j))
 				continue;
 			struct skep_draft_link link = d->fallback;
 			if (skep_draft_has_egress(d, i, j)) /* that of the site */
@@ -202,6 +223,16 @@ static void fill(struct skep_draft *d, const struct skep_yaml_node *root, const 
 					"no link from %s to %s: add one, or fallback: {bandwidth, latency} to the file",
 					t->place_name[i], t->place_name[j]);
 		}
+}
+
+static void check_reach(struct skep_draft *d, const struct skep_yaml_node *sites)
+{
+	const struct skep_topology *t = d->topology;
+	if (d->r.diag->set || t->dials_out == NULL || !t->dials_out[d->directory_place])
+		return;
+	const char *name = t->place_name[d->directory_place];
+	skep_reader_fail(&d->r, sites, name,
+		"site %s has the directory, to which all others connect: expected `reach: any` there", name);
 }
 
 void skep_draft_read_sites(struct skep_draft *d, const struct skep_yaml_node *root)
@@ -217,6 +248,7 @@ void skep_draft_read_sites(struct skep_draft *d, const struct skep_yaml_node *ro
 		d->directory_place = find_site(d, root, "directory", directory);
 	if (!d->r.diag->set && d->topology->machines == 0)
 		skep_reader_fail(&d->r, root, "sites", "expected at least one machine");
+	check_reach(d, sites);
 	read_links(d, root);
 	fill(d, root, sites);
 }

@@ -14,6 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "topologies/read/path.h"
+
 #define SPEED_LEAST 0.001 /* times that of a profile */
 #define SPEED_MOST 1000.0
 
@@ -341,6 +343,8 @@ static void read_file(struct skep_draft *d)
 	skep_reader_close_map(r, root);
 	if (!r->diag->set)
 		add_directory(d);
+	if (!r->diag->set)
+		skep_path_join_relayed(t);
 	skep_draft_finish_link_profiles(d);
 }
 
@@ -375,6 +379,7 @@ void skep_topology_finish(struct skep_topology *t)
 	for (uint32_t i = 0; i < t->gpus; i++)
 		skep_gpu_finish(&t->gpu[i]);
 	free(t->site_link);
+	free(t->dials_out);
 	free(t->egress_usd_per_B);
 	free(t->link_profile);
 	free(t->link_profile_of);

@@ -76,6 +76,7 @@ struct skep_topology {
 	struct skep_pair *pair;           /* [places * places], row = source */
 	char (*place_name)[32];           /* [places] */
 	struct skep_site_link *site_link; /* [places]; NULL: no place has any */
+	bool *dials_out; /* [places] its machines can connect to other places, which cannot connect to them; NULL: none */
 	double *egress_usd_per_B; /* [places * places] that a sender pays; NAN: not known; NULL: no price is given */
 	struct skep_link_profile *link_profile; /* [link_profiles]; with 0 no link has any */
 	uint16_t *link_profile_of;              /* [places * places] index into link_profile[]; NULL: 0 for all */
@@ -108,6 +109,12 @@ double skep_topology_egress_usd_per_B(const struct skep_topology *topology, uint
 /* What so many bytes cost; without bytes 0, whether the price is known or not. */
 double skep_topology_egress_usd(
 	const struct skep_topology *topology, uint32_t source, uint32_t destination, double bytes);
+
+/* Whether messages from one place to the other go through the directory, since neither can connect to the other one. */
+static inline bool skep_topology_relays(const struct skep_topology *topology, uint32_t from, uint32_t to)
+{
+	return topology->dials_out != NULL && from != to && topology->dials_out[from] && topology->dials_out[to];
+}
 
 /* Is there a link, or is it the inside of one machine, which is not limited and to which no latency is added? */
 bool skep_topology_is_link(const struct skep_pair *pair);
