@@ -22,6 +22,7 @@ labels = {
     "cluster": True,
     "type": True,
     "network": any(not plain(link) for link in network["links"]) or bool(network["sites"]),
+    "relayed": len(network.get("reach_out", [])) > 1,
     "churn": seen["trace"] is not None,
     "standby": bool(seen["standby"]),
     "left": bool(seen["machines_out"]),
