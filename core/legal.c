@@ -234,7 +234,7 @@ static bool pass_legal(const struct skep_plan *plan, const struct skep_op *op)
 static bool takes_in(uint8_t kind)
 {
 	return kind == SKEP_OP_ADD || kind == SKEP_OP_ADD_STORE || kind == SKEP_OP_STORE ||
-	       kind == SKEP_OP_ADD_TO_RESULT || kind == SKEP_OP_STORE_TIED;
+	       kind == SKEP_OP_ADD_TO_RESULT || kind == SKEP_OP_STORE_TIED || kind == SKEP_OP_STORE_SHARD;
 }
 
 static bool reduction_op_legal(const struct skep_plan *plan, const struct skep_op *op)
@@ -253,6 +253,9 @@ static bool reduction_op_legal(const struct skep_plan *plan, const struct skep_o
 	case SKEP_OP_COPY_TIED:
 	case SKEP_OP_STORE_TIED:
 		return skep_plan_is_tied(plan, op->stage) && op->number == 0 && op->count == plan->tied;
+	case SKEP_OP_COPY_SHARD:
+	case SKEP_OP_STORE_SHARD:
+		return plan->sharded && op->number == 0 && op->members > 1;
 	default:
 		return op->number == 0 && op->members > 1;
 	}
@@ -272,8 +275,8 @@ static bool state_op_legal(const struct skep_plan *plan, const struct skep_op *o
 	case SKEP_OP_PSEUDO_GRAD:
 		return skep_plan_periodic(plan) && op->number == 0 && op->size == 0;
 	case SKEP_OP_STEP:
-		return op->number == 0 && op->index == 0 && (plan->async || op->update == SKEP_OUTER_UPDATE_OTHER) &&
-		       op->update <= SKEP_OUTER_UPDATE_FRESH;
+		return op->number == 0 && (plan->sharded ? op->rank < op->members : op->index == 0) &&
+		       (plan->async || op->update == SKEP_OUTER_UPDATE_OTHER) && op->update <= SKEP_OUTER_UPDATE_FRESH;
 	case SKEP_OP_DISCARD:
 		return plan->on_loss == SKEP_ON_LOSS_VOID && op->number == 0 && op->index == 0 && op->size == 0;
 	default: /* ENTER, CHECKPOINT */
@@ -340,8 +343,9 @@ static const uint8_t NOTE[SKEP_NOTE_KINDS] = {
 	[SKEP_NOTE_UNEQUAL] = OF_STAGE | OF_PEER,
 	[SKEP_NOTE_SCALED] = OF_NUMBER | OF_VALUE,
 	[SKEP_NOTE_RETURNED] = OF_STAGE | OF_PEER,
+	[SKEP_NOTE_SHARD_LOST] = OF_STAGE | OF_PEER,
 };
-static_assert(SKEP_NOTE_RETURNED + 1 == SKEP_NOTE_KINDS, "each kind says what it uses");
+static_assert(SKEP_NOTE_SHARD_LOST + 1 == SKEP_NOTE_KINDS, "each kind says what it uses");
 
 static bool value_legal(const struct skep_plan *plan, const struct skep_note *note)
 {

@@ -38,6 +38,8 @@ static const char *const OP[] = {
 	[SKEP_OP_NORM] = "norm",
 	[SKEP_OP_COPY_TIED] = "copy_tied",
 	[SKEP_OP_STORE_TIED] = "store_tied",
+	[SKEP_OP_COPY_SHARD] = "copy_shard",
+	[SKEP_OP_STORE_SHARD] = "store_shard",
 	[SKEP_OP_DISCARD] = "discard",
 };
 static_assert(COUNT(OP) == SKEP_OP_KINDS, "each kind has a name");
@@ -118,6 +120,7 @@ static const char *const NOTE[] = {
 	[SKEP_NOTE_UNEQUAL] = "unequal",
 	[SKEP_NOTE_SCALED] = "scaled",
 	[SKEP_NOTE_RETURNED] = "returned",
+	[SKEP_NOTE_SHARD_LOST] = "shard_lost",
 };
 static_assert(COUNT(NOTE) == SKEP_NOTE_KINDS, "each kind has a name");
 
@@ -159,8 +162,10 @@ static const char *const COLLECTIVE[] = {
 	[SKEP_COLLECTIVE_BUTTERFLY] = "butterfly",
 	[SKEP_COLLECTIVE_CHAIN] = "chain",
 	[SKEP_COLLECTIVE_BROADCAST] = "broadcast",
+	[SKEP_COLLECTIVE_REDUCE_SCATTER] = "reduce-scatter",
+	[SKEP_COLLECTIVE_ALL_GATHER] = "all-gather",
 };
-static_assert(COUNT(COLLECTIVE) == SKEP_COLLECTIVE_BROADCAST + 1, "each kind has a name");
+static_assert(COUNT(COLLECTIVE) == SKEP_COLLECTIVE_KINDS, "each kind has a name");
 
 static const char *const LANE[] = {[SKEP_LANE_COMPUTE] = "compute", [SKEP_LANE_REDUCE] = "reduce"};
 static_assert(COUNT(LANE) == SKEP_LANES, "each lane has a name");

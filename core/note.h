@@ -78,6 +78,7 @@ enum skep_note_kind {
 	                      fenced, unless that has not helped it before */
 	SKEP_NOTE_SCALED,   /* stage = the kind of machines, round, wanted, there: so many are wanted from now on */
 	SKEP_NOTE_RETURNED, /* stage, round, peer: its machine is given back; it is told to leave */
+	SKEP_NOTE_SHARD_LOST, /* stage, round, peer: it is lost, and with it its shard of the optimizer's state. The run fails */
 	SKEP_NOTE_KINDS
 };
 

@@ -4,6 +4,7 @@
  */
 #include <assert.h>
 
+#include "core/collective/ring.h"
 #include "core/record.h"
 #include "core/schedule/pipelines.h"
 #include "core/skep.h"
@@ -70,6 +71,26 @@ void skep_plan_range(const struct skep_plan *plan, uint32_t stage, uint32_t roun
 	} else {
 		skep_plan_bucket(plan, stage, bucket, ret_first, ret_count);
 	}
+}
+
+uint32_t skep_plan_shards(const struct skep_plan *plan, uint32_t stage)
+{
+	uint32_t members = 0;
+	assert(stage < plan->stages);
+	for (uint32_t i = 0; plan->sharded && i < plan->workers; i++)
+		members += plan->first_stage_of[i] == stage;
+	return members > 0 ? members : 1;
+}
+
+void skep_plan_shard(const struct skep_plan *plan, uint32_t stage, uint32_t rank, uint32_t size, uint64_t *ret_first,
+	uint64_t *ret_count)
+{
+	assert(rank < size);
+	*ret_first = 0;
+	*ret_count = skep_plan_trained(plan, stage);
+	if (plan->sharded && size > 1)
+		skep_chunk_range(*ret_count, skep_ring_owned(rank, size), size, ret_first, ret_count);
+	*ret_first += plan->stage[stage].frozen;
 }
 
 /* Behind which step of a cycle its round `turn` sums. */

@@ -69,7 +69,11 @@ enum skep_collective {        /* collective.h has what each does */
 	SKEP_COLLECTIVE_CHAIN,
 	SKEP_COLLECTIVES,
 	/* No all-reduce: what rank 0 has comes to all, chunk by chunk from each to the next one. With `async` alone. */
-	SKEP_COLLECTIVE_BROADCAST = SKEP_COLLECTIVES
+	SKEP_COLLECTIVE_BROADCAST = SKEP_COLLECTIVES,
+	/* The two halves of a ring, each by itself. With `sharded` alone. */
+	SKEP_COLLECTIVE_REDUCE_SCATTER,
+	SKEP_COLLECTIVE_ALL_GATHER,
+	SKEP_COLLECTIVE_KINDS
 };
 enum skep_on_loss {
 	SKEP_ON_LOSS_REPORT, /* a gradient that is lost is reported, a microbatch that did not come back is replaced by another */
@@ -266,6 +270,10 @@ struct skep_plan {
 	/* Virtual stages, from the first one on, of which nothing is trained: they keep nothing for BACKWARD, which has nothing
 	 * to do there, and are sent no gradient but word of it. Not with SKEP_ROUTING_TRAINER. */
 	uint32_t frozen_vstages;
+	/* ZeRO stage 1 (worker/shards.c): each member of a stage steps a shard of its vector, and keeps the state of that.
+	 * With SKEP_COLLECTIVE_RING, whose halves the scatter and the gather are, and with a flush or `delayed`. Members stay the
+	 * same from the first round to the last: no worker joins or moves, and with the first that is lost the run fails. */
+	bool sharded;
 	const struct skep_scale *scale; /* machines that it asks for (scale/policy.h); NULL: none */
 };
 
@@ -297,6 +305,13 @@ static inline uint32_t skep_state_chunks(const struct skep_plan *plan, uint32_t 
 	return chunks > 0 ? chunks : 1;
 }
 uint64_t skep_state_chunk_bytes(const struct skep_plan *plan, uint32_t stage, uint32_t chunk);
+
+/* With `sharded`: the elements of a stage's vector that rank `rank` of `size` members steps, which are those of the chunk that it
+ * has when a ring's reduce-scatter is done (collective/ring.h). Without, or of one member: all that is trained. */
+void skep_plan_shard(const struct skep_plan *plan, uint32_t stage, uint32_t rank, uint32_t size, uint64_t *ret_first,
+	uint64_t *ret_count);
+/* Shards of the stage's vector: the workers that begin in it, or without `sharded` 1. */
+uint32_t skep_plan_shards(const struct skep_plan *plan, uint32_t stage);
 
 /* The worker in place `nth`, below plan->workers, of the order in which the members of a stage follow each other. */
 static inline uint32_t skep_plan_in_ring(const struct skep_plan *plan, uint32_t stage, uint32_t nth)

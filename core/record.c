@@ -53,6 +53,8 @@ bool skep_op_puts_out(const struct skep_plan *plan, const struct skep_op *op)
 	case SKEP_OP_COPY_RESULT:
 	case SKEP_OP_PACK_PART:
 	case SKEP_OP_COPY_TIED:
+	case SKEP_OP_COPY_SHARD:
+	case SKEP_OP_STORE_SHARD:
 		return true;
 	default:
 		return false;

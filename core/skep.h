@@ -316,7 +316,9 @@ enum skep_op_kind {
 	                        With tied embeddings, in the two virtual stages that hold a copy, the gradient of its
 	                        elements is the result of the first stage / microbatches counted there + that of the
 	                        last one / those counted there, in this order, of which `tied` are the other virtual
-	                        stage's; what no worker has counted is 0, and nothing is changed only if both are */
+	                        stage's; what no worker has counted is 0, and nothing is changed only if both are.
+	                        With plan->sharded of the shard of rank `rank` of `members` alone, which all STEPs of a
+	                        device name; what else the parameters become STORE_SHARD says */
 	SKEP_OP_SAVE, /* out: chunk `chunk` of `chunks` of the stage's state, as of now (chunks 0: all of it) */
 	SKEP_OP_LOAD, /* in: such a chunk, which takes the place of what the device holds of it */
 	/* the reduction of the round's accumulator among `members` workers, of elements first .. first + count - 1; they never
@@ -376,6 +378,10 @@ enum skep_op_kind {
 			       consumed */
 	/* on the compute lane */
 	SKEP_OP_DISCARD, /* the round's accumulator is empty, whatever was added to it */
+	/* on the reduce lane, with plan->sharded, behind the STEP of the worker's own shard: of the parameters that round's step
+	 * makes, elements first .. first + count - 1 */
+	SKEP_OP_COPY_SHARD,  /* out: copy of them */
+	SKEP_OP_STORE_SHARD, /* out = in, and they are what it says. `in` is consumed */
 	SKEP_OP_KINDS
 };
 
@@ -391,7 +397,8 @@ static inline bool skep_op_reduces(uint8_t kind)
 	return (kind >= SKEP_OP_COPY_GRAD && kind <= SKEP_OP_STORE) || kind == SKEP_OP_ALLREDUCE ||
 	       kind == SKEP_OP_INIT_RESULT || kind == SKEP_OP_ADD_TO_RESULT || kind == SKEP_OP_COPY_RESULT ||
 	       (kind >= SKEP_OP_PACK_PART && kind <= SKEP_OP_AGGREGATE) ||
-	       (kind >= SKEP_OP_NORM && kind <= SKEP_OP_STORE_TIED);
+	       (kind >= SKEP_OP_NORM && kind <= SKEP_OP_STORE_TIED) || kind == SKEP_OP_COPY_SHARD ||
+	       kind == SKEP_OP_STORE_SHARD;
 }
 
 /* What a STEP means to the inner parameters, with `async`. */
@@ -424,7 +431,7 @@ struct skep_op {
 		uint32_t chunk;     /* SAVE, LOAD; a transfer of a reduction: of what its scheme says (collective.h) */
 		uint32_t part;      /* BACKWARD */
 		uint32_t candidate; /* RESTORE */
-		uint32_t rank;      /* ALLREDUCE: of this worker */
+		uint32_t rank;      /* ALLREDUCE, and STEP with plan->sharded: of this worker */
 		uint32_t nth;       /* INNER_STEP, PSEUDO_GRAD: steps of the inner optimizer in this round before it */
 		uint32_t term;      /* NORM: enum skep_norm_term */
 		uint32_t index;     /* whichever of these the kind has: for digests */

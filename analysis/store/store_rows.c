@@ -86,6 +86,7 @@ static const struct note_form {
 	[SKEP_NOTE_UNEQUAL] = {true, true, false, true, false},
 	[SKEP_NOTE_SCALED] = {true, true, true, false, false},
 	[SKEP_NOTE_RETURNED] = {true, true, false, true, false},
+	[SKEP_NOTE_SHARD_LOST] = {true, true, false, true, false},
 };
 
 bool skep_note_kept(uint8_t kind)

@@ -109,11 +109,17 @@ static void say(void *context, skep_time now, struct skep_peer who, const struct
 		return;
 	}
 	bool failed = note->kind == SKEP_NOTE_STOPPED && !note->ok && note->stage != (uint16_t)SKEP_NO_STAGE;
-	bool unkept = note->kind == SKEP_NOTE_CHECKPOINT_FAILED;
-	if (note->kind != SKEP_NOTE_STAGE_EMPTY && note->kind != SKEP_NOTE_STAGE_RESTARTED && !failed && !unkept)
+	bool unkept = note->kind == SKEP_NOTE_CHECKPOINT_FAILED, shard = note->kind == SKEP_NOTE_SHARD_LOST;
+	if (!shard && note->kind != SKEP_NOTE_STAGE_EMPTY && note->kind != SKEP_NOTE_STAGE_RESTARTED && !failed &&
+		!unkept)
 		return;
 	skep_progress_end(context);
-	if (unkept)
+	if (shard)
+		fprintf(stderr,
+			"skep: at %.1f s, round %u: worker %u is lost, and with it its shard of the optimizer's state "
+			"(sync.zero): the run ends here; with sync.zero 0 it would have gone on\n",
+			at_s, note->round, note->peer.index);
+	else if (unkept)
 		fprintf(stderr, "skep: at %.1f s: the state of stage %u after round %u could not be kept; %s\n", at_s,
 			note->stage, note->round, "older checkpoints are still there, and the run goes on");
 	else if (failed)

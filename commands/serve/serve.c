@@ -188,6 +188,9 @@ static bool check_least(const struct serve_arguments *a, const struct skep_scena
 			scenario->plan.stages);
 	if (least > 0 && scenario->has_trace)
 		return skep_fail(reterr, "--at-least: the scenario's trace says which workers are there at the start");
+	if (least > 0 && scenario->plan.sharded)
+		return skep_fail(reterr,
+			"--at-least: with sync.zero each worker has a part of the optimizer's state, so all begin together");
 	if (least > 0 && skep_plan_has_candidates(&scenario->plan))
 		return skep_fail(reterr, "--at-least: a trial of candidates begins with all workers");
 	return true;

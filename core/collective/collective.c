@@ -383,8 +383,10 @@ static const struct kind {
 	[SKEP_COLLECTIVE_BUTTERFLY] = {skep_scheme_butterfly_transfer, skep_scheme_butterfly_hop},
 	[SKEP_COLLECTIVE_CHAIN] = {skep_scheme_chain_transfer, skep_scheme_chain_hop},
 	[SKEP_COLLECTIVE_BROADCAST] = {skep_scheme_broadcast_transfer, skep_scheme_broadcast_hop},
+	[SKEP_COLLECTIVE_REDUCE_SCATTER] = {skep_scheme_scatter_transfer, skep_scheme_ring_hop},
+	[SKEP_COLLECTIVE_ALL_GATHER] = {skep_scheme_gather_transfer, skep_scheme_ring_hop},
 };
-static_assert(sizeof KIND / sizeof KIND[0] == SKEP_COLLECTIVE_BROADCAST + 1, "each kind has a scheme, but for WHOLE");
+static_assert(sizeof KIND / sizeof KIND[0] == SKEP_COLLECTIVE_KINDS, "each kind has a scheme, but for WHOLE");
 
 bool skep_collective_has_roster(enum skep_collective kind)
 {
@@ -520,6 +522,19 @@ void skep_scheme_init(struct skep_scheme *scheme, const struct skep_plan *plan, 
 		skep_shard_sites(scheme, plan, roster, ret_fact);
 }
 
+void skep_scheme_halve(struct skep_scheme *scheme, enum skep_collective half)
+{
+	assert(scheme->kind == SKEP_COLLECTIVE_RING);
+	assert(half == SKEP_COLLECTIVE_REDUCE_SCATTER || half == SKEP_COLLECTIVE_ALL_GATHER);
+	scheme->kind = (uint8_t)half;
+}
+
+static bool of_ring(const struct skep_scheme *s)
+{
+	return s->kind == SKEP_COLLECTIVE_RING || s->kind == SKEP_COLLECTIVE_REDUCE_SCATTER ||
+	       s->kind == SKEP_COLLECTIVE_ALL_GATHER;
+}
+
 uint32_t skep_scheme_transfers(const struct skep_scheme *s)
 {
 	struct grouped g;
@@ -542,11 +557,15 @@ uint32_t skep_scheme_transfers(const struct skep_scheme *s)
 		return s->rank == 0 ? 2 * s->parts : s->parts;
 	case SKEP_COLLECTIVE_BUTTERFLY:
 		return s->parts * (3 * s->size + 2 + s->gather);
+	case SKEP_COLLECTIVE_REDUCE_SCATTER:
+	case SKEP_COLLECTIVE_ALL_GATHER:
+		return s->parts * s->size;
 	case SKEP_COLLECTIVE_REDUCE_BROADCAST:
 	case SKEP_COLLECTIVE_HIERARCHICAL:
 		g = grouped_of(s);
 		return g.end + g.slots;
 	case SKEP_COLLECTIVE_FUSED:
+	case SKEP_COLLECTIVE_KINDS:
 		break;
 	}
 	return 0;
@@ -556,7 +575,7 @@ uint32_t skep_scheme_start(const struct skep_scheme *scheme, const uint64_t *fac
 {
 	assert(scheme->rank < scheme->size);
 	uint32_t transfers = skep_scheme_transfers(scheme);
-	if (scheme->kind == SKEP_COLLECTIVE_RING && from >= scheme->parts)
+	if (of_ring(scheme) && from >= scheme->parts)
 		return transfers;
 	for (; from < transfers; from++) {
 		struct skep_scheme_transfer transfer = skep_scheme_transfer_at(scheme, fact, from);

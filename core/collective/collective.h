@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * collective.h - the all-reduces that end a round, each as a scheme: what one member does, transfer by transfer.
+ * collective.h - the all-reduces that end a round, each as a scheme: what one member does, transfer by transfer; and the two
+ * halves of a ring, reduce-scatter and all-gather, between which a shard of the optimizer steps (worker/shards.c).
  *
  * A transfer is an operation of the member's device (skep_op_kind), or a wait, on a range of the vector. Transfers are numbered
  * from 0. One that `arrives` needs a message of its number first; one that `follows` is not begun before the transfer with the
@@ -30,6 +31,8 @@
  *
  *   kind               bytes, all together    time
  *   ring               2(n-1)V                (2n-3) max(V/nB, a + V/knB) + V/nB + a, in k segments    Patarasuk, Yuan 2009
+ *   reduce-scatter,    (n-1)V                 (n-2) max(V/nB, a + V/knB) + V/nB + a, in k segments    the halves of a ring;
+ *   all-gather                                                                                      with plan->sharded
  *   chain              2(n-1)V                max of (2n-2)(a + t) + (C-1)t and, n > 2, 2V/B +       pipelined reduction and
  *                                             (n-2)a + (n-3)t, t = V/CB, in C chunks                 broadcast
  *   parameter-server   2(n-1)V                2a + 2(n-1)V/B
@@ -116,6 +119,8 @@ uint64_t skep_scheme_payload_bytes(const struct skep_plan *plan, const struct sk
  * goes; a ring has none. */
 void skep_scheme_init(struct skep_scheme *scheme, const struct skep_plan *plan, uint64_t elements, uint32_t rank,
 	uint32_t size, const struct skep_peer *roster, uint64_t *ret_fact);
+/* Makes one of the two halves of a ring of it: its chunks and segments are those of the ring. */
+void skep_scheme_halve(struct skep_scheme *scheme, enum skep_collective half);
 uint32_t skep_scheme_transfers(const struct skep_scheme *scheme); /* 0: there is nothing to do */
 /* The first transfer from `from` on that waits for nothing; skep_scheme_transfers(): none. */
 uint32_t skep_scheme_start(const struct skep_scheme *scheme, const uint64_t *fact, uint32_t from);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * collective_ring.c - rings and chains, in which each member sends to the next one alone and knows no other: the ring all-reduce
- * (ring.h), the reduction along a chain with the broadcast that follows it, and the broadcast of one member's vector.
+ * and its two halves (ring.h), the reduction along a chain with the broadcast that follows it, and the broadcast of one member's
+ * vector.
  *
  * Nothing waits for anything but its message. Segments and chunks follow each other on the one connection from a member to the
  * next, in the order in which they were sent.
@@ -51,6 +52,27 @@ struct skep_hop skep_scheme_ring_hop(const struct skep_scheme *s, const uint64_t
 	(void)fact;
 	(void)nth;
 	return (struct skep_hop){.to = (s->rank + 1) % s->size, .number = m + s->parts};
+}
+
+/* ---- its halves: with the hops of ring.h, each numbered from 0 -------------------------------------------------------- */
+
+struct skep_scheme_transfer skep_scheme_scatter_transfer(const struct skep_scheme *s, const uint64_t *fact, uint32_t m)
+{
+	assert(m < s->parts * s->size);
+	struct skep_scheme_transfer transfer = skep_scheme_ring_transfer(s, fact, m);
+	transfer.hops = m / s->parts + 1 < s->size;
+	return transfer;
+}
+
+struct skep_scheme_transfer skep_scheme_gather_transfer(const struct skep_scheme *s, const uint64_t *fact, uint32_t m)
+{
+	assert(s->rank < s->size);
+	uint32_t hop = m / s->parts, nth = m % s->parts, owned = skep_ring_owned(s->rank, s->size);
+	enum skep_op_kind op = hop == 0 ? SKEP_OP_COPY_SHARD : SKEP_OP_STORE_SHARD;
+	struct skep_scheme_transfer transfer = segment(s, op, skep_ring_chunk(owned, s->size, hop), nth);
+	(void)fact;
+	transfer.arrives = hop > 0;
+	return sends(transfer, hop + 1 < s->size);
 }
 
 /* ---- chain: the sum grows from rank 0 to the last one, which sends it round to all others ------------------------------ */

@@ -7,6 +7,11 @@
  * chunk (i - h) mod n: in hops 1 .. n-1 the rank adds its own share, in hops n .. 2n-2 the sum is complete and is stored.
  * It then goes on as hop h + 1 until hop 2n-2. No hop waits for another, so messages may arrive in any order, and a rank is
  * done when it has stored n chunks. Each rank sends 2(n-1) chunks: 2(n-1)/n of the vector.
+ *
+ * The two halves by themselves, numbered each from 0 as the hops of a ring are. Reduce-scatter: hops 0 .. n-1, as above; hop n-1
+ * leaves chunk (i + 1) mod n whole at rank i, the chunk that the rank owns, and goes nowhere. All-gather: hop 0 takes the chunk
+ * that the rank owns, and what arrives as hop h, 1 .. n-1, is chunk (i + 1 - h) mod n, which is stored and goes on as hop h + 1
+ * until hop n-1. So both together send what a ring sends, message by message: n-1 chunks of each rank in each half.
  */
 #ifndef SKEP_CORE_RING_H
 #define SKEP_CORE_RING_H
@@ -41,6 +46,12 @@ static inline uint32_t skep_ring_hops(uint32_t size)
 static inline uint32_t skep_ring_chunk(uint32_t rank, uint32_t size, uint32_t hop)
 {
 	return (rank + 2 * size - hop) % size;
+}
+
+/* The chunk that is whole at the rank after a reduce-scatter. */
+static inline uint32_t skep_ring_owned(uint32_t rank, uint32_t size)
+{
+	return (rank + 1) % size;
 }
 
 static inline bool skep_ring_adds(uint32_t size, uint32_t hop)

@@ -13,7 +13,7 @@ typedef struct skep_scheme_transfer skep_scheme_transfer_fn(
 typedef struct skep_hop skep_scheme_hop_fn(const struct skep_scheme *s, const uint64_t *fact, uint32_t m, uint32_t nth);
 
 skep_scheme_transfer_fn skep_scheme_butterfly_transfer, skep_scheme_ring_transfer, skep_scheme_chain_transfer,
-	skep_scheme_broadcast_transfer;
+	skep_scheme_broadcast_transfer, skep_scheme_scatter_transfer, skep_scheme_gather_transfer;
 skep_scheme_hop_fn skep_scheme_butterfly_hop, skep_scheme_ring_hop, skep_scheme_chain_hop, skep_scheme_broadcast_hop;
 
 static inline struct skep_scheme_transfer whole(const struct skep_scheme *s, enum skep_op_kind op)

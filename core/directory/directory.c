@@ -248,6 +248,9 @@ void skep_directory_fence(struct directory *d, struct step *step, uint32_t worke
 	skep_emit_note(step, &d->node,
 		(struct skep_note){.kind = SKEP_NOTE_FENCED, .stage = (uint16_t)row->stage, .peer = gone});
 	skep_directory_send_fenced(d, step, gone);
+	step->how.losses->fenced(d, step, worker);
+	if (d->phase == PHASE_STOPPED)
+		return;
 	if (was == STANDING_SERVING) {
 		skep_directory_count_out(d, row);
 		d->unannounced -= !row->announced;

@@ -12,6 +12,9 @@
  * (square.h), so all compilers agree. One that no worker serves, or that has counted nothing, adds nothing: it makes no
  * step. If a member is fenced meanwhile its stage sums and tells anew, and the others wait.
  *
+ * With plan->sharded a member holds the sum of its own shard alone, and each tells the squares of that: the directory adds them,
+ * in the order of the workers. So the norm is that of another order of addition, as is that of another number of stages.
+ *
  * A tied table (tied_embeddings.c) counts once, by the sum of the two means, so the first member of the first stage tells
  * their products too.
  *
@@ -35,6 +38,12 @@ static uint64_t *products(struct directory *d, const struct skep_plan *plan)
 	return squares(d) + skep_plan_vstages(plan);
 }
 
+/* [workers] with plan->sharded, behind those: the squares of each worker's shard. */
+static uint64_t *shards(struct directory *d, const struct skep_plan *plan)
+{
+	return products(d, plan) + 2;
+}
+
 /* What will be told of the sum, beside the tallies. */
 static void expect(struct directory *d, const struct skep_plan *plan, struct attempt *attempt)
 {
@@ -44,7 +53,9 @@ static void expect(struct directory *d, const struct skep_plan *plan, struct att
 		return;
 	for (uint32_t vstage = stage; vstage < skep_plan_vstages(plan); vstage += plan->stages)
 		squares(d)[vstage] = SKEP_SQUARE_UNKNOWN;
-	attempt->expected += skep_plan_model_chunks(plan);
+	for (uint32_t rank = 0; plan->sharded && rank < attempt->size; rank++)
+		shards(d, plan)[attempt->order[rank]] = SKEP_SQUARE_UNKNOWN;
+	attempt->expected += plan->sharded ? attempt->size : skep_plan_model_chunks(plan);
 	if (plan->tied == 0 || stage > 0)
 		return;
 	products(d, plan)[0] = products(d, plan)[1] = SKEP_SQUARE_UNKNOWN;
@@ -59,6 +70,8 @@ static uint64_t *place_of(struct directory *d, const struct skep_plan *plan, con
 	uint32_t vstage = message->stage, part = message->u.norm.term;
 	if (vstage >= skep_plan_vstages(plan) || part > 2 || (part > 0 && (plan->tied == 0 || vstage > 0)))
 		return NULL;
+	if (plan->sharded)
+		return &shards(d, plan)[message->from.index];
 	return part > 0 ? &products(d, plan)[part - 1] : &squares(d)[vstage];
 }
 
@@ -95,6 +108,20 @@ static uint64_t with_products(struct directory *d, const struct skep_plan *plan,
 	return skep_square_subtract(skep_square_add(total, mean[0]), mean[1]);
 }
 
+/* The squares of all that the virtual stage has summed. */
+static uint64_t squares_of(struct directory *d, const struct skep_plan *plan, uint32_t vstage)
+{
+	uint64_t sum = 0;
+	if (!plan->sharded)
+		return squares(d)[vstage];
+	for (uint32_t i = 0; i < plan->workers; i++) {
+		const struct row *row = directory_row(d, i);
+		bool told = row->member && row->stage == vstage && shards(d, plan)[i] != SKEP_SQUARE_UNKNOWN;
+		sum = told ? skep_square_add(sum, shards(d, plan)[i]) : sum;
+	}
+	return sum;
+}
+
 static uint64_t total_of(struct directory *d, const struct skep_plan *plan)
 {
 	assert(d->reduced.on);
@@ -102,9 +129,10 @@ static uint64_t total_of(struct directory *d, const struct skep_plan *plan)
 	uint64_t total = 0;
 	for (uint32_t vstage = 0; vstage < skep_plan_vstages(plan); vstage++) {
 		uint32_t counted = skep_rounds_counted_in(d, plan, vstage);
-		if (counted == 0 || squares(d)[vstage] == SKEP_SQUARE_UNKNOWN)
+		uint64_t sum = squares_of(d, plan, vstage);
+		if (counted == 0 || sum == SKEP_SQUARE_UNKNOWN)
 			continue;
-		uint64_t mean = skep_square_divide(squares(d)[vstage], counted);
+		uint64_t mean = skep_square_divide(sum, counted);
 		total = skep_square_add(total, skep_square_divide(mean, counted));
 	}
 	return plan->tied > 0 ? with_products(d, plan, total) : total;
@@ -113,7 +141,8 @@ static uint64_t total_of(struct directory *d, const struct skep_plan *plan)
 static size_t lay_out(struct directory *d, const struct skep_plan *plan, size_t at)
 {
 	d->square_at = at;
-	return at + skep_align((skep_plan_vstages(plan) + 2) * sizeof(uint64_t));
+	uint32_t more = plan->sharded ? plan->workers : 0;
+	return at + skep_align((skep_plan_vstages(plan) + 2 + more) * sizeof(uint64_t));
 }
 
 static uint32_t actions(const struct skep_plan *plan, uint32_t fences)
@@ -165,20 +194,22 @@ static void measure_products(struct worker *w, struct step *step)
 	}
 }
 
-/* All members hold the same sum: the first one measures it, one virtual stage after the other. True if there is
- * something to wait for. */
+/* All members hold the same sum: the first one measures it, one virtual stage after the other. Of shards each measures its own.
+ * True if there is something to wait for. */
 static bool measure(struct worker *w, struct step *step)
 {
 	assert(w->reduction.attempt > 0);
 	assert(w->reduction.begun);
 	struct reduction *r = &w->reduction;
-	if (r->rank > 0 || r->size == 0)
+	if ((r->rank > 0 && !w->sharded) || r->size == 0)
 		return false;
 	r->norms = w->model_chunks.count;
 	for (uint32_t model_chunk = 0; model_chunk < w->model_chunks.count; model_chunk++) {
 		struct skep_op op = skep_reduce_op(w, SKEP_OP_NORM);
 		op.stage = (uint16_t)(model_chunk * w->model_chunks.stages + w->node.stage);
 		op.count = skep_plan_trained(step->plan, w->node.stage) / w->model_chunks.count;
+		if (w->sharded)
+			skep_plan_shard(step->plan, w->node.stage, r->rank, r->size, &op.first, &op.count);
 		skep_reduce_run(w, step, &op);
 	}
 	measure_products(w, step);

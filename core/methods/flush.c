@@ -217,6 +217,34 @@ const struct skep_losses skep_losses_report = {
 	.counted = skep_losses_never_counted,
 	.member_gone = skep_rounds_sum_anew,
 	.gone = skep_losses_go_on,
+	.fenced = skep_losses_ignore,
+	.joined = skep_losses_ignore,
+	.holds = skep_losses_no_hold,
+	.timer = skep_losses_no_timer,
+};
+
+/* With plan->sharded. What the worker had of the optimizer's state is nowhere else: no other worker can step its shard. */
+static void end_with_shard(struct directory *d, struct step *step, uint32_t worker)
+{
+	const struct row *row = directory_row(d, worker);
+	assert(d->phase != PHASE_STOPPED);
+	skep_emit_note(step, &d->node,
+		(struct skep_note){.kind = SKEP_NOTE_SHARD_LOST,
+			.stage = (uint16_t)row->stage,
+			.round = d->closed,
+			.peer = directory_worker(d, worker)});
+	skep_directory_stop(d, step, false);
+}
+
+const struct skep_losses skep_losses_shard = {
+	.voids = false,
+	.wanted = skep_rounds_wanted,
+	.again = skep_losses_none_again,
+	.complete = skep_losses_reduce,
+	.counted = skep_losses_never_counted,
+	.member_gone = skep_rounds_sum_anew,
+	.gone = skep_losses_go_on,
+	.fenced = end_with_shard,
 	.joined = skep_losses_ignore,
 	.holds = skep_losses_no_hold,
 	.timer = skep_losses_no_timer,

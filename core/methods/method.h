@@ -12,7 +12,8 @@
  *                       waiting for others (async_worker.c).
  *   grouping            who sums with whom in a round: all members of a stage (flush.c), or pairs (gossip.c).
  *   losses              what becomes of a gradient that is lost, and of its round: flush.c reports it, rerun.c computes it
- *                       again, void.c begins the whole round again, wait.c reports it and waits for a worker.
+ *                       again, void.c begins the whole round again, wait.c reports it and waits for a worker. With plan->sharded
+ *                       a worker that is lost ends the run (flush.c).
  *   agreement           which stages make their reductions final together (agreement.c): each by itself, the two that hold tied
  *                       embeddings, or all.
  *   feature             what is done with a sum before it is told, one after the other: tied_embeddings.c, clip.c.
@@ -173,6 +174,8 @@ struct skep_losses {
 	/* A worker is fenced, and what it had of the open round is struck: go on. served: it did, so work may be lost with it, of
 	 * which member_gone() was not told. */
 	void (*gone)(struct directory *d, struct step *step, bool served);
+	/* Before that, of any worker that had a stage: it is known to be gone. */
+	void (*fenced)(struct directory *d, struct step *step, uint32_t worker);
 	/* A newcomer holds all of the state. */
 	void (*joined)(struct directory *d, struct step *step, uint32_t worker);
 	bool (*holds)(struct directory *d, const struct skep_plan *plan); /* nothing is granted, and no round opens */
@@ -264,7 +267,8 @@ extern const struct skep_worker_method skep_flush_worker, skep_delayed_worker, s
 	skep_async_worker;
 extern const struct skep_local_steps skep_local_none, skep_local_periodic, skep_local_async;
 extern const struct skep_grouping skep_grouping_stage, skep_grouping_pairs;
-extern const struct skep_losses skep_losses_report, skep_losses_rerun, skep_losses_void, skep_losses_wait;
+extern const struct skep_losses skep_losses_report, skep_losses_rerun, skep_losses_void, skep_losses_wait,
+	skep_losses_shard;
 extern const struct skep_agreement skep_agreement_alone, skep_agreement_pair, skep_agreement_all;
 extern const struct skep_feature skep_feature_tied, skep_feature_clip;
 extern const struct skep_scope skep_scope_run, skep_scope_candidate;

@@ -55,6 +55,11 @@ static const struct skep_losses *const losses_of[] = {
 	[SKEP_ON_LOSS_WAIT] = &skep_losses_wait,
 };
 
+static const struct skep_losses *losses_for(const struct skep_plan *plan)
+{
+	return plan->sharded ? &skep_losses_shard : losses_of[plan->on_loss];
+}
+
 static const struct skep_grouping *grouping_of(const struct skep_plan *plan)
 {
 	return plan->gossip ? &skep_grouping_pairs : &skep_grouping_stage;
@@ -95,7 +100,7 @@ struct skep_methods skep_methods_of_directory(const struct skep_plan *plan, uint
 	return (struct skep_methods){
 		.directory = directory_of[method],
 		.grouping = grouping_of(plan),
-		.losses = losses_of[plan->on_loss],
+		.losses = losses_for(plan),
 		.agreement = agreement_of(plan),
 		.scope = &skep_scope_run,
 		.scaling = plan->scale != NULL ? &skep_scaling_policy : &skep_scaling_none,
@@ -129,6 +134,13 @@ void skep_methods_check(const struct skep_plan *plan)
 	assert(!skep_plan_uneven(plan) || (!skep_plan_periodic(plan) && !plan->barrier));
 	assert(!skep_plan_uneven(plan) || skep_pipeline_may_be_uneven(plan->pipeline));
 	assert(!skep_plan_has_candidates(plan) || (method == FLUSH && !fixed));
+	assert(!plan->sharded || method == FLUSH || method == DELAYED);
+	assert(!plan->sharded ||
+		(plan->collective == SKEP_COLLECTIVE_RING && plan->reduction_codec == SKEP_CODEC_NONE));
+	assert(!plan->sharded || (!skep_plan_periodic(plan) && !plan->gossip && !plan->gather && plan->tied == 0));
+	assert(!plan->sharded || (skep_plan_model_chunks(plan) == 1 && plan->frozen_vstages == 0 && !plan->scale));
+	assert(!plan->sharded || (plan->on_loss == SKEP_ON_LOSS_REPORT && !skep_plan_has_candidates(plan)));
+	assert(!plan->sharded || (plan->rebalance_ns == 0 && plan->checkpoint_every == 0 && plan->first_round == 0));
 	assert(!plan->scale || (!fixed && !waits && !skep_plan_has_candidates(plan) && !plan->stands_by));
 	(void)rerun, (void)voids, (void)waits, (void)fixed, (void)method;
 }

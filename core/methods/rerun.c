@@ -92,6 +92,7 @@ const struct skep_losses skep_losses_rerun = {
 	.counted = counted,
 	.member_gone = member_gone,
 	.gone = skep_losses_go_on,
+	.fenced = skep_losses_ignore,
 	.joined = skep_losses_ignore,
 	.holds = skep_losses_no_hold,
 	.timer = skep_losses_no_timer,

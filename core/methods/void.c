@@ -104,6 +104,7 @@ const struct skep_losses skep_losses_void = {
 	.counted = counted,
 	.member_gone = member_gone,
 	.gone = gone,
+	.fenced = skep_losses_ignore,
 	.joined = skep_losses_ignore,
 	.holds = skep_losses_no_hold,
 	.timer = skep_losses_no_timer,

@@ -101,6 +101,7 @@ const struct skep_losses skep_losses_wait = {
 	.counted = skep_losses_never_counted,
 	.member_gone = skep_rounds_sum_anew,
 	.gone = gone,
+	.fenced = skep_losses_ignore,
 	.joined = joined,
 	.holds = holds,
 	.timer = timer,

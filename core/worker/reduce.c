@@ -13,7 +13,8 @@
  * it throws that away first (SKEP_ON_LOSS_VOID): DISCARD empties the accumulator when nothing reads it any more.
  *
  * With buckets (plan->stage) a sum is done in fragments, each a range of the vector with a scheme of its own, one after the
- * other as BACKWARD makes them. There is one TALLY and one COMMIT for all of them.
+ * other as BACKWARD makes them. There is one TALLY and one COMMIT for all of them. With plan->sharded the sum is half a ring, and
+ * the other half follows the step (shards.c).
  *
  * When the collective is done the features of the plan have the sum one after the other (tied_embeddings.c, clip.c), then the
  * tally is sent. When a sum may begin, what it seals and what the tally says is the method's to say (methods/method.h).
@@ -76,10 +77,14 @@ static void finish(struct worker *w, struct step *step)
 
 void skep_reduce_complete(struct worker *w, struct step *step)
 {
-	assert(w->reduction.begun && !w->reduction.complete);
 	assert(w->reduction.attempt > 0);
 	assert(w->reduction.begun);
 	struct reduction *r = &w->reduction;
+	if (r->gathering) {
+		skep_reduce_stepped(w, step, false);
+		return;
+	}
+	assert(!r->complete);
 	uint32_t fragments = r->size > 1 ? skep_plan_buckets(step->plan, w->node.stage) : 1;
 	if (++r->fragment < fragments) {
 		r->begun = false;
@@ -101,10 +106,11 @@ void skep_reduce_go_on(struct worker *w, struct step *step)
 }
 
 /* Is this transfer one of the fragment that is being summed? Those of the fragments before are done. */
-static bool of_fragment(const struct reduction *r, uint32_t hop, uint32_t *ret_number)
+static bool of_fragment(const struct worker *w, uint32_t hop, uint32_t *ret_number)
 {
+	const struct reduction *r = &w->reduction;
 	*ret_number = hop - r->fragment * r->transfers;
-	return r->begun && hop >= r->fragment * r->transfers && *ret_number < r->transfers;
+	return r->begun && !skep_shards_between(w) && hop >= r->fragment * r->transfers && *ret_number < r->transfers;
 }
 
 /* Told apart from transfers; it may come before this stage's sum is here, but not before that has begun. */
@@ -124,7 +130,7 @@ static void feature_arrived(struct worker *w, struct step *step, struct skep_buf
 }
 
 /* Takes up the hops that came early; those of older attempts are of no use any more. */
-static void take_early(struct worker *w, struct step *step)
+void skep_reduce_take_early(struct worker *w, struct step *step)
 {
 	assert(w->reduction.begun);
 	assert(w->early <= w->early_capacity);
@@ -136,7 +142,7 @@ static void take_early(struct worker *w, struct step *step)
 		bool now = e.round == w->version && e.attempt == w->reduction.attempt;
 		if (now && of_feature(&w->reduction, e.hop))
 			feature_arrived(w, step, e.payload);
-		else if (now && of_fragment(&w->reduction, e.hop, &number))
+		else if (now && of_fragment(w, e.hop, &number))
 			skep_transfers_arrive(w, step, e.chunk, number, e.payload);
 		else if (e.round < w->version || (e.round == w->version && e.attempt < w->reduction.attempt))
 			skep_emit_release(step, e.payload);
@@ -158,7 +164,7 @@ void skep_reduce_begin(struct worker *w, struct step *step)
 		return;
 	r->begun = true;
 	skep_transfers_prepare(w, step->plan);
-	take_early(w, step);
+	skep_reduce_take_early(w, step);
 	r->discard = r->discard && w->counted[w->version & 1] > 0;
 	if (r->discard)
 		return; /* skep_reduce_discard() */
@@ -253,8 +259,8 @@ void skep_reduce_catch_up(struct worker *w, struct step *step, uint32_t attempt)
 
 bool skep_reduce_wants(const struct worker *w, const struct skep_message *chunk)
 {
-	return chunk->round == w->version && chunk->attempt == w->reduction.attempt && !w->reduction.committed &&
-	       !w->reduction.given_up;
+	bool now = chunk->round == w->version && chunk->attempt == w->reduction.attempt && !w->reduction.committed;
+	return (now && !w->reduction.given_up) || skep_shards_want(w, chunk);
 }
 
 /* No more than skep_scheme_early_max() can come before this rank takes part; those of an older attempt make room. */
@@ -292,7 +298,7 @@ void skep_reduce_on_chunk(struct worker *w, struct step *step, const struct skep
 	bool member = worker_member(w), admitted = w->state == WORKER_SERVING || w->admitted;
 	bool now = message->round == w->version && message->attempt == r->attempt;
 	uint32_t hop = message->u.chunk.hop, number;
-	if (member && admitted && now && of_fragment(r, hop, &number)) {
+	if (member && admitted && now && of_fragment(w, hop, &number)) {
 		skep_transfers_arrive(w, step, message->u.chunk.chunk, number, message->payload);
 		return;
 	}
@@ -392,6 +398,8 @@ void skep_reduce_stepped(struct worker *w, struct step *step, bool fault)
 	assert(w->reduction.stepping && w->reduction.committed);
 	assert(w->reduction.attempt > 0);
 	assert(w->reduction.committed);
+	if (skep_shards_gather(w, step))
+		return;
 	if (skep_interleaved_step_on(w)) {
 		w->reduction.stepping = false;
 		return;

@@ -46,6 +46,7 @@ static bool start_step(struct worker *w, struct step *step)
 	for (uint32_t i = 0; i < step->how.features; i++)
 		step->how.feature[i]->step(w, step->plan, &op);
 	step->how.local->step(w, &op);
+	op.rank = w->sharded ? r->rank : op.rank;
 	if (skep_plan_fragments(step->plan) > 1)
 		skep_plan_range(step->plan, w->node.stage, w->version, 0, &op.first, &op.count);
 	r->stepping = true;

@@ -27,8 +27,10 @@ void skep_transfers_prepare(struct worker *w, const struct skep_plan *plan)
 	assert(w->reduction.begun);
 	struct reduction *r = &w->reduction;
 	uint64_t elements;
-	skep_plan_range(plan, w->node.stage, w->version, r->fragment, &r->first, &elements);
+	skep_plan_range(plan, w->node.stage, w->version, r->gathering ? 0 : r->fragment, &r->first, &elements);
 	skep_scheme_init(&r->scheme, plan, elements, r->rank, r->size, worker_roster(w), worker_fact(w));
+	if (w->sharded)
+		skep_scheme_halve(&r->scheme, skep_shards_half(w));
 	uint32_t transfers = skep_scheme_transfers(&r->scheme);
 	skep_bits_clear(worker_hops(w), skep_bits_words(transfers));
 	if (w->transfers_capacity == 0)

@@ -8,7 +8,7 @@
  *   schedule.c  which operation the device runs next; core/schedule: in which order it does passes
  *   interleaved.c      several model chunks on one worker
  *   reduce.c    the end of a round: seal the accumulator, sum, tally, step
- *   transfers.c     the sum, transfer by transfer; roster.c: who takes part in it
+ *   transfers.c     the sum, transfer by transfer; roster.c: who takes part in it; shards.c: the step in shards
  *   member.c    joining, being fenced, hearing of others, heartbeats, stopping
  *   download.c  a newcomer fetches its stage's state in chunks, another worker hands it out
  *
@@ -106,6 +106,7 @@ struct reduction { /* of round `version`; attempt 0: not begun, the round is ope
 	bool discard;   /* what was counted is to be thrown away before the tally */
 	bool committed; /* the divisors are known */
 	bool stepping;
+	bool gathering;  /* sharded: its shard is stepped, and parameters go round */
 	bool own;        /* async: it is the merge of what this worker has told, or that is a part of it */
 	bool checkpoint; /* after the step */
 	uint32_t norms;  /* clip, rank 0: virtual stages whose squares are still to be told; the tally waits */
@@ -171,6 +172,7 @@ struct worker {
 	uint8_t state; /* enum worker_state */
 	bool beside;   /* skep_plan_steps_beside() */
 	bool gathers;  /* of the plan: parts of a reduction stand side by side */
+	bool sharded;  /* of the plan: it steps its shard alone */
 	bool met;      /* in this step something that takes room (arena.c) */
 	bool stop_when_stepped;
 	uint32_t stop_version;    /* that it is to reach first */
@@ -518,7 +520,17 @@ void skep_reduce_go_on(struct worker *w, struct step *step); /* with the next fe
 void skep_reduce_send_tally(struct worker *w, struct step *step);
 void skep_reduce_cancel(struct worker *w, struct step *step); /* the ALLREDUCE of an attempt that is void */
 void skep_reduce_run(struct worker *w, struct step *step, struct skep_op *op);
+void skep_reduce_take_early(struct worker *w, struct step *step); /* hops of what has begun now */
 struct skep_op skep_reduce_op(const struct worker *w, enum skep_op_kind kind);
+
+/* shards.c */
+bool skep_shards_between(
+	const struct worker *w); /* it has its shard's sum, and has not stepped: hops of the gather wait */
+enum skep_collective skep_shards_half(const struct worker *w);
+bool skep_shards_gather(
+	struct worker *w, struct step *step); /* behind STEP; false: there is nothing to gather any more */
+bool skep_shards_want(
+	const struct worker *w, const struct skep_message *chunk); /* is this hop of the gather of use still */
 
 /* transfers.c */
 void skep_transfers_prepare(struct worker *w, const struct skep_plan *plan); /* of a new attempt */

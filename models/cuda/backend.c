@@ -141,7 +141,7 @@ static struct skep_device_memory memory_of(const struct skep_training *training,
 		.weights_bytes =
 			(stage->versions + (stage->inner != NULL)) * (array + half) + (stage->base ? array : 0),
 		.gradients_bytes = 2 * trained,
-		.optimizer_bytes = (stage->moments + stage->inner_moments) * trained,
+		.optimizer_bytes = stage->moments * sizeof(float) * stage->shard.count + stage->inner_moments * trained,
 		.result_bytes = trained + sizeof(float) * stage->tied.count,
 		.gradients = gradients ? SKEP_MEMORY_HOST : SKEP_MEMORY_DEVICE,
 		.optimizer = moments ? SKEP_MEMORY_HOST : SKEP_MEMORY_DEVICE,
@@ -399,6 +399,16 @@ static void step(void *queue, struct skep_stage *stage, const struct skep_optimi
 	skep_cuda_settle(lane->queue);
 }
 
+/* What the products read is rounded beside it; passes that read this version come later, on a lane that waits for this one. */
+static void put(
+	void *queue, struct skep_stage *stage, uint32_t version, uint64_t first, size_t n, const skep_real *payload)
+{
+	float *w = skep_stage_parameters(stage, version) + first;
+	copy(queue, w, payload, n * sizeof *payload);
+	if (n > 0)
+		narrow(queue, stage, n, w);
+}
+
 /* What a reduction that is void has read may be read still on the other lane. */
 static void discard(void *queue, struct skep_stage *stage, uint32_t round)
 {
@@ -555,6 +565,7 @@ const struct skep_backend skep_backend_cuda = {.name = "CUDA",
 	.recompute = recompute,
 	.backward = backward,
 	.step = step,
+	.put = put,
 	.discard = discard,
 	.periodic = periodic,
 	.encode = encode,

@@ -140,7 +140,7 @@ static void carve_stage(const struct skep_training *training, const struct skep_
 	stage->base = training->plan->async ? carve(arena, stage->parameters) : NULL;
 	struct arena *moments = training->offload != SKEP_OFFLOAD_NONE ? host : arena;
 	for (uint32_t m = 0; m < stage->moments; m++)
-		stage->moment[m] = carve_trained(moments, stage);
+		stage->moment[m] = stage->sharded ? carve(moments, stage->shard.count) : carve_trained(moments, stage);
 	for (uint32_t m = 0; m < stage->inner_moments; m++)
 		stage->inner_moment[m] = carve_trained(moments, stage);
 	carve_sums(training, arena, host, stage, own);

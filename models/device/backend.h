@@ -46,6 +46,10 @@ struct skep_backend {
 	void (*step)(void *queue, struct skep_stage *stage, const struct skep_optimizer *optimizer,
 		const struct skep_vstage_step *turn, const skep_real *sum);
 
+	/* Elements first .. first + n - 1 of the parameters of that version are what the payload says. */
+	void (*put)(void *queue, struct skep_stage *stage, uint32_t version, uint64_t first, size_t n,
+		const skep_real *payload);
+
 	/* Clears the round's accumulator. */
 	void (*discard)(void *queue, struct skep_stage *stage, uint32_t round);
 	/* skep_stage_periodic() */

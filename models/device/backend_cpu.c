@@ -101,7 +101,7 @@ static struct skep_device_memory memory_of(const struct skep_training *training,
 	return (struct skep_device_memory){
 		.weights_bytes = arrays * array + (stage->drift ? trained : 0),
 		.gradients_bytes = 2 * trained,
-		.optimizer_bytes = (stage->moments + stage->inner_moments) * trained,
+		.optimizer_bytes = stage->moments * sizeof(float) * stage->shard.count + stage->inner_moments * trained,
 		.result_bytes = trained + sizeof(float) * stage->tied.count,
 		.gradients = SKEP_MEMORY_HOST,
 		.optimizer = SKEP_MEMORY_HOST,
@@ -136,6 +136,13 @@ static void step(void *queue, struct skep_stage *stage, const struct skep_optimi
 {
 	(void)queue;
 	skep_stage_step(stage, optimizer, turn, sum);
+}
+
+static void put(
+	void *queue, struct skep_stage *stage, uint32_t version, uint64_t first, size_t n, const skep_real *payload)
+{
+	(void)queue;
+	memcpy(skep_stage_parameters(stage, version) + first, payload, n * sizeof *payload);
 }
 
 static void discard(void *queue, struct skep_stage *stage, uint32_t round)
@@ -248,6 +255,7 @@ const struct skep_backend skep_backend_cpu = {.name = "CPU",
 	.recompute = recompute,
 	.backward = backward,
 	.step = step,
+	.put = put,
 	.discard = discard,
 	.periodic = periodic,
 	.encode = encode,

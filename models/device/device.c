@@ -495,9 +495,7 @@ struct skep_device_memory skep_device_memory(const struct skep_device *device)
 /* A device does not know the others. */
 static bool run_apart(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret)
 {
-	(void)device;
-	(void)op;
-	(void)ret;
+	(void)device, (void)op, (void)ret;
 	return false;
 }
 
@@ -537,6 +535,8 @@ static bool run(struct skep_device *device, const struct skep_op *op, struct ske
 		[SKEP_OP_COPY_TIED] = run_take,
 		[SKEP_OP_STORE_TIED] = run_take_tied_peer,
 		[SKEP_OP_ALLREDUCE] = run_apart,
+		[SKEP_OP_COPY_SHARD] = skep_device_copy_shard,
+		[SKEP_OP_STORE_SHARD] = skep_device_store_shard,
 		[SKEP_OP_PACK_PART] = skep_device_pack_part,
 		[SKEP_OP_UNPACK_PART] = skep_device_unpack_part,
 		[SKEP_OP_AGGREGATE] = skep_device_aggregate,
@@ -588,7 +588,7 @@ void skep_device_wait(struct skep_device *device, const struct skep_op *op, stru
 	}
 	if (op->kind == SKEP_OP_FORWARD)
 		ret->loss_nano = loss_nano(device->loss[op->lane]);
-	if (op->kind == SKEP_OP_STEP && ends_step(device, op))
+	if (op->kind == SKEP_OP_STEP && ends_step(device, op) && !device->training->plan->sharded)
 		ret->parameters = skep_device_sum(device, op);
 	skep_device_check_finite(device, op, ret);
 }

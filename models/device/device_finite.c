@@ -69,7 +69,10 @@ static uint32_t divisor_of(const struct skep_op *op, bool tied)
 bool skep_device_run_step(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret)
 {
 	const struct skep_training *training = device->training;
-	const struct skep_stage part = skep_device_part(device, op);
+	if (!skep_device_name_shard(device, op))
+		return false;
+	struct skep_stage part = skep_device_part(device, op);
+	part.trained = part.shard; /* the sum is there of that alone */
 	const struct skep_optimizer *stepper = skep_training_stepper(training);
 	const float *sum = sum_of(device, op);
 	if (!sum)
@@ -114,7 +117,9 @@ bool skep_device_run_norm(struct skep_device *device, const struct skep_op *op, 
 	const float *sum = sum_of(device, op);
 	if (!sum)
 		return false;
-	const struct skep_range all = skep_stage_trained_of(&part, vstage->parameter, vstage->parameters);
+	const bool shard = device->training->plan->sharded;
+	const struct skep_range all = shard ? (struct skep_range){op->first, op->count}
+	                                    : skep_stage_trained_of(&part, vstage->parameter, vstage->parameters);
 	double squares = ties(device, op) ? tied_squares(&part, op, vstage, sum)
 	                                  : part.arrays->squares(part.queue, all.count, sum + all.first);
 	ret->square = skep_squares_encode(squares);

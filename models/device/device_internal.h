@@ -95,6 +95,9 @@ uint64_t skep_device_sum(const struct skep_device *device, const struct skep_op 
 typedef bool skep_device_run_fn(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret);
 skep_device_run_fn skep_device_run_step, skep_device_run_norm; /* device_finite.c */
 skep_device_run_fn skep_device_pack_part, skep_device_unpack_part, skep_device_aggregate;
+skep_device_run_fn skep_device_copy_shard, skep_device_store_shard; /* device_shard.c */
+/* Names the shard that a STEP steps. False: the moments here are those of another one. */
+bool skep_device_name_shard(struct skep_device *device, const struct skep_op *op);
 void skep_device_gathered_finish(struct skep_device *device);
 
 #endif

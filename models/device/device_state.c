@@ -13,10 +13,20 @@ static uint32_t chunks_of(const struct skep_op *op)
 	return op->chunks > 0 ? op->chunks : 1;
 }
 
+/* Of shards a device has a part of the state that no other worker can make the whole of. */
+static bool is_whole(struct skep_device *device, const struct skep_op *op)
+{
+	if (!device->stage.sharded)
+		return true;
+	snprintf(device->why[op->lane], sizeof device->why[op->lane],
+		"a worker has a shard of the optimizer's state alone (sync.zero)");
+	return false;
+}
+
 bool skep_device_run_save(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret)
 {
 	void *out;
-	if (op->chunk >= chunks_of(op))
+	if (op->chunk >= chunks_of(op) || !is_whole(device, op))
 		return false;
 	ret->out = skep_pool_take(device->pool, skep_stage_state_bytes(&device->stage, op->chunk, chunks_of(op)), &out);
 	if (!out)
@@ -30,7 +40,7 @@ bool skep_device_run_load(struct skep_device *device, const struct skep_op *op, 
 	uint64_t bytes;
 	const void *state = skep_pool_find(device->pool, op->in, &bytes);
 	(void)ret;
-	return state && op->chunk < chunks_of(op) &&
+	return state && op->chunk < chunks_of(op) && is_whole(device, op) &&
 	       device->backend->load(
 		       device_queue(device, op), &device->stage, op->version, op->chunk, chunks_of(op), state, bytes);
 }
@@ -64,6 +74,8 @@ bool skep_device_run_checkpoint(struct skep_device *device, const struct skep_op
 {
 	const struct skep_keeper *keeper = &device->keeper;
 	struct skep_buf buf;
+	if (!is_whole(device, op))
+		return false;
 	if (skep_device_is_tainted(device, op, &ret->layer)) {
 		ret->fault = SKEP_FAULT_STATE;
 		return true;
@@ -103,6 +115,8 @@ bool skep_device_run_restore(struct skep_device *device, const struct skep_op *o
 	uint64_t bytes = skep_stage_kept_bytes(&device->stage);
 	struct skep_buf buf;
 	struct skep_diag error = {0};
+	if (!is_whole(device, op))
+		return false;
 	void *state = take_whole(device, &buf);
 	bool good = state != NULL;
 	(void)ret;

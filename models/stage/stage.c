@@ -144,12 +144,13 @@ static bool allocate(const struct skep_training *training, struct skep_stage *st
 	const size_t trained = skep_stage_trained_floats(stage);
 	const bool periodic = skep_plan_periodic(training->plan);
 	const bool async = training->plan->async;
-	size_t arrays = stage->versions + (periodic ? 1 + async : 0),
-	       part = stage->moments + stage->inner_moments + 2 + 1;
+	const size_t moment = skep_stage_moment_floats(stage);
+	size_t arrays = stage->versions + (periodic ? 1 + async : 0), part = stage->inner_moments + 2 + 1;
 	const bool moves = skep_plan_moves_weights(training->plan),
 		   drifts = training->plan->weights == SKEP_WEIGHTS_CORRECTED;
 	size_t floats = (arrays + moves) * aligned(stage->parameters) + part * aligned(trained) +
-	                2 * aligned(extent->widest) + aligned(extent->work) + aligned(extent->rotation) + strips;
+	                stage->moments * aligned(moment) + 2 * aligned(extent->widest) + aligned(extent->work) +
+	                aligned(extent->rotation) + strips;
 	floats += aligned(stage->tied.count) + (drifts ? aligned(trained) : 0);
 	floats += encodes ? aligned(stage->entering) + aligned(stage->leaving) : 0;
 	floats += checkpoints ? stage->stash_bytes / sizeof(skep_real) : 0;
@@ -159,7 +160,8 @@ static bool allocate(const struct skep_training *training, struct skep_stage *st
 	memset(rest, 0, floats * sizeof *rest);
 	stage->parameter = carve(&rest, stage->versions * stage->stride);
 	for (uint32_t m = 0; m < stage->moments; m++)
-		stage->moment[m] = skep_stage_array(stage, carve(&rest, trained));
+		stage->moment[m] =
+			stage->sharded ? carve(&rest, moment) : skep_stage_array(stage, carve(&rest, moment));
 	if (periodic)
 		stage->inner = carve(&rest, stage->parameters);
 	if (async)
@@ -202,6 +204,30 @@ static void find_trained(const struct skep_model *model, struct skep_stage *stag
 	stage->trained.count = stage->parameters - stage->trained.first - (copy ? skep_model_copied(model) : 0);
 }
 
+/* The first chunks are the largest; without shards there is one. */
+static void find_shard(const struct skep_plan *plan, struct skep_stage *stage)
+{
+	uint64_t first, count;
+	skep_chunk_range(stage->trained.count, 0, skep_plan_shards(plan, stage->index), &first, &count);
+	stage->sharded = plan->sharded;
+	stage->shard = (struct skep_range){stage->trained.first, count};
+}
+
+bool skep_stage_name_shard(struct skep_stage *stage, const struct skep_plan *plan, uint32_t rank, uint32_t members)
+{
+	uint64_t first, count;
+	if (!stage->sharded)
+		return true;
+	skep_plan_shard(plan, stage->index, rank, members, &first, &count);
+	if (stage->shard_named)
+		return stage->shard.first == first && stage->shard.count == count;
+	if (count > stage->shard.count)
+		return false;
+	stage->shard = (struct skep_range){first, count};
+	stage->shard_named = true;
+	return true;
+}
+
 bool skep_stage_place(
 	const struct skep_training *training, uint32_t index, struct skep_stage *ret, struct skep_extent *ret_extent)
 {
@@ -221,6 +247,7 @@ bool skep_stage_place(
 	for (uint32_t nth = 0; nth < ret->vstages; nth++)
 		place_layers(training, first_layer(training, ret, nth, &layers), ret, &ret->vstage[nth], ret_extent);
 	find_trained(training->model, ret);
+	find_shard(training->plan, ret);
 	if (training->model->architecture == SKEP_ARCHITECTURE_LLAMA)
 		ret_extent->rotation =
 			(size_t)training->model->sequence * (training->model->hidden / training->model->heads);

@@ -81,21 +81,26 @@ struct skep_stage {
 	/* ... but moments, accumulators and result, which have the elements that are trained alone; element i is at [i] there
 	 * too, and what is before the first one is not theirs. */
 	struct skep_range trained;
+	/* What its steps step: `trained`, or with plan->sharded the worker's shard, which its first STEP names; before that
+	 * `first` means nothing, and `count` is that of the largest shard. */
+	struct skep_range shard;
+	bool sharded, shard_named;
 	size_t shared;        /* of a tied head: where the embedding's table begins; SIZE_MAX: no head is tied here */
 	uint64_t steps;       /* optimizer steps taken */
 	bool stepped;         /* in this step a virtual stage that has stepped had gradients */
 	uint64_t stash_bytes; /* the largest of the virtual stages' */
-	size_t entering, leaving;            /* the largest of the virtual stages' */
-	struct skep_vstage *vstage;          /* [vstages] */
-	struct skep_layer *layer;            /* [layers] */
-	void *memory;                        /* the one allocation that holds the arrays below */
-	uint32_t versions;                   /* of the parameters that are kept */
-	skep_real *parameter;                /* [versions][stride], by version modulo versions, layer by layer */
-	size_t stride;                       /* elements from one version to the next */
-	uint32_t version;                    /* of the newest parameters */
-	skep_real *moment[SKEP_MOMENTS_MAX]; /* AdamW: mean of g and of g^2; SGD: velocity */
-	skep_real *inner;                    /* periodic sync: what passes read, and INNER_STEP changes; else NULL */
-	uint32_t inner_moments;              /* of the inner optimizer: */
+	size_t entering, leaving;   /* the largest of the virtual stages' */
+	struct skep_vstage *vstage; /* [vstages] */
+	struct skep_layer *layer;   /* [layers] */
+	void *memory;               /* the one allocation that holds the arrays below */
+	uint32_t versions;          /* of the parameters that are kept */
+	skep_real *parameter;       /* [versions][stride], by version modulo versions, layer by layer */
+	size_t stride;              /* elements from one version to the next */
+	uint32_t version;           /* of the newest parameters */
+	/* AdamW: mean of g and of g^2; SGD: velocity. Of a shard element i is at [i - shard.first]. */
+	skep_real *moment[SKEP_MOMENTS_MAX];
+	skep_real *inner;       /* periodic sync: what passes read, and INNER_STEP changes; else NULL */
+	uint32_t inner_moments; /* of the inner optimizer: */
 	skep_real *inner_moment[SKEP_MOMENTS_MAX];
 	uint64_t inner_steps;            /* that it has made */
 	uint32_t inner_began;            /* of the run, before the round in which it made the first of them */
@@ -125,14 +130,35 @@ struct skep_stage {
 	void *own;   /* what the back end keeps beside all this */
 };
 
-/* What is trained of elements first .. first + count - 1. */
-static inline struct skep_range skep_stage_trained_of(const struct skep_stage *stage, size_t first, size_t count)
+/* Elements first .. first + count - 1 that are in the range. */
+static inline struct skep_range skep_range_meet(struct skep_range range, size_t first, size_t count)
 {
-	size_t begin = first > stage->trained.first ? first : stage->trained.first, end = first + count;
-	size_t most = stage->trained.first + stage->trained.count;
+	size_t begin = first > range.first ? first : range.first, end = first + count;
+	size_t most = range.first + range.count;
 	end = end < most ? end : most;
 	return (struct skep_range){begin, end > begin ? end - begin : 0};
 }
+
+/* What is trained of elements first .. first + count - 1. */
+static inline struct skep_range skep_stage_trained_of(const struct skep_stage *stage, size_t first, size_t count)
+{
+	return skep_range_meet(stage->trained, first, count);
+}
+
+/* What is stepped here of elements first .. first + count - 1. */
+static inline struct skep_range skep_stage_shard_of(const struct skep_stage *stage, size_t first, size_t count)
+{
+	return skep_range_meet(stage->shard, first, count);
+}
+
+/* The moments of a shard have no elements before it. */
+static inline size_t skep_stage_moment_at(const struct skep_stage *stage, size_t element)
+{
+	return stage->sharded ? element - stage->shard.first : element;
+}
+
+/* Names the shard: that of rank `rank` of `members`. False: the moments are those of another one. */
+bool skep_stage_name_shard(struct skep_stage *stage, const struct skep_plan *plan, uint32_t rank, uint32_t members);
 
 /* Its first layer that is trained; `layers` if none is. */
 static inline uint32_t skep_stage_first_trained(const struct skep_stage *stage)
@@ -150,6 +176,11 @@ enum { SKEP_STAGE_LINE = 16 }; /* floats of a cache line */
 static inline size_t skep_stage_trained_floats(const struct skep_stage *stage)
 {
 	return stage->trained.first % SKEP_STAGE_LINE + stage->trained.count;
+}
+/* The floats of one array of moments. */
+static inline size_t skep_stage_moment_floats(const struct skep_stage *stage)
+{
+	return stage->sharded ? stage->shard.count : skep_stage_trained_floats(stage);
 }
 static inline skep_real *skep_stage_array(const struct skep_stage *stage, skep_real *piece)
 {

@@ -142,18 +142,20 @@ static void step_layer(const struct skep_stage *stage, const struct skep_layer *
 	const uint32_t tensors = layer->type->tensors(layer, tensor);
 	for (uint32_t t = 0; t < tensors; t++) {
 		struct skep_tensor_step one = step;
-		const size_t at = layer->parameter + tensor[t].offset;
-		one.n = (size_t)tensor[t].rows * tensor[t].columns;
-		if (skep_stage_trained_of(stage, at, one.n).count <
-			one.n) /* tensors are trained whole, or not at all */
+		const struct skep_range mine = skep_stage_shard_of(
+			stage, layer->parameter + tensor[t].offset, (size_t)tensor[t].rows * tensor[t].columns);
+		const size_t at = mine.first, moment = skep_stage_moment_at(stage, at);
+		one.n = mine.count;
+		if (mine.count ==
+			0) /* tensors are trained whole, or not at all; of one that is, a shard may have a part */
 			continue;
 		one.decay = tensor[t].decays ? step.decay : 0;
 		one.scales = tensor[t].decays;
 		one.sum += at;
 		one.w += at;
-		one.moment[0] += at;
+		one.moment[0] += moment;
 		if (one.moment[1] != NULL)
-			one.moment[1] += at;
+			one.moment[1] += moment;
 		if (descent->tied && at == stage->tied.first && one.n == stage->tied.count) {
 			one.sum = descent->tied; /* a mean */
 			one.divisor = (skep_real)(1 / descent->scale);

@@ -243,6 +243,9 @@ void skep_split_print(const struct skep_scenario *s, FILE *out)
 			print_host(s, gpu, out);
 	}
 	if (s->zero > 0)
-		fprintf(out, "  zero      stage %u: %s shared among %u workers; simulated alone\n", s->zero,
-			shared[s->zero], s->plan.workers);
+		fprintf(out, "  zero      stage %u: %s shared among %u workers%s\n", s->zero, shared[s->zero],
+			s->plan.workers,
+			s->zero == 3   ? "; simulated alone"
+			: s->zero == 2 ? "; a real run shares the optimizer's alone"
+				       : "");
 }

@@ -42,12 +42,13 @@ double skep_plan_state_bytes(const struct skep_scenario *scenario, uint32_t vsta
 /* Workers that serve the stage at the start; SKEP_NO_STAGE: spares. */
 uint32_t skep_plan_serving(const struct skep_scenario *scenario, uint32_t stage);
 
-/* The plan of a simulated run: that of a real one, or with `simulate.collectives: flows` one with SKEP_COLLECTIVE_FUSED. */
+/* The plan of a simulated run: that of a real one, or with `simulate.collectives: flows` one with SKEP_COLLECTIVE_FUSED, where
+ * one flow stands for both halves of a ring, and the step follows. */
 static inline struct skep_plan skep_plan_simulated(const struct skep_scenario *scenario)
 {
 	struct skep_plan plan = scenario->plan;
 	if (scenario->collectives_as_flows)
-		plan.collective = SKEP_COLLECTIVE_FUSED;
+		plan.collective = SKEP_COLLECTIVE_FUSED, plan.sharded = false;
 	return plan;
 }
 

@@ -95,6 +95,43 @@ void skep_split_read_sync(struct skep_reader *r, const struct skep_yaml_node *sy
 			"sync.zero: all workers do as many microbatches, so schedule.global_batch has to be a multiple "
 			"of %u (%u workers, microbatch %u); the next is %llu",
 			unit, plan->workers, s->samples, (s->batch / unit + 1ull) * unit);
+	s->plan.sharded = s->zero < 3;
+}
+
+static uint32_t spares(const struct skep_scenario *s)
+{
+	uint32_t count = 0;
+	for (uint32_t i = 0; i < s->plan.workers; i++)
+		count += s->first_stage_of[i] == SKEP_NO_STAGE;
+	return count;
+}
+
+void skep_split_check_zero(struct skep_reader *r, const struct skep_yaml_node *sync, const struct skep_scenario *s)
+{
+	const struct skep_plan *plan = &s->plan;
+	const struct {
+		bool on;
+		const char *why;
+	} not_with[] = {
+		{plan->checkpoint_every > 0,
+			"a checkpoint is written by one worker, and each has a part of the optimizer's state alone; leave out "
+			"`checkpoint`, or take `zero: 0`"},
+		{plan->scale != NULL,
+			"a machine that is given back takes its part of the optimizer's state along; leave out `cluster.scale`"},
+		{spares(s) > 0, "a spare could take over no part of the optimizer's state; give all workers a stage in "
+				"`cluster.allocation`"},
+		{plan->on_loss != SKEP_ON_LOSS_REPORT,
+			"with a worker that is lost its part of the optimizer's state is, and the run ends; leave out "
+			"`schedule.on_loss`"},
+		{plan->rebalance_ns > 0, "no worker can move; leave out `schedule.rebalance`"},
+		{skep_plan_model_chunks(plan) > 1,
+			"a worker steps one range of its stage; leave out `schedule.model_chunks`"},
+		{s->optimizer.kind == SKEP_OPTIMIZER_LAMB,
+			"`lamb` scales its steps by the norms of whole tensors, of which a worker steps parts; take `adamw`"},
+	};
+	for (uint32_t i = 0; plan->sharded && i < sizeof not_with / sizeof not_with[0] && !r->diag->set; i++)
+		if (not_with[i].on)
+			skep_reader_fail(r, sync, "zero", "sync.zero: %s", not_with[i].why);
 }
 
 void skep_split_check_predictor(
@@ -161,11 +198,17 @@ bool skep_scenario_runs(const struct skep_scenario *s, bool pace, const char *re
 		skep_fail(reterr,
 			"train.arithmetic: without arithmetic no text is read, and a real run has nothing to learn "
 			"from; run with --set train.arithmetic=real");
-	} else if (s->zero > 0) {
+	} else if (s->zero == 3) {
 		which = 2;
 		skep_fail(reterr,
-			"sync.zero is simulated alone: a real worker would keep and step all of the optimizer's state; "
-			"run with --set sync.zero=0");
+			"sync.zero: stage 3 is simulated alone: a real worker has all parameters during its passes; run with "
+			"--set sync.zero=1, which shards the optimizer's state");
+	} else if (s->zero == 2 && s->plan.microbatches > s->plan.workers) {
+		which = 2;
+		skep_fail(reterr,
+			"sync.zero: stage 2 reduces the gradients of each microbatch by itself, and a real worker adds up "
+			"its %u of a round first; run with --set sync.zero=1, or schedule.global_batch=%u, one for each",
+			s->plan.microbatches / s->plan.workers, s->plan.workers * s->samples);
 	}
 	for (uint32_t gpu = 0; !pace && !reterr->set && gpu < s->topology.gpus; gpu++) {
 		uint32_t gpus = skep_split_of(s, gpu).gpus;

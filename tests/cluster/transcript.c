@@ -264,6 +264,9 @@ static void put_membership(struct text *text, const struct skep_plan *plan, cons
 	case SKEP_NOTE_JOINED:
 		put(text, "%s joins stage %u in round %u", NAME(note->peer), note->stage, note->round);
 		return;
+	case SKEP_NOTE_SHARD_LOST:
+		put(text, "%s is lost with its shard of stage %u", NAME(note->peer), note->stage);
+		return;
 	case SKEP_NOTE_LEFT:
 		put(text, "%s has left stage %u", NAME(note->peer), note->stage);
 		return;

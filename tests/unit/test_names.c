@@ -32,7 +32,7 @@ static void test_each_kind_has_its_name(void **state)
 	expect_names(skep_op_name, 1, SKEP_OP_KINDS);
 	expect_names(skep_message_name, 1, SKEP_MESSAGE_KINDS);
 	expect_names(skep_note_name, 1, SKEP_NOTE_KINDS);
-	expect_names(skep_collective_name, 0, SKEP_COLLECTIVE_BROADCAST + 1);
+	expect_names(skep_collective_name, 0, SKEP_COLLECTIVE_KINDS);
 	expect_names(skep_lane_name, 0, SKEP_LANES);
 	expect_names(skep_traffic_name, 0, SKEP_TRAFFICS);
 }

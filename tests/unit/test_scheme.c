@@ -26,6 +26,7 @@ struct swarm { /* worker i is member i */
 	uint32_t site_of[SKEP_ROSTER_MAX];
 	uint64_t link_Bps[SKEP_ROSTER_MAX];
 	struct skep_plan plan;
+	enum skep_collective half; /* of a ring; 0: all of it */
 	struct skep_peer roster[SKEP_ROSTER_MAX];
 	uint64_t fact[SKEP_ROSTER_MAX + 1];
 };
@@ -50,6 +51,8 @@ static struct skep_scheme scheme_of(struct swarm *swarm, uint32_t rank, uint32_t
 	struct skep_scheme scheme;
 	skep_scheme_init(
 		&scheme, &swarm->plan, swarm->plan.stage[0].parameters, rank, size, swarm->roster, swarm->fact);
+	if (swarm->half > 0)
+		skep_scheme_halve(&scheme, swarm->half);
 	return scheme;
 }
 
@@ -95,8 +98,9 @@ static void check_bytes(struct swarm *swarm, uint32_t size, uint64_t messages, u
 	uint64_t times = swarm->plan.collective == SKEP_COLLECTIVE_ALL_TO_ALL  ? n
 	                 : swarm->plan.collective == SKEP_COLLECTIVE_BROADCAST ? 1
 	                                                                       : 2;
-	assert_int_equal(messages, expected[swarm->plan.collective]);
-	assert_int_equal(elements, times * (n - 1) * v);
+	uint64_t halves = swarm->half > 0 ? 1 : 2; /* of what a ring sends */
+	assert_int_equal(2 * messages, halves * expected[swarm->plan.collective]);
+	assert_int_equal(2 * elements, halves * times * (n - 1) * v);
 }
 
 static void check_scheme(struct swarm *swarm, uint32_t size)
@@ -143,6 +147,51 @@ static void test_what_is_sent_is_waited_for(void **state)
 				check_scheme(&swarm, size);
 		}
 	}
+}
+
+static void test_halves_of_a_ring(void **state)
+{
+	(void)state;
+	static struct swarm swarm;
+	for (enum skep_collective half = SKEP_COLLECTIVE_REDUCE_SCATTER; half <= SKEP_COLLECTIVE_ALL_GATHER; half++)
+		for (uint64_t elements = 1; elements < 200000; elements = 7 * elements + 3) {
+			init(&swarm, SKEP_COLLECTIVE_RING, 1, elements);
+			swarm.half = half;
+			for (uint32_t size = 2; size <= MEMBERS_MAX; size++)
+				check_scheme(&swarm, size);
+		}
+}
+
+/* Played by hand: the chunk that is whole after the one half is what the other one begins with, and all chunks come to all. */
+static void test_a_gather_brings_what_a_scatter_left(void **state)
+{
+	(void)state;
+	static struct swarm swarm;
+	init(&swarm, SKEP_COLLECTIVE_RING, 1, 1000);
+	swarm.plan.sharded = true;
+	for (uint32_t size = 2; size <= MEMBERS_MAX; size++)
+		for (uint32_t rank = 0; rank < size; rank++) {
+			uint64_t stored = 0, copied = 0, summed = 0, first, count;
+			skep_plan_shard(&swarm.plan, 0, rank, size, &first, &count);
+			for (swarm.half = SKEP_COLLECTIVE_REDUCE_SCATTER; swarm.half <= SKEP_COLLECTIVE_ALL_GATHER;
+				swarm.half++) {
+				struct skep_scheme scheme = scheme_of(&swarm, rank, size);
+				for (uint32_t m = 0; m < skep_scheme_transfers(&scheme); m++) {
+					struct skep_scheme_transfer t = skep_scheme_transfer_at(&scheme, swarm.fact, m);
+					bool own = t.op == SKEP_OP_ADD_STORE || t.op == SKEP_OP_COPY_SHARD;
+					bool within = t.first >= first && t.first + t.count <= first + count;
+					assert_int_equal(own && t.count > 0, t.op != SKEP_OP_COPY_GRAD &&
+										     t.op != SKEP_OP_ADD &&
+										     t.count > 0 && within);
+					summed += t.op == SKEP_OP_ADD_STORE ? t.count : 0;
+					copied += t.op == SKEP_OP_COPY_SHARD ? t.count : 0;
+					stored += t.op == SKEP_OP_STORE_SHARD ? t.count : 0;
+				}
+			}
+			assert_int_equal(summed, count);
+			assert_int_equal(copied, count);
+			assert_int_equal(stored + copied, 1000);
+		}
 }
 
 /* Segments of a chunk that has fewer blocks than there are segments, the last of them not whole. */
@@ -282,6 +331,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_what_is_sent_is_waited_for),
+		cmocka_unit_test(test_halves_of_a_ring),
+		cmocka_unit_test(test_a_gather_brings_what_a_scatter_left),
 		cmocka_unit_test(test_segments_end_with_their_chunk),
 		cmocka_unit_test(test_one_member_has_nothing_to_do),
 		cmocka_unit_test(test_a_ring_has_segments_enough_to_hide_a_latency),

@@ -364,8 +364,11 @@ static void test_what_does_not_run_for_real(void **state)
 	assert_non_null(strstr(error.message, "is known by its cost alone"));
 	skep_scenario_finish(&s);
 	must_read("mlp.yaml", "four.yaml", "sync={zero: 1}", &s);
+	assert_true(skep_scenario_runs(&s, true, key, fresh(&error)));
+	skep_scenario_finish(&s);
+	must_read("mlp.yaml", "four.yaml", "sync={zero: 3}", &s);
 	assert_false(skep_scenario_runs(&s, true, key, fresh(&error)));
-	assert_non_null(strstr(error.message, "sync.zero is simulated alone"));
+	assert_non_null(strstr(error.message, "stage 3 is simulated alone"));
 	assert_string_equal(key[0], "sync");
 	assert_string_equal(key[1], "zero");
 	skep_scenario_finish(&s);
