@@ -135,8 +135,9 @@ void skep_methods_check(const struct skep_plan *plan)
 	assert(!skep_plan_uneven(plan) || skep_pipeline_may_be_uneven(plan->pipeline));
 	assert(!skep_plan_has_candidates(plan) || (method == FLUSH && !fixed));
 	assert(!plan->sharded || method == FLUSH || method == DELAYED);
-	assert(!plan->sharded ||
-		(plan->collective == SKEP_COLLECTIVE_RING && plan->reduction_codec == SKEP_CODEC_NONE));
+	/* Of 16 bits: where passes compute in them, gradients and the parameters that passes read have no others. */
+	assert(!plan->sharded || plan->collective == SKEP_COLLECTIVE_RING);
+	assert(!plan->sharded || plan->reduction_codec == SKEP_CODEC_NONE || plan->reduction_codec == SKEP_CODEC_FP16);
 	assert(!plan->sharded || (!skep_plan_periodic(plan) && !plan->gossip && !plan->gather && plan->tied == 0));
 	assert(!plan->sharded || (skep_plan_model_chunks(plan) == 1 && plan->frozen_vstages == 0 && !plan->scale));
 	assert(!plan->sharded || (plan->on_loss == SKEP_ON_LOSS_REPORT && !skep_plan_has_candidates(plan)));

@@ -4,9 +4,10 @@
  *
  * Without arithmetic a buffer's handle is a number that is never used twice (world.c), so it names a tensor. What has no
  * handle, because a device keeps it, gets its name here: parameters, one tensor for each version; and what several operations
- * make together (the accumulated gradients of a round, the result of a reduction, a state that is downloaded in chunks), a sum
- * of all that add to it. Who adds to a sum after it was read makes a new one, which reads the old one: so what reads a sum
- * waits for all that was added before, and for nothing that is added later.
+ * make together (the accumulated gradients of a round, the result of a reduction, a state that is downloaded in chunks, the
+ * shards of the parameters that others have stepped), a sum of all that add to it. Who adds to a sum after it was read makes
+ * a new one, which reads the old one: so what reads a sum waits for all that was added before, and for nothing that is added
+ * later.
  */
 #include <assert.h>
 #include <stdio.h>
@@ -39,7 +40,8 @@ static const char *const SUM[] = {[SKEP_SUM_GRADIENTS] = "gradients",
 	[SKEP_SUM_RESULT] = "result",
 	[SKEP_SUM_PARTS] = "parts",
 	[SKEP_SUM_TIED] = "tied",
-	[SKEP_SUM_STATE] = "state"};
+	[SKEP_SUM_STATE] = "state",
+	[SKEP_SUM_GATHERED] = "gathered"};
 
 /* A state has no round. All attempts to reduce the gradients of a round are one. */
 static struct skep_trace_sum *sum_of(
@@ -172,6 +174,26 @@ static bool reads_result(const struct skep_op *op)
 	return op->kind == SKEP_OP_COPY_RESULT || (measures && op->members > 1);
 }
 
+/* Of the parameters that the round's step makes: the shard that is stepped here goes out, and those of others come to it. */
+static bool is_of_shards(uint8_t kind)
+{
+	return kind == SKEP_OP_COPY_SHARD || kind == SKEP_OP_STORE_SHARD;
+}
+
+/* Parameters are read once they are made, and with plan->sharded once the others' shards of them are there as well. */
+static void read_parameters(
+	struct skep_trace *trace, uint32_t worker, const struct skep_op *op, struct skep_trace_few *reads)
+{
+	struct skep_op of = *op;
+	if (is_of_shards(op->kind))
+		of.version = op->round + 1;
+	skep_trace_add(reads, parameters_for(trace, worker, &of));
+	if (!trace->plan->sharded || is_of_shards(op->kind) || op->version == 0)
+		return;
+	of.round = op->version - 1;
+	read_sum(trace, worker, &of, SKEP_SUM_GATHERED, reads);
+}
+
 static bool adds_to_result(uint8_t kind)
 {
 	return kind == SKEP_OP_ADD_STORE || kind == SKEP_OP_STORE || kind == SKEP_OP_INIT_RESULT ||
@@ -206,6 +228,8 @@ static void add_to_sums(struct skep_trace *trace, uint32_t node, const struct sk
 		add_to_sum(trace, worker, op, SKEP_SUM_PARTS, &reads, &adds);
 	if (op->kind == SKEP_OP_STORE_TIED)
 		add_to_sum(trace, worker, op, SKEP_SUM_TIED, &reads, &adds);
+	if (op->kind == SKEP_OP_STORE_SHARD)
+		add_to_sum(trace, worker, op, SKEP_SUM_GATHERED, &reads, &adds);
 	if (op->kind == SKEP_OP_LOAD || op->kind == SKEP_OP_RESTORE || op->kind == SKEP_OP_ENTER)
 		add_to_sum(trace, worker, op, SKEP_SUM_STATE, &reads, &adds);
 	skep_trace_append(trace, &trace->graph->node[node].reads, &reads);
@@ -220,8 +244,8 @@ void skep_trace_operands(struct skep_trace *trace, uint32_t node, const struct s
 	skep_trace_add(&reads, tensor_of(trace, op->in));
 	skep_trace_add(&reads, tensor_of(trace, op->stash));
 	skep_trace_add(&reads, tensor_of(trace, op->gradient));
-	if (skep_graph_passes(op->kind))
-		skep_trace_add(&reads, parameters_for(trace, worker, op));
+	if (skep_graph_passes(op->kind) || is_of_shards(op->kind))
+		read_parameters(trace, worker, op, &reads);
 	read_sums(trace, worker, op, &reads);
 	skep_trace_append(trace, &trace->graph->node[node].reads, &reads);
 }

@@ -31,7 +31,14 @@ struct skep_trace_sum {  /* a tensor that several operations make together */
 	bool read;       /* since it was added to last: who adds next makes another one of it */
 };
 
-enum skep_trace_sum_kind { SKEP_SUM_GRADIENTS = 1, SKEP_SUM_RESULT, SKEP_SUM_PARTS, SKEP_SUM_TIED, SKEP_SUM_STATE };
+enum skep_trace_sum_kind {
+	SKEP_SUM_GRADIENTS = 1,
+	SKEP_SUM_RESULT,
+	SKEP_SUM_PARTS,
+	SKEP_SUM_TIED,
+	SKEP_SUM_STATE,
+	SKEP_SUM_GATHERED
+};
 
 struct skep_trace_few { /* numbers without doubles */
 	uint32_t item[16], count;

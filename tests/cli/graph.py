@@ -5,6 +5,8 @@
   causes GRAPH         what each node waits for has ended when it begins, operations of a lane do not overlap
   span GRAPH           nanoseconds from the first pass's begin to the last pass's end
   passes A B           both have the same passes and steps on the same workers at the same times
+  gathered GRAPH N     each forward pass after the first round's reads what the step of its own worker has made of the parameters, and
+                       all shards of them that the N - 1 others have; and what goes out of a worker, what its step has made
   dot FILE WORKERS     it is written in the language of graphviz, with a cluster for each worker and the directory; arrows join
                        what is declared
   edit GRAPH OUT WHAT  changes it: see edits below
@@ -76,6 +78,26 @@ def causes(path):
             print(lane, "does two at a time")
             return 1
     return 0
+
+
+def gathered(path, members):
+    graph, seen = read(path), 0
+    by_id, makers = {o["id"]: o for o in graph["operations"]}, makers_of(graph)
+    for o in ops_of(graph):
+        reads = [by_id[m] for t in o.get("reads", []) for m in makers.get(t, [])]
+        steps, shards = (sorted((m for m in reads if m["kind"] == kind), key=lambda m: m["id"]) for kind in ("step", "store_shard"))
+        version = o["round"] - (o["kind"] == "forward")
+        if o["kind"] not in ("forward", "copy_shard") or version < 0:
+            continue
+        own = [m for m in ops_of(graph) if m["kind"] == "store_shard" and m["place"] == o["place"] and m["round"] == version]
+        right = [(m["place"], m["round"]) for m in steps] == [(o["place"], version)]
+        if o["kind"] == "forward":
+            right = right and shards == sorted(own, key=lambda m: m["id"]) and len(own) >= int(members) - 1
+        if not right:
+            print(o["id"], "reads what is made by", [m["id"] for m in reads])
+            return 1
+        seen += 1
+    return 0 if seen > 0 else 1
 
 
 def span(path):
@@ -198,4 +220,5 @@ def edit(path, out, what, *words):
 
 
 if __name__ == "__main__":
-    sys.exit({"run": run, "causes": causes, "span": span, "passes": passes, "dot": dot, "edit": edit}[sys.argv[1]](*sys.argv[2:]))
+    sys.exit({"run": run, "causes": causes, "gathered": gathered, "span": span, "passes": passes, "dot": dot, "edit": edit}
+             [sys.argv[1]](*sys.argv[2:]))

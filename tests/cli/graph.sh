@@ -43,6 +43,10 @@ equal 'gathered parts' byzantine 1 3 --set cluster.byzantine=null
 equal 'workers that leave and come back' preempted 60 80 --set train.arithmetic=none
 equal 'a butterfly' two-datacentres 2 4 --set sync.collective=butterfly --set train.arithmetic=none
 equal 'ZeRO' baselines/zero-3 1 2
+equal 'ZeRO in shards, delayed' zero 3 6 --set train.arithmetic=none --set sync.delayed=true --set schedule.pipeline=swarm
+equal 'ZeRO stage 2' zero 2 4 --set train.arithmetic=none --set sync.zero=2
+equal 'ZeRO in shards' zero 2 4 --set train.arithmetic=none
+check 'ZeRO in shards: passes read what all have stepped' graph gathered plan.json 4
 
 # ---- two stages by hand -------------------------------------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@
 # does not go with is refused with the place.
 set -u
 . tests/cli/lib.sh
-needs python3
+needs python3 sqlite3
 
 # One microbatch for each worker, and each pipeline has its own: so sums add the same numbers in the same order in all runs.
 for n in 2 3; do
@@ -67,6 +67,48 @@ for n in 2 3; do
 		[ -n "$more" ] || check "$n shards: the closed form" closed "$n"
 	done
 done
+
+# ---- how long a half takes --------------------------------------------------------------------------------------------------
+
+# halves MEMBERS SEGMENTS LATENCY_MS: over equal links of 1 Gbit/s, to and from each of n members, n - 1 hops of V/n each in k segments,
+# (n - 2) max(V/nB, a + V/knB) + V/nB + a, once for the gradients and once for the parameters. Headers are not in it.
+mkdir timed && cd timed || exit 1 # where gpus/ is its own
+only_links
+halves() {
+	local wanted seen half
+	cat >star.yaml <<-END
+	name: star of $1
+	source: Assumed for this test.
+	directory: here
+	sites:
+	  here: {machines: [{count: $1, gpu: fast, up: 1e9 bit/s, down: 1e9 bit/s}], inside: {bandwidth: 1000 Gbit/s, latency: $3 ms}}
+	END
+	cat >scenario.yaml <<-END
+	name: halves of $1
+	seed: 1
+	model: {file: model.yaml, stages: 1}
+	cluster: {topology: star.yaml}
+	schedule: {global_batch: $1, microbatch: 1}
+	sync: {collective: ring, chunks: $2, zero: 1}
+	train: {arithmetic: none, until: {steps: 1}}
+	END
+	wanted=$(python3 -c "n, k, a, t = $1, $2, $3 / 1e3, $bytes / ($1 * 125e6); print((n - 2) * max(t, a + t / k) + t + a)")
+	for half in "'copy_grad', 'add', 'add_store'" "'copy_shard', 'store_shard'"; do
+		seen=$(spanned "kind IN ($half)")
+		if awk "BEGIN { d = $seen - $wanted; exit !(d * d < (0.002 * $wanted) ^ 2) }" </dev/null; then
+			pass "$1 members, $2 segments, $3 ms, $half: $wanted s"
+		else
+			fail "$1 members, $2 segments, $3 ms, $half" "$seen s, expected $wanted s"
+		fi
+	done
+}
+for latency in 0 5 100; do
+	halves 2 1 $latency
+	halves 5 1 $latency
+	halves 5 4 $latency
+	halves 8 7 $latency
+done
+cd ..
 
 # Moments for a shard alone.
 accepts 'check says what is sharded' check zero-3.yaml
