@@ -131,24 +131,21 @@ static uint32_t random_one(const struct skep_view *view, struct skep_peer avoid,
 
 /* ---- what is not known yet ------------------------------------------------------------------------------------------ */
 
-/* Of SKEP_SPEED_MAX. Where the plan expects no differences, all are at full speed. */
-static uint32_t speed(const struct skep_plan *plan, struct skep_peer peer)
-{
-	return plan->speed ? plan->speed[peer.index] : SKEP_SPEED_MAX;
-}
-
 /* Per sample, of one that has never answered. */
 static uint64_t guess_ns(const struct skep_view *view, const struct skep_plan *plan, struct skep_peer peer)
 {
+	if (!plan->speed)
+		return UNKNOWN_NS_PER_SAMPLE;
 	uint64_t full_ns = view->full_speed_ns > 0 ? view->full_speed_ns : UNKNOWN_NS_PER_SAMPLE;
-	uint64_t ns = full_ns * SKEP_SPEED_MAX / speed(plan, peer);
+	uint64_t ns = full_ns * SKEP_SPEED_MAX / plan->speed[peer.index];
 	return ns < SAMPLE_NS_MAX ? ns : SAMPLE_NS_MAX;
 }
 
 /* Somewhere within the first of its turns. */
 static uint64_t phase_ns(const struct skep_view *view, const struct skep_plan *plan, struct skep_choice choice)
 {
-	return choice.tie % (guess_ns(view, plan, choice.peer) * plan->samples);
+	uint64_t turn_ns = guess_ns(view, plan, choice.peer) * plan->samples;
+	return plan->speed ? choice.tie % turn_ns : 0;
 }
 
 /* Before the first answer all keys were made of guesses at a full speed of a sample in 1 s. */
@@ -167,7 +164,7 @@ static void scale(struct skep_view *view)
 static void hear_full_speed(
 	struct skep_view *view, const struct skep_plan *plan, struct skep_peer peer, uint64_t sample_ns)
 {
-	uint64_t newest = sample_ns * speed(plan, peer) / SKEP_SPEED_MAX, before = view->full_speed_ns;
+	uint64_t newest = sample_ns * plan->speed[peer.index] / SKEP_SPEED_MAX, before = view->full_speed_ns;
 	newest += newest == 0;
 	view->full_speed_ns = before > 0 ? (before * (SMOOTHING_DIVISOR - 1) + newest) / SMOOTHING_DIVISOR : newest;
 	if (before == 0)
@@ -179,7 +176,7 @@ static struct skep_choice newcomer(
 {
 	struct skep_choice choice = {.peer = peer, .tie = skep_random_next(random)};
 	choice.key_ns = phase_ns(view, plan, choice);
-	if (view->full_speed_ns > 0 && view->count > 0)
+	if (view->count > 0)
 		choice.key_ns += view->choice[smallest(view, no_worker)].key_ns;
 	return choice;
 }
@@ -335,22 +332,12 @@ struct skep_peer skep_view_choose_other(struct skep_view *view, const struct ske
 	if (plan->wiring == SKEP_WIRING_LATENCY)
 		charge_ns += skep_plan_transfer_ns(plan, self.index, peer.index) +
 		             skep_plan_transfer_ns(plan, peer.index, self.index);
+	choice->guessed_ns += choice->weight == 0 && !plan->speed ? charge_ns : 0;
 	resolve(view, choice->key_ns);
 	choice->key_ns += charge_ns;
-	choice->guessed += choice->weight == 0;
 	choice->tie = skep_random_next(random);
 	replay(view, (uint32_t)(choice - view->choice));
 	return peer;
-}
-
-/* At its first answer: what it was charged by guess, it is charged by what it needed. */
-static void charge_again(
-	const struct skep_view *view, const struct skep_plan *plan, struct skep_choice *choice, skep_time needed_ns)
-{
-	uint64_t guessed_ns = choice->guessed * guess_ns(view, plan, choice->peer) * plan->samples;
-	choice->key_ns += choice->guessed * needed_ns;
-	choice->key_ns -= guessed_ns < choice->key_ns ? guessed_ns : choice->key_ns;
-	choice->guessed = 0;
 }
 
 void skep_view_update(struct skep_view *view, const struct skep_plan *plan, struct skep_peer peer, skep_time needed_ns)
@@ -362,8 +349,11 @@ void skep_view_update(struct skep_view *view, const struct skep_plan *plan, stru
 	struct skep_choice *choice = &view->choice[i];
 	uint64_t sample_ns = needed_ns / plan->samples;
 	sample_ns = sample_ns < SAMPLE_NS_MAX ? sample_ns : SAMPLE_NS_MAX;
-	hear_full_speed(view, plan, peer, sample_ns);
-	charge_again(view, plan, choice, needed_ns);
+	if (plan->speed)
+		hear_full_speed(view, plan, peer, sample_ns);
+	choice->key_ns -= choice->guessed_ns < choice->key_ns ? choice->guessed_ns : choice->key_ns;
+	choice->key_ns += choice->guessed_ns > 0 ? needed_ns : 0;
+	choice->guessed_ns = 0;
 	int64_t distance = (int64_t)((sample_ns > 0 ? sample_ns : 1) << FRACTION_BITS) - (int64_t)choice->average;
 	choice->average = (uint64_t)((int64_t)choice->average + distance / SMOOTHING_DIVISOR);
 	choice->weight += (ONE - choice->weight) / SMOOTHING_DIVISOR;

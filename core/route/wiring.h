@@ -14,18 +14,14 @@
  *               worker that is twice as fast gets twice as much, spread evenly. The expectation is an exponential moving
  *               average of what it said it needed, with smoothing 0.1 and corrected for its start: after n updates the
  *               average is divided by 1 - 0.9^n. What it needed is forward and backward together, as measured: a fixed
- *               weight of backward work (2.5 in SWARM) is not called for. One that has never answered is charged what the
- *               others have needed, by the speed that the plan expects of each (plan->speed; without it all are alike),
- *               which its first answer corrects; before any has answered, 1 s per sample at full speed. It starts anywhere
- *               within the first of its turns: all senders hear of a newcomer at the same time, and if each chose it next,
- *               it would get as many microbatches at once as there are senders. So a sender's first microbatches are
- *               spread by speed too: if all began alike, each worker would have one, however slow, before any had a
- *               second, and a sender of a large pool may have no more of them in a round. Ties go to a seeded random
- *               number drawn at each charge. What a worker needed does not count the lines to it. That is left to silence:
- *               who owes an answer for longer than the fencing time is charged for the wait, which keeps work off lines that
- *               are full (64 T4 in two data centres: 2.4 samples/s for 1.6). Where all answers are late the charges say
- *               little, and a worker that answered at the right time may get more than its part. What waits for longer than
- *               schedule.reissue_timeout is charged for likewise (reissue.h).
+ *               weight of backward work (2.5 in SWARM) is not called for. One that has never answered is charged 1 s per
+ *               sample, which its first answer corrects. A newcomer starts at the smallest key present, so that it is
+ *               tried soon. Where the plan expects different speeds (plan->speed), one that has never answered is charged
+ *               by its own, measured by what the others have needed, and it starts anywhere within its first turn. So a
+ *               sender's first microbatches are spread by speed too: if all began alike, each worker would have one,
+ *               however slow, before any had a second, and a sender of a large pool may have no more of them in a round.
+ *               Ties go to a seeded random number drawn at each charge. Who stays silent loses its share after
+ *               schedule.reissue_timeout (reissue.h), without that when the directory fences it.
  *   latency     the same, and the charge includes the time that the microbatch and its gradient are expected to take on the link.
  *
  * All arithmetic is in integers, so that every compiler chooses alike.
@@ -41,12 +37,12 @@
 
 struct skep_choice { /* one worker of the next stage, as its sender sees it */
 	struct skep_peer peer;
-	uint32_t weight;  /* 1 - 0.9^n, 20 bits fixed point; 0: it has never answered */
-	uint32_t guessed; /* microbatches that it was charged for before it first answered */
-	bool leaving;     /* it serves, but wants to go: chosen only while no other one stays */
-	uint16_t winner;  /* not of this worker: a node of the view's tournament, wiring.c */
-	uint64_t average; /* ns per sample, 10 bits fixed point, not yet divided by the weight */
-	uint64_t key_ns;  /* virtual time until which it is charged */
+	uint32_t weight;     /* 1 - 0.9^n, 20 bits fixed point; 0: it has never answered */
+	bool leaving;        /* it serves, but wants to go: chosen only while no other one stays */
+	uint16_t winner;     /* not of this worker: a node of the view's tournament, wiring.c */
+	uint64_t average;    /* ns per sample, 10 bits fixed point, not yet divided by the weight */
+	uint64_t key_ns;     /* virtual time until which it is charged */
+	uint64_t guessed_ns; /* of these, for microbatches whose time was not known: given back at the first answer */
 	uint64_t tie;
 };
 
@@ -55,7 +51,7 @@ struct skep_view {
 	uint32_t leavers;            /* of these */
 	uint32_t heard;              /* members heard of since the view was emptied, about: news may come twice */
 	bool sample;                 /* there was no room for some of them */
-	uint64_t full_speed_ns;      /* a sample at SKEP_SPEED_MAX, as heard; 0: no answer yet */
+	uint64_t full_speed_ns;      /* a sample at SKEP_SPEED_MAX, as heard; 0: no answer yet, or no plan->speed */
 	struct skep_choice choice[]; /* [count] */
 };
 

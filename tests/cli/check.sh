@@ -53,7 +53,7 @@ labels = {
     "tries": seen["candidates"] is not None,
     "law": seen["law"] is not None,
     "judged": seen["validate"]["every"] > 0,
-    "steps": seen["optimizer"]["decay"] != "constant" or seen["optimizer"]["warmup"] > 0,
+    "steps": seen["optimizer"]["decay"] != "constant" or seen["optimizer"]["warmup"] > 0 or bool(seen["optimizer"]["clip_norm"]),
 }
 phrases = {
     "source: ": bool(seen["source"]),

@@ -57,7 +57,7 @@ accepts 'what is not there anyway' check "${quick[@]}" --set sync.compression=nu
 accepts 'taken away and put back' check "${quick[@]}" --set name=null --set name=again
 check 'is there' grep -q '^again' "$out"
 refuses 'null in quotes is a text' 'train.arithmetic: expected one of: .*not .null.' check "${quick[@]}" --set 'train.arithmetic="null"'
-refuses 'ZeRO for real' 'sync.zero is simulated alone' run "${quick[@]}" --set sync.zero=1 --pace
+refuses 'ZeRO 3 for real' 'stage 3 is simulated alone' run "${quick[@]}" --set sync.zero=3 --pace
 mkdir bin
 plain=$skep
 printf '#!/bin/sh\nPATH=%s exec %s "$@"\n' "$PWD/bin" "$plain" >"$scratch/poor"
