@@ -210,17 +210,10 @@ void skep_losses_no_timer(struct directory *d, struct step *step)
 }
 
 const struct skep_losses skep_losses_report = {
-	.voids = false,
-	.wanted = skep_rounds_wanted,
-	.again = skep_losses_none_again,
-	.complete = skep_losses_reduce,
-	.counted = skep_losses_never_counted,
-	.member_gone = skep_rounds_sum_anew,
+	SKEP_LOSSES_REPORTED,
 	.gone = skep_losses_go_on,
 	.fenced = skep_losses_ignore,
-	.joined = skep_losses_ignore,
-	.holds = skep_losses_no_hold,
-	.timer = skep_losses_no_timer,
+	SKEP_LOSSES_WITHOUT_WAIT,
 };
 
 /* With plan->sharded. What the worker had of the optimizer's state is nowhere else: no other worker can step its shard. */
@@ -237,17 +230,10 @@ static void end_with_shard(struct directory *d, struct step *step, uint32_t work
 }
 
 const struct skep_losses skep_losses_shard = {
-	.voids = false,
-	.wanted = skep_rounds_wanted,
-	.again = skep_losses_none_again,
-	.complete = skep_losses_reduce,
-	.counted = skep_losses_never_counted,
-	.member_gone = skep_rounds_sum_anew,
+	SKEP_LOSSES_REPORTED,
 	.gone = skep_losses_go_on,
 	.fenced = end_with_shard,
-	.joined = skep_losses_ignore,
-	.holds = skep_losses_no_hold,
-	.timer = skep_losses_no_timer,
+	SKEP_LOSSES_WITHOUT_WAIT,
 };
 
 /* ---- a worker ------------------------------------------------------------------------------------------------------- */

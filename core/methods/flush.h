@@ -95,4 +95,12 @@ void skep_flush_on_checkpoint(struct worker *w, const struct skep_message *keep)
 	.committed = skep_flush_step_committed, .may_step = skep_flush_may_step, .stepped = skep_flush_worker_stepped, \
 	.kept_as = skep_flush_kept_as, .on_checkpoint = skep_flush_on_checkpoint
 
+/* What tables of losses have in common. A lost gradient is reported, and the round goes on: */
+#define SKEP_LOSSES_REPORTED                                                                                           \
+	.voids = false, .wanted = skep_rounds_wanted, .again = skep_losses_none_again, .complete = skep_losses_reduce, \
+	.counted = skep_losses_never_counted, .member_gone = skep_rounds_sum_anew
+/* No round waits for a worker: */
+#define SKEP_LOSSES_WITHOUT_WAIT                                                                                       \
+	.joined = skep_losses_ignore, .holds = skep_losses_no_hold, .timer = skep_losses_no_timer
+
 #endif

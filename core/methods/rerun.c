@@ -93,7 +93,5 @@ const struct skep_losses skep_losses_rerun = {
 	.member_gone = member_gone,
 	.gone = skep_losses_go_on,
 	.fenced = skep_losses_ignore,
-	.joined = skep_losses_ignore,
-	.holds = skep_losses_no_hold,
-	.timer = skep_losses_no_timer,
+	SKEP_LOSSES_WITHOUT_WAIT,
 };

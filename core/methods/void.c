@@ -105,7 +105,5 @@ const struct skep_losses skep_losses_void = {
 	.member_gone = member_gone,
 	.gone = gone,
 	.fenced = skep_losses_ignore,
-	.joined = skep_losses_ignore,
-	.holds = skep_losses_no_hold,
-	.timer = skep_losses_no_timer,
+	SKEP_LOSSES_WITHOUT_WAIT,
 };

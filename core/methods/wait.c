@@ -94,12 +94,7 @@ static void timer(struct directory *d, struct step *step)
 }
 
 const struct skep_losses skep_losses_wait = {
-	.voids = false,
-	.wanted = skep_rounds_wanted,
-	.again = skep_losses_none_again,
-	.complete = skep_losses_reduce,
-	.counted = skep_losses_never_counted,
-	.member_gone = skep_rounds_sum_anew,
+	SKEP_LOSSES_REPORTED,
 	.gone = gone,
 	.fenced = skep_losses_ignore,
 	.joined = joined,

@@ -57,8 +57,8 @@ struct skep_record {
 	uint32_t bytes;
 };
 
-#define SKEP_CHANNEL_PING_NS                                                                                           \
-	2000000000u /* between a server and a guest: who has sent nothing for so long says that it lives */
+/* Between a server and a guest: the one that has sent nothing for so long says that it lives. */
+#define SKEP_CHANNEL_PING_NS 2000000000u
 
 enum skep_channel_state {
 	SKEP_CHANNEL_CONNECTING, /* TCP */

@@ -146,8 +146,8 @@ static void step_layer(const struct skep_stage *stage, const struct skep_layer *
 			stage, layer->parameter + tensor[t].offset, (size_t)tensor[t].rows * tensor[t].columns);
 		const size_t at = mine.first, moment = skep_stage_moment_at(stage, at);
 		one.n = mine.count;
-		if (mine.count ==
-			0) /* tensors are trained whole, or not at all; of one that is, a shard may have a part */
+		/* Tensors are trained whole, or not at all; of one that is, a shard may have a part. */
+		if (mine.count == 0)
 			continue;
 		one.decay = tensor[t].decays ? step.decay : 0;
 		one.scales = tensor[t].decays;

@@ -47,8 +47,10 @@ uint32_t skep_plan_serving(const struct skep_scenario *scenario, uint32_t stage)
 static inline struct skep_plan skep_plan_simulated(const struct skep_scenario *scenario)
 {
 	struct skep_plan plan = scenario->plan;
-	if (scenario->collectives_as_flows)
-		plan.collective = SKEP_COLLECTIVE_FUSED, plan.sharded = false;
+	if (scenario->collectives_as_flows) {
+		plan.collective = SKEP_COLLECTIVE_FUSED;
+		plan.sharded = false;
+	}
 	return plan;
 }
 

@@ -20,9 +20,8 @@
 
 #define SKEP_RELAY_RECORD_BYTES 65536u
 #define SKEP_RELAY_PIECES_MAX 64u
-#define SKEP_RELAY_TAG                                                                                                 \
-	(UINT64_C(1) << 62) /* set, and the bit above it is not: of a piece; no caller's tag is like that */
-
+/* Set, and the bit above it is not: the tag of a piece; no caller's tag is like that. */
+#define SKEP_RELAY_TAG (UINT64_C(1) << 62)
 #define SKEP_RELAY_SECOND (UINT64_C(1) << 61) /* it is on the way from the directory */
 
 static inline bool skep_relay_is_piece(uint64_t tag)
