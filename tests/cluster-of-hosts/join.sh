@@ -69,6 +69,7 @@ serves() { # serves NAME ARGUMENT...: begins a run, whose files have this name; 
 	run=$1
 	shift
 	joiner=()
+	: >"$run.err" # now: the process empties it later, and a run that is taken up again would find the ticket of the one before
 	"$hosts/on.sh" a1 "$skep" serve job.yaml --pace --silence '2 s' --json --db "$run.db" "$@" >"$run.out" 2>"$run.err" </dev/null 9>&- &
 	serve=$!
 	awaits "$run: serve prints a ticket" grep -qs 'ticket skep1-' "$run.err"

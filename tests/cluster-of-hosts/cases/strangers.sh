@@ -15,7 +15,7 @@ recorder=$!
 awaits 'strangers: one stands in between' test -e "$scratch/said"
 "$hosts/on.sh" b3 "$skep" join b2:7500 --ticket "$ticket" --cache "$scratch/cache-b3" >between.out 2>between.err </dev/null 9>&- &
 between=$!
-awaits 'strangers: a machine that is overheard comes in' grep -q 'stands by' between.err
+awaits 'strangers: a machine that is overheard comes in' grep -qs 'stands by' between.err
 kill -KILL "$between"
 wait "$between" "$recorder" 2>/dev/null
 check 'strangers: replayed_handshake' "$hosts/on.sh" b2 timeout 60 python3 "$hosts/strangers.py" a1 7337 replayed_handshake "$scratch/said"
