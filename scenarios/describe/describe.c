@@ -21,9 +21,6 @@
 #include "scenarios/describe/describe_ring.h"
 #include "scenarios/describe/describe_step.h"
 #include "scenarios/describe/round_bytes.h"
-#include "scenarios/plan/loss.h"
-#include "scenarios/plan/memory.h"
-#include "scenarios/plan/overlap.h"
 #include "scenarios/plan/plan.h"
 #include "scenarios/plan/split.h"
 #include "scenarios/read/groups.h"
@@ -502,31 +499,6 @@ static void print_text(const struct skep_scenario *s, FILE *out)
 	skep_compute_print(s, out);
 }
 
-static void print_json_memory(const struct skep_scenario *s, cJSON *root)
-{
-	cJSON *rows = cJSON_AddArrayToObject(root, "memory");
-	for (uint32_t i = 0; i < s->plan.stages * s->topology.gpus; i++) {
-		uint32_t stage = i / s->topology.gpus, gpu = i % s->topology.gpus;
-		const struct skep_memory *m = &s->memory[(size_t)gpu * s->plan.stages + stage];
-		if (m->workers == 0)
-			continue;
-		cJSON *row = cJSON_CreateObject();
-		cJSON_AddNumberToObject(row, "stage", stage);
-		cJSON_AddStringToObject(row, "gpu", s->topology.gpu[gpu].name);
-		cJSON_AddNumberToObject(row, "gpus_per_worker", skep_split_of(s, gpu).gpus);
-		cJSON_AddNumberToObject(row, "weights_bytes", m->weights);
-		cJSON_AddNumberToObject(row, "gradients_bytes", m->gradients);
-		cJSON_AddNumberToObject(row, "optimizer_bytes", m->optimizer);
-		cJSON_AddNumberToObject(row, "activations_bytes", m->activations);
-		cJSON_AddNumberToObject(row, "buffers_bytes", m->buffers);
-		cJSON_AddNumberToObject(row, "total_bytes", m->total);
-		cJSON_AddNumberToObject(row, "capacity_bytes", s->topology.gpu[gpu].memory_bytes);
-		cJSON_AddNumberToObject(row, "host_bytes", m->host);
-		cJSON_AddNumberToObject(row, "held", m->held);
-		cJSON_AddItemToArray(rows, row);
-	}
-}
-
 static void print_json(const struct skep_scenario *s, const struct skep_described_step *expected, FILE *out)
 {
 	cJSON *root = cJSON_CreateObject(), *stages = cJSON_AddArrayToObject(root, "stages");
@@ -573,7 +545,7 @@ static void print_json(const struct skep_scenario *s, const struct skep_describe
 	}
 	if (skep_plan_model_chunks(&s->plan) > 1)
 		print_json_vstages(s, root);
-	print_json_memory(s, root);
+	skep_memory_add_json(s, root);
 	cJSON_AddNumberToObject(root, "bytes_pipeline_per_round", (double)pipeline);
 	cJSON_AddNumberToObject(root, "bytes_sync_per_round", (double)sync);
 	skep_compute_add_json(s, root);

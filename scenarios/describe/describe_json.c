@@ -8,8 +8,6 @@
 #include "core/schedule/pipelines.h"
 #include "scenarios/describe/describe_groups.h"
 #include "scenarios/describe/describe_network.h"
-#include "scenarios/plan/loss.h"
-#include "scenarios/plan/overlap.h"
 #include "scenarios/plan/split.h"
 #include "scenarios/read/groups.h"
 

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * describe_rounds.c - see describe_groups.h: how rounds are made, by periodic sync or after each step, what is made of
- * the parts of their members, and which of these are Byzantine.
+ * the parts of their members, which of these are Byzantine, and what is reduced beside the backward pass.
  */
 #include "scenarios/describe/describe_groups.h"
 
 #include <inttypes.h>
+#include <math.h>
 
 #include "base/layout.h"
 #include "scenarios/plan/plan.h"
@@ -224,4 +225,52 @@ void skep_robust_add_json(const struct skep_scenario *s, cJSON *root)
 	for (uint32_t i = 0; i < s->plan.workers; i++)
 		if (s->liar[i])
 			cJSON_AddItemToArray(workers, cJSON_CreateNumber(i));
+}
+
+/* ---- buckets that are reduced beside the backward pass ------------------------------------------------------------ */
+
+struct bucket_sizes {
+	uint32_t buckets;
+	double least_bytes, most_bytes;
+};
+
+static struct bucket_sizes sizes_of(const struct skep_scenario *s, uint32_t stage)
+{
+	struct bucket_sizes sizes = {.buckets = skep_plan_buckets(&s->plan, stage), .least_bytes = INFINITY};
+	for (uint32_t b = 0; b < sizes.buckets; b++) {
+		uint64_t first, count;
+		skep_plan_bucket(&s->plan, stage, b, &first, &count);
+		sizes.least_bytes = fmin(sizes.least_bytes, (double)(skep_model_number_bytes(&s->model) * count));
+		sizes.most_bytes = fmax(sizes.most_bytes, (double)(skep_model_number_bytes(&s->model) * count));
+	}
+	return sizes;
+}
+
+void skep_overlap_print(const struct skep_scenario *s, FILE *out)
+{
+	char least[SKEP_TEXT_BYTES], most[SKEP_TEXT_BYTES];
+	for (uint32_t stage = 0; s->plan.eager && stage < s->plan.stages; stage++) {
+		struct bucket_sizes sizes = sizes_of(s, stage);
+		fprintf(out, "  overlap   stage %u: %u bucket%s of %s to %s, summed beside the last backward pass\n",
+			stage, sizes.buckets, skep_plural(sizes.buckets), skep_bytes_text(sizes.least_bytes, least),
+			skep_bytes_text(sizes.most_bytes, most));
+	}
+}
+
+void skep_overlap_add_json(const struct skep_scenario *s, cJSON *root)
+{
+	if (!s->plan.eager) {
+		cJSON_AddNullToObject(root, "overlap");
+		return;
+	}
+	cJSON *rows = cJSON_AddArrayToObject(root, "overlap");
+	for (uint32_t stage = 0; stage < s->plan.stages; stage++) {
+		struct bucket_sizes sizes = sizes_of(s, stage);
+		cJSON *row = cJSON_CreateObject();
+		cJSON_AddNumberToObject(row, "stage", stage);
+		cJSON_AddNumberToObject(row, "buckets", sizes.buckets);
+		cJSON_AddNumberToObject(row, "least_bytes", sizes.least_bytes);
+		cJSON_AddNumberToObject(row, "most_bytes", sizes.most_bytes);
+		cJSON_AddItemToArray(rows, row);
+	}
 }

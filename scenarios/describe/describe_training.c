@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * describe_training.c - see describe_groups.h: what is trained on what, where its parameters begin, which of them are not
- * trained, and how the optimizer steps.
+ * trained, how the optimizer steps, and by which law losses go that are not computed.
  */
 #include "scenarios/describe/describe_groups.h"
 
@@ -12,6 +12,7 @@
 #include "core/names.h"
 #include "models/corpus/tokens.h"
 #include "models/weights/safetensors.h"
+#include "scenarios/plan/loss.h"
 #include "scenarios/read/groups.h"
 
 /* ---- first parameters --------------------------------------------------------------------------------------------- */
@@ -210,4 +211,34 @@ void skep_freeze_add_json(const struct skep_scenario *s, cJSON *root)
 	cJSON_AddNumberToObject(root, "frozen_stages", s->plan.frozen_vstages);
 	cJSON_AddNumberToObject(root, "parameters", (double)all);
 	cJSON_AddNumberToObject(root, "trained_parameters", (double)trained);
+}
+
+/* ---- the law that stands for arithmetic --------------------------------------------------------------------------- */
+
+void skep_loss_print(const struct skep_scenario *s, FILE *out)
+{
+	char how[512];
+	double at[SKEP_LAW_AXES];
+	if (!s->law)
+		return;
+	skep_loss_at(s, s->plan.rounds, 0, at);
+	fprintf(out,
+		"  law       of %.200s instead of arithmetic: loss %.4g at first, %.4g after %u rounds; misfit %.2g %%\n",
+		s->law->path, (double)skep_loss_nano(s, 0, 0) / 1e9, skep_law_loss(s->law, at), s->plan.rounds,
+		100 * s->law->misfit);
+	if (skep_loss_extrapolates(s, s->plan.rounds, how, sizeof how))
+		fprintf(out, "            extrapolated: %s\n", how);
+}
+
+void skep_loss_add_json(const struct skep_scenario *s, cJSON *root)
+{
+	char how[512];
+	if (!s->law) {
+		cJSON_AddNullToObject(root, "law");
+		return;
+	}
+	cJSON *law = cJSON_AddObjectToObject(root, "law");
+	cJSON_AddStringToObject(law, "path", s->law->path);
+	cJSON_AddNumberToObject(law, "misfit", s->law->misfit);
+	cJSON_AddBoolToObject(law, "extrapolated", skep_loss_extrapolates(s, s->plan.rounds, how, sizeof how));
 }

@@ -92,33 +92,3 @@ bool skep_loss_extrapolates(const struct skep_scenario *s, uint32_t rounds, char
 	skep_loss_at(s, rounds - 1, 0, at);
 	return skep_law_leaves(s->law, s->model.name, at, ret, size);
 }
-
-/* ---- for `skep check` --------------------------------------------------------------------------------------------- */
-
-void skep_loss_print(const struct skep_scenario *s, FILE *out)
-{
-	char how[512];
-	double at[SKEP_LAW_AXES];
-	if (!s->law)
-		return;
-	skep_loss_at(s, s->plan.rounds, 0, at);
-	fprintf(out,
-		"  law       of %.200s instead of arithmetic: loss %.4g at first, %.4g after %u rounds; misfit %.2g %%\n",
-		s->law->path, (double)skep_loss_nano(s, 0, 0) / 1e9, skep_law_loss(s->law, at), s->plan.rounds,
-		100 * s->law->misfit);
-	if (skep_loss_extrapolates(s, s->plan.rounds, how, sizeof how))
-		fprintf(out, "            extrapolated: %s\n", how);
-}
-
-void skep_loss_add_json(const struct skep_scenario *s, cJSON *root)
-{
-	char how[512];
-	if (!s->law) {
-		cJSON_AddNullToObject(root, "law");
-		return;
-	}
-	cJSON *law = cJSON_AddObjectToObject(root, "law");
-	cJSON_AddStringToObject(law, "path", s->law->path);
-	cJSON_AddNumberToObject(law, "misfit", s->law->misfit);
-	cJSON_AddBoolToObject(law, "extrapolated", skep_loss_extrapolates(s, s->plan.rounds, how, sizeof how));
-}

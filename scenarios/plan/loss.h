@@ -6,8 +6,6 @@
 #ifndef SKEP_SCENARIOS_LOSS_H
 #define SKEP_SCENARIOS_LOSS_H
 
-#include <cjson/cJSON.h>
-
 #include "scenarios/plan/law.h"
 #include "scenarios/read/scenario.h"
 
@@ -23,9 +21,5 @@ int64_t skep_loss_nano(const struct skep_scenario *s, uint32_t round, uint32_t m
 
 /* Does a run of so many rounds leave what its law was fitted in? Then says how. */
 bool skep_loss_extrapolates(const struct skep_scenario *s, uint32_t rounds, char *ret, size_t size);
-
-/* For `skep check`; nothing without a law. */
-void skep_loss_print(const struct skep_scenario *s, FILE *out);
-void skep_loss_add_json(const struct skep_scenario *s, cJSON *root);
 
 #endif

@@ -5,8 +5,6 @@
 #ifndef SKEP_SCENARIOS_MEMORY_H
 #define SKEP_SCENARIOS_MEMORY_H
 
-#include <stdio.h>
-
 #include "scenarios/read/scenario.h"
 
 /* Fills memory and memory_bytes, allocated here. False: no memory. */
@@ -40,8 +38,5 @@ void skep_memory_check(struct skep_reader *r, const struct skep_yaml_node *model
 
 /* Which single changes would make every worker fit, as in "model.stages: 8, schedule.microbatch: 16"; "": none would. */
 void skep_memory_advise(const struct skep_scenario *s, char *ret, size_t size);
-
-/* A row for each stage and kind of machine that serves it. */
-void skep_memory_print(const struct skep_scenario *s, FILE *out);
 
 #endif

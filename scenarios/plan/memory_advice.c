@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * memory_advice.c - says what a stage takes, and refuses what does not fit with the changes that would make it fit: each is
- * tried by itself, the nearest value of it that suffices.
+ * memory_advice.c - refuses a stage that does not fit, with the changes that would make it fit: each is tried by itself, the
+ * nearest value of it that suffices.
  */
 #include <stdio.h>
 #include <string.h>
 
-#include "base/layout.h"
 #include "core/schedule/pipelines.h"
 #include "scenarios/plan/memory.h"
-#include "scenarios/plan/split.h"
 
 enum { STAGES_TRIED = 256 };
 #define GB 1e9
@@ -185,41 +183,4 @@ void skep_memory_check(struct skep_reader *r, const struct skep_yaml_node *model
 			"stage %u needs %.4g GB of host memory for what is offloaded, the machine of worker %u has %.4g "
 			"GB%s%s",
 			stage, m->host / GB, worker, type->board.host_bytes / GB, help, a.text);
-}
-
-/* ---- the table -------------------------------------------------------------------------------------------------- */
-
-static void lay_row(const struct skep_scenario *s, uint32_t stage, uint32_t gpu, struct skep_layout *layout)
-{
-	const struct skep_gpu *type = &s->topology.gpu[gpu];
-	const struct skep_memory *m = &s->memory[(size_t)gpu * s->plan.stages + stage];
-	double column[] = {
-		m->weights, m->gradients, m->optimizer, m->activations, m->buffers, m->total, type->memory_bytes};
-	char text[SKEP_TEXT_BYTES];
-	uint32_t gpus = skep_split_of(s, gpu).gpus;
-	skep_layout_cell(layout, "%u", stage);
-	if (gpus > 1)
-		skep_layout_cell(layout, "%u x %s", gpus, type->name);
-	else
-		skep_layout_cell(layout, "%s", type->name);
-	for (uint32_t i = 0; i < sizeof column / sizeof column[0]; i++)
-		skep_layout_cell(layout, "%s", skep_bytes_text(column[i], text));
-	skep_layout_cell(layout, "%.1f %%", 100 * m->total / type->memory_bytes);
-	skep_layout_cell(layout, "%u", m->held);
-	if (s->offload != SKEP_OFFLOAD_NONE)
-		skep_layout_cell(layout, "%s", skep_bytes_text(m->host, text));
-}
-
-void skep_memory_print(const struct skep_scenario *s, FILE *out)
-{
-	static const char *const head[] = {"stage", "GPU", "weights", "gradients", "optimizer", "in flight", "buffers",
-		"total", "capacity", "share", "held", "host"};
-	struct skep_layout layout;
-	fprintf(out, "\nmemory of each GPU, and what fills it\n");
-	skep_layout_begin(&layout, s->offload == SKEP_OFFLOAD_NONE ? "rlrrrrrrrrr" : "rlrrrrrrrrrr", head);
-	for (uint32_t stage = 0; stage < s->plan.stages; stage++)
-		for (uint32_t gpu = 0; gpu < s->topology.gpus; gpu++)
-			if (s->memory[(size_t)gpu * s->plan.stages + stage].workers > 0)
-				lay_row(s, stage, gpu, &layout);
-	skep_layout_end(&layout, out);
 }

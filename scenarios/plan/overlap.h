@@ -6,9 +6,6 @@
 #ifndef SKEP_SCENARIOS_OVERLAP_H
 #define SKEP_SCENARIOS_OVERLAP_H
 
-#include <cjson/cJSON.h>
-#include <stdio.h>
-
 #include "scenarios/read/scenario.h"
 
 /* The keys overlap and bucket of `sync`, when the pipeline is known. */
@@ -19,9 +16,5 @@ bool skep_overlap_make(struct skep_scenario *s);
 
 /* Of a BACKWARD in parts that takes `ns` as a whole: what its part takes. All parts together take ns. */
 uint64_t skep_overlap_part_ns(const struct skep_scenario *s, uint32_t gpu, const struct skep_op *op, uint64_t ns);
-
-/* For `skep check`. */
-void skep_overlap_print(const struct skep_scenario *s, FILE *out);
-void skep_overlap_add_json(const struct skep_scenario *s, cJSON *root);
 
 #endif
