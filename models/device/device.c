@@ -129,11 +129,6 @@ void skep_device_buffer_release(struct skep_device *device, struct skep_buf buf)
 	skep_pool_release(device->pool, buf);
 }
 
-uint32_t skep_device_buffers_live(const struct skep_device *device)
-{
-	return skep_pool_live(device->pool);
-}
-
 static bool is_none(struct skep_buf buf)
 {
 	return !buf.slot && !buf.generation;

@@ -206,7 +206,6 @@ static inline struct skep_buf skep_device_buffer_copy(
 		memcpy(memory, read, bytes);
 	return copy;
 }
-uint32_t skep_device_buffers_live(const struct skep_device *device); /* for leak checks */
 
 /* What the stage's arrays take, as allocated, and in which memory: a CPU device's own is the host's. */
 struct skep_device_memory {
@@ -214,8 +213,5 @@ struct skep_device_memory {
 	enum skep_memory_side gradients, optimizer;
 };
 struct skep_device_memory skep_device_memory(const struct skep_device *device);
-
-/* Hash of the stage's newest parameters: equal among the members of a stage after a reduction. */
-uint64_t skep_device_digest(const struct skep_device *device);
 
 #endif

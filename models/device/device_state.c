@@ -148,11 +148,6 @@ bool skep_device_take_up(struct skep_device *device, struct skep_diag *reterr)
 	return !result.failed;
 }
 
-uint64_t skep_device_digest(const struct skep_device *device)
-{
-	return device->backend->digest(device->queue[SKEP_LANE_COMPUTE], &device->stage);
-}
-
 uint64_t skep_device_sum(const struct skep_device *device, const struct skep_op *op)
 {
 	const struct skep_backend *backend = device->backend;

@@ -22,6 +22,7 @@
 #include <cmocka.h>
 
 #include "models/corpus/tokens.h"
+#include "tests/unit/observed_device.h"
 
 void emulate_refuses(bool refuses) __attribute__((weak));
 void emulate_backwards(bool backwards) __attribute__((weak));
@@ -222,7 +223,7 @@ static void check_reduction(enum skep_codec codec)
 		job[m].training.reduction_codec = codec;
 		job[m].training.optimizer.kind = SKEP_OPTIMIZER_ADAMW;
 		job_restart(&job[m]);
-		assert_true(skep_device_digest(job[m].device[0]) == skep_device_digest(job[0].device[0]));
+		assert_true(parameters_digest(job[m].device[0]) == parameters_digest(job[0].device[0]));
 		job_microbatch(&job[m], 0, m);
 	}
 	job_reduce(job, 3, 0, 0);
@@ -233,8 +234,8 @@ static void check_reduction(enum skep_codec codec)
 	assert_true(sum[0] == sum[2] && sum[0] > 1 && sum[1] > 1);
 	assert_true((sum[0] & 1) == 1 && (sum[1] & 1) == 0);
 	/* Both kinds got the same sum, bit for bit, and step alike. */
-	assert_true(skep_device_digest(job[1].device[0]) == skep_device_digest(job[0].device[0]));
-	assert_true(skep_device_digest(job[2].device[0]) == skep_device_digest(job[0].device[0]));
+	assert_true(parameters_digest(job[1].device[0]) == parameters_digest(job[0].device[0]));
+	assert_true(parameters_digest(job[2].device[0]) == parameters_digest(job[0].device[0]));
 	for (uint32_t j = 0; j < 3; j++)
 		jobs_finish(&job[j]);
 }
@@ -258,7 +259,7 @@ static void hand_over(struct job *from, struct job *to)
 		assert_false(job_run(to->device[0], op).failed);
 		skep_device_buffer_release(to->device[0], state);
 	}
-	assert_true(skep_device_digest(from->device[0]) == skep_device_digest(to->device[0]));
+	assert_true(parameters_digest(from->device[0]) == parameters_digest(to->device[0]));
 }
 
 static void test_a_state_goes_to_the_other_kind(void **state)
@@ -316,7 +317,7 @@ static void begin_members(struct job *job, const struct skep_plan *plan, const s
 
 static void check_members(struct job *job)
 {
-	assert_true(skep_device_digest(job[0].device[0]) == skep_device_digest(job[1].device[0]));
+	assert_true(parameters_digest(job[0].device[0]) == parameters_digest(job[1].device[0]));
 }
 
 static void check_losses(struct job *job, uint32_t round, uint32_t microbatch)
@@ -448,7 +449,7 @@ static void test_gathering_among_both_kinds(void **state)
 	for (uint32_t m = 0; m < MEMBERS_MAX; m++) {
 		const struct skep_op op = {.kind = SKEP_OP_STEP, .size = MEMBERS_MAX, .microbatches = 6};
 		assert_false(job_run(job[m].device[0], op).failed);
-		assert_true(skep_device_digest(job[m].device[0]) == skep_device_digest(job[0].device[0]));
+		assert_true(parameters_digest(job[m].device[0]) == parameters_digest(job[0].device[0]));
 	}
 	for (uint32_t m = 0; m < MEMBERS_MAX; m++)
 		jobs_finish(&job[m]);
@@ -559,15 +560,15 @@ static void test_operands_are_checked(void **state)
 	(void)state;
 	jobs_init(&job, "tiny-gpt2", 2, SKEP_DEVICE_CUDA);
 	job_restart(&job);
-	uint64_t before = skep_device_digest(job.device[1]);
+	uint64_t before = parameters_digest(job.device[1]);
 	struct skep_buf in = skep_device_buffer_create(job.device[1], 100, &memory);
 	struct skep_op op = {.kind = SKEP_OP_FORWARD, .stage = 1, .in = in};
 	assert_true(job_run(job.device[1], op).failed);
 	op = (struct skep_op){.kind = SKEP_OP_LOAD, .stage = 1, .in = in};
 	assert_true(job_run(job.device[1], op).failed);
 	skep_device_buffer_release(job.device[1], in);
-	assert_int_equal(skep_device_buffers_live(job.device[1]), 0);
-	assert_true(skep_device_digest(job.device[1]) == before);
+	assert_int_equal(buffers_live(job.device[1]), 0);
+	assert_true(parameters_digest(job.device[1]) == before);
 	jobs_finish(&job);
 }
 

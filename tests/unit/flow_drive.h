@@ -15,6 +15,7 @@
 
 #include <cmocka.h>
 
+#include "tests/unit/observed_network.h"
 #include "topologies/network/network.h"
 
 /* ---- topologies made by hand -------------------------------------------------------------------------------- */
@@ -91,7 +92,7 @@ static inline void drive(const struct skep_topology *topology, struct transfer *
 	struct skep_network *network = skep_network_create(topology);
 	assert_non_null(network);
 	uint32_t started = 0, rank = 0;
-	while (started < count || skep_network_flows(network) > 0) {
+	while (started < count || flows_under_way(network) > 0) {
 		skep_time next = skep_network_next(network);
 		if (started < count && transfer[started].start <= next) {
 			const struct transfer *t = &transfer[started];

@@ -6,6 +6,7 @@
 #include "tests/unit/fresh.h"
 
 #include "core/square.h"
+#include "tests/unit/observed_device.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -54,7 +55,7 @@ void job_restart(struct job *job)
 void job_finish(struct job *job)
 {
 	for (uint32_t s = 0; s < job->plan.stages; s++) {
-		assert_int_equal(skep_device_buffers_live(job->device[s]), 0);
+		assert_int_equal(buffers_live(job->device[s]), 0);
 		skep_device_destroy(job->device[s]);
 	}
 }

@@ -22,6 +22,7 @@
 #include "core/hash.h"
 #include "five_networks.h"
 #include "planning/search/methods.h"
+#include "tests/unit/observed_dtfm.h"
 
 enum { WORKERS = 64, STAGES = 8, GENETIC_EVALUATIONS = 5000 };
 
@@ -76,7 +77,7 @@ static struct skep_found run(struct case_of *c, enum skep_method method, uint64_
 	void *mem = malloc(skep_search_size(&search));
 	struct skep_found found = skep_search_run(&search, mem, ret_stage_of);
 	assert_true(skep_problem_allows(&problem, ret_stage_of, count));
-	double again = skep_dtfm_explain(c->cost, ret_stage_of, NULL).total_s;
+	double again = dtfm_explain(c->cost, ret_stage_of, NULL).total_s;
 	assert_true(fabs(again - found.cost) <= 1e-9 * again);
 	free(mem);
 	free(count);

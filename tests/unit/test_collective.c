@@ -16,6 +16,7 @@
 
 #include "sim/ring_time.h"
 #include "sim/sim.h"
+#include "tests/unit/observed_network.h"
 #include "topologies/network/network.h"
 
 #define TOLERANCE 0.02 /* what is promised */
@@ -187,7 +188,7 @@ static void what_is_stopped_leaves_its_share(void **state)
 	assert_true(skep_network_stop(network, 4000, 7, &left));
 	assert_int_equal(left, 8000);
 	assert_false(skep_network_stop(network, 4000, 7, &left));
-	assert_int_equal(skep_network_flows(network), 1);
+	assert_int_equal(flows_under_way(network), 1);
 	assert_int_equal(skep_network_next(network), 12000); /* 2,000 of 10,000 bytes by then, then the rest alone */
 	assert_int_equal(skep_network_advance(network, 12000, &tag, 1), 1);
 	assert_int_equal(tag, 8);
@@ -218,11 +219,11 @@ static void all_of_a_tag_are_stopped(void **state)
 		assert_true(skep_network_start(network, now, source, destination, bytes, i % TAGS));
 		started[i % TAGS]++;
 	}
-	uint32_t under_way = skep_network_flows(network);
+	uint32_t under_way = flows_under_way(network);
 	assert_true(arrived[STOPPED] > 0 && arrived[STOPPED] < started[STOPPED] - 20);
 	uint32_t stopped = skep_network_stop(network, TRANSFERS * 100 - 100, STOPPED, &left);
 	assert_int_equal(stopped, started[STOPPED] - arrived[STOPPED]);
-	assert_int_equal(skep_network_flows(network), under_way - stopped);
+	assert_int_equal(flows_under_way(network), under_way - stopped);
 	assert_true(left > 0 && left < stopped * UINT64_C(4000));
 	started[STOPPED] = arrived[STOPPED];
 	while (skep_network_next(network) != SKEP_TIME_NEVER) {

@@ -17,6 +17,7 @@
 #include <cmocka.h>
 
 #include "core/random.h"
+#include "tests/unit/observed_device.h"
 
 static const enum skep_codec codecs[] = {SKEP_CODEC_NONE, SKEP_CODEC_FP16, SKEP_CODEC_INT8};
 
@@ -139,12 +140,12 @@ static bool consumes(const struct skep_op *op)
 static void expect_refused(struct skep_device *device, struct skep_op op)
 {
 	uint64_t bytes;
-	uint32_t live = skep_device_buffers_live(device);
+	uint32_t live = buffers_live(device);
 	bool gone = consumes(&op) && skep_device_buffer_read(device, op.in, &bytes);
 	struct skep_device_result result = job_run(device, op);
 	assert_true(result.failed && result.loss_nano == INT64_MAX);
 	assert_true(!result.out.slot && !result.stash.slot);
-	assert_int_equal(skep_device_buffers_live(device), live - gone);
+	assert_int_equal(buffers_live(device), live - gone);
 }
 
 static struct skep_buf zeros(struct skep_device *device, uint64_t bytes)
@@ -305,14 +306,14 @@ static void test_a_gradient_that_is_no_number_reaches_all(void **state)
 		}
 		job_reduce(job, 3, 0, 0);
 		struct skep_op step = {.kind = SKEP_OP_STEP, .size = 3, .microbatches = 3};
-		uint64_t before = skep_device_digest(job[0].device[0]);
+		uint64_t before = parameters_digest(job[0].device[0]);
 		for (uint32_t m = 0; m < 3; m += 2) {
 			struct skep_device_result result = job_run(job[m].device[0], step);
 			assert_int_equal(result.fault, SKEP_FAULT_GRADIENT);
 			assert_in_range(result.layer, 1, job[m].model.layers);
 		}
-		assert_true(skep_device_digest(job[0].device[0]) == before);
-		assert_true(skep_device_digest(job[0].device[0]) == skep_device_digest(job[2].device[0]));
+		assert_true(parameters_digest(job[0].device[0]) == before);
+		assert_true(parameters_digest(job[0].device[0]) == parameters_digest(job[2].device[0]));
 		assert_true(job_microbatch(&job[0], 1, 0) < INT64_MAX);
 		for (uint32_t m = 0; m < 3; m++)
 			job_finish(&job[m]);
@@ -423,7 +424,7 @@ static void test_parts_that_cannot_be_collected(void **state)
 		if (wrong == 3)
 			skep_device_buffer_release(device, op.in);
 		assert_true(job_run(device, op).failed);
-		assert_int_equal(skep_device_buffers_live(device), 0);
+		assert_int_equal(buffers_live(device), 0);
 	}
 	for (uint32_t member = 0; member < 2; member++) {
 		op = (struct skep_op){.kind = SKEP_OP_UNPACK_PART, .size = 2, .count = n, .microbatch = member};

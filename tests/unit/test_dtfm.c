@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "dtfm_fixture.h"
+#include "tests/unit/observed_dtfm.h"
 
 static void deal(uint32_t *stage_of, uint32_t workers, uint32_t stages, uint64_t *seed)
 {
@@ -48,10 +49,10 @@ static void by_hand(void **state)
 	pool_cost(&pool);
 	assert_close(pool.cost->whole(pool.cost->self, (const uint32_t[]){0, 0, 1, 1}), 9.02);
 	assert_close(pool.cost->whole(pool.cost->self, (const uint32_t[]){0, 1, 0, 1}), 9.02);
-	struct skep_dtfm_parts parts = skep_dtfm_explain(pool.cost, (const uint32_t[]){0, 0, 1, 1}, NULL);
+	struct dtfm_parts parts = dtfm_explain(pool.cost, (const uint32_t[]){0, 0, 1, 1}, NULL);
 	assert_close(parts.data_parallel_s, 1);
 	assert_close(parts.pipeline_s, 4.01);
-	parts = skep_dtfm_explain(pool.cost, (const uint32_t[]){0, 1, 0, 1}, NULL);
+	parts = dtfm_explain(pool.cost, (const uint32_t[]){0, 1, 0, 1}, NULL);
 	assert_close(parts.data_parallel_s, 8.02);
 	assert_close(parts.pipeline_s, 0.5);
 	pool_finish(&pool);
@@ -149,7 +150,7 @@ static void arranged_stages_are_a_chain(void **state)
 		deal(stage_of, 24, 6, &seed);
 		double cost = pool.cost->whole(pool.cost->self, stage_of);
 		pool.cost->arrange(pool.cost->self, stage_of);
-		struct skep_dtfm_parts parts = skep_dtfm_explain(pool.cost, stage_of, pipeline);
+		struct dtfm_parts parts = dtfm_explain(pool.cost, stage_of, pipeline);
 		assert_close(parts.total_s, cost);
 		assert_close(parts.data_parallel_s + 2 * parts.pipeline_s, cost);
 		double longest[6] = {0}, path = 0;

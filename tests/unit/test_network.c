@@ -5,6 +5,7 @@
  */
 #include "sim/bench/draw.h"
 #include "tests/unit/flow_drive.h"
+#include "tests/unit/observed_network.h"
 
 /* ---- closed forms ------------------------------------------------------------------------------------------- */
 
@@ -209,7 +210,7 @@ static double slots_makespan(const struct skep_topology *topology, uint32_t slot
 	for (uint32_t j = 0; j < slots; j++)
 		start_slot(network, 0, topology->machines, j * each);
 	skep_time now = 0;
-	while (skep_network_flows(network) > 0) {
+	while (flows_under_way(network) > 0) {
 		uint64_t tag[64];
 		now = skep_network_next(network);
 		uint32_t got = skep_network_advance(network, now, tag, 64);

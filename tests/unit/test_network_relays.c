@@ -4,6 +4,7 @@
  * worked out by hand from latencies l, rates a (bytes a second) and n pieces: l1 + l2 + B / min(a1, a2) + B / n / max(a1, a2).
  */
 #include "tests/unit/flow_drive.h"
+#include "tests/unit/observed_network.h"
 
 #define MB UINT64_C(1000000)
 
@@ -129,7 +130,7 @@ static void a_machine_dies(void **state)
 			if (skep_network_advance(network, skep_network_next(network), tag, 8) > 0)
 				got += 1 + (tag[0] != 1);
 		assert_int_equal(got, 1);
-		assert_int_equal(skep_network_flows(network), 0);
+		assert_int_equal(flows_under_way(network), 0);
 		skep_network_destroy(network);
 	}
 	homes_free(&topology);

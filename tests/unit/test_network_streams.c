@@ -4,6 +4,7 @@
  * those of other pairs; and what a connection has: a window, an order, its own place in the way of control messages.
  */
 #include "tests/unit/flow_drive.h"
+#include "tests/unit/observed_network.h"
 
 #define MS UINT64_C(1000000)
 #define MB UINT64_C(1000000)
@@ -207,10 +208,10 @@ static void a_stopped_message_leaves_its_turn_to_the_next(void **state)
 	assert_int_equal(left, 0);
 	assert_int_equal(skep_network_stop(network, 1550 * MS, 2, &left), 1);
 	assert_true(left >= MB / 2 - 1 && left <= MB / 2 + 1);
-	assert_int_equal(skep_network_flows(network), 2);
+	assert_int_equal(flows_under_way(network), 2);
 	assert_seconds(arrival_of(network, 4), 2.55);
 	assert_seconds(arrival_of(network, 5), 3.55);
-	assert_int_equal(skep_network_flows(network), 0);
+	assert_int_equal(flows_under_way(network), 0);
 	skep_network_destroy(network);
 	topology_free(&topology);
 }
@@ -254,7 +255,7 @@ static void a_machine_dies_with_a_queue_of_messages(void **state)
 		assert_true(skep_network_start(network, 50 * MS, 0, 2 + i, MB, DEAD));
 	assert_int_equal(skep_network_stop(network, 90 * MS, DEAD, &all), OTHERS * (EACH + 1));
 	assert_true(all > (OTHERS * (EACH + 1) - 1) * MB && all < OTHERS * (EACH + 1) * MB);
-	assert_int_equal(skep_network_flows(network), 1);
+	assert_int_equal(flows_under_way(network), 1);
 	assert_seconds(arrival_of(network, ALIVE), 1.05);
 	assert_true(skep_network_start(network, 2000 * MS, 0, 2, MB, ALIVE)); /* another one in its place */
 	assert_seconds(arrival_of(network, ALIVE), 3.05);
@@ -293,7 +294,7 @@ static void connections_end_with_their_machine(void **state)
 	/* 25 kB by 100 ms, 100 kB alone to 200 ms, then half. */
 	assert_seconds(arrival_of(network, 6), 0.2 + 2 * (1 - 0.125));
 	assert_seconds(arrival_of(network, 8), 0.2 + 2 * 0.875 + 0.125);
-	assert_int_equal(skep_network_flows(network), 0);
+	assert_int_equal(flows_under_way(network), 0);
 	skep_network_destroy(network);
 	topology_free(&topology);
 }

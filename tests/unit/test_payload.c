@@ -15,6 +15,7 @@
 #include <cmocka.h>
 
 #include "core/random.h"
+#include "tests/unit/observed_device.h"
 
 /* ---- reductions --------------------------------------------------------------------------------------------- */
 
@@ -109,7 +110,7 @@ static void check_ring(uint32_t members, enum skep_codec codec)
 	struct skep_op step = {.kind = SKEP_OP_STEP, .round = 7, .size = members, .microbatches = 2 * members};
 	for (uint32_t m = 0; m < members; m++) {
 		job_run(ring.job[m].device[0], step);
-		assert_true(skep_device_digest(ring.job[m].device[0]) == skep_device_digest(ring.job[0].device[0]));
+		assert_true(parameters_digest(ring.job[m].device[0]) == parameters_digest(ring.job[0].device[0]));
 	}
 	float *after = job_dump(ring.job[0].device[0], (struct skep_op){.kind = SKEP_OP_SAVE}, &bytes);
 	check_sum(&ring, members, codec, after + SKEP_STATE_HEADER_BYTES / sizeof(float) + ring.parameters);
@@ -239,7 +240,7 @@ static uint64_t kept_bytes(struct job *job, const struct job_passage *passage, u
 	uint64_t sum = 0, bytes;
 	for (uint32_t s = 0; s < job->plan.stages; s++) {
 		uint32_t handles = (passage->in[s].slot != 0) + (passage->stash[s].slot != 0);
-		assert_int_equal(skep_device_buffers_live(job->device[s]), handles * passages);
+		assert_int_equal(buffers_live(job->device[s]), handles * passages);
 		skep_device_buffer_read(job->device[s], passage->in[s], &bytes);
 		sum += bytes;
 		skep_device_buffer_read(job->device[s], passage->stash[s], &bytes);

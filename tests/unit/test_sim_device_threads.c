@@ -17,6 +17,7 @@
 #include "sim/device_threads.h"
 #include "sim/sim.h"
 #include "tests/unit/fresh.h"
+#include "tests/unit/observed_device.h"
 
 struct heard { /* everything that the recorder hears, in order, as one number */
 	uint64_t hash;
@@ -134,7 +135,7 @@ static void test_forget(void **state)
 		skep_device_destroy(device[0]);
 		skep_device_threads_end(device_threads, 1, SKEP_LANE_REDUCE, &result);
 		assert_false(result.failed);
-		assert_int_equal(skep_device_buffers_live(device[1]), 3); /* the pass is done before: out, stash */
+		assert_int_equal(buffers_live(device[1]), 3); /* the pass is done before: out, stash */
 		skep_device_threads_end(device_threads, 1, SKEP_LANE_COMPUTE, &result);
 		assert_false(result.failed);
 		skep_device_threads_destroy(device_threads);

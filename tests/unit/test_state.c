@@ -5,6 +5,7 @@
  */
 #include "tests/unit/fresh.h"
 #include "tests/unit/job.h"
+#include "tests/unit/observed_device.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -40,7 +41,7 @@ static void test_state_moves_between_devices(void **state)
 		assert_true(job_load(newcomer, stage, blob, bytes).failed); /* not without room for it */
 		enter(newcomer, stage);
 		assert_false(job_load(newcomer, stage, blob, bytes).failed);
-		assert_true(skep_device_digest(newcomer) == skep_device_digest(job.device[stage]));
+		assert_true(parameters_digest(newcomer) == parameters_digest(job.device[stage]));
 		free(blob);
 	}
 	/* The moments and the count of steps came along: the next steps are the same. */
@@ -54,7 +55,7 @@ static void test_state_moves_between_devices(void **state)
 		assert_true(loss == job_microbatch(&tied_peer, round, 0));
 		job_run(newcomer, (struct skep_op){.kind = SKEP_OP_STEP, .round = round, .size = 1, .microbatches = 1});
 		job_step(&job, round, 1);
-		assert_true(skep_device_digest(newcomer) == skep_device_digest(job.device[0]));
+		assert_true(parameters_digest(newcomer) == parameters_digest(job.device[0]));
 		free(blob);
 	}
 	skep_device_destroy(newcomer);
@@ -100,7 +101,7 @@ static void test_two_versions(void **state)
 	assert_false(job_load(newcomer, 0, blob, bytes).failed);
 	assert_true(loss_on(newcomer, 4) == loss[3]);
 	assert_true(loss_on(newcomer, 5) == loss[3]);
-	assert_true(skep_device_digest(newcomer) == skep_device_digest(job.device[0]));
+	assert_true(parameters_digest(newcomer) == parameters_digest(job.device[0]));
 	free(blob);
 	skep_device_destroy(newcomer);
 	job_finish(&job);
@@ -125,7 +126,7 @@ static void enter_round_again(struct job *job, uint32_t first, uint32_t end, con
 	for (uint32_t round = first; round < end; round++) {
 		job_microbatch(job, round, 0);
 		job_step(job, round, 1);
-		assert_true(skep_device_digest(job->device[0]) == digest[round]);
+		assert_true(parameters_digest(job->device[0]) == digest[round]);
 	}
 }
 
@@ -157,7 +158,7 @@ static void test_a_newcomer_steps_along(void **state)
 		assert_true(job_run(newcomer, op).failed); /* it is another chunk */
 		op.chunk = c;
 		assert_false(job_run(newcomer, op).failed);
-		assert_true(skep_device_digest(newcomer) != skep_device_digest(job.device[0]) || chunk == CHUNKS - 1);
+		assert_true(parameters_digest(newcomer) != parameters_digest(job.device[0]) || chunk == CHUNKS - 1);
 		skep_device_buffer_release(newcomer, op.in);
 		free(blob);
 		job_microbatch(&job, round, 0);
@@ -172,7 +173,7 @@ static void test_a_newcomer_steps_along(void **state)
 		job_step(&job, round, 1);
 		free(blob);
 	}
-	assert_true(skep_device_digest(newcomer) == skep_device_digest(job.device[0]));
+	assert_true(parameters_digest(newcomer) == parameters_digest(job.device[0]));
 	void *ours = job_dump(job.device[0], (struct skep_op){.kind = SKEP_OP_SAVE}, &bytes);
 	void *theirs = job_dump(newcomer, (struct skep_op){.kind = SKEP_OP_SAVE}, &bytes);
 	assert_memory_equal(ours, theirs, bytes);
@@ -215,7 +216,7 @@ static void test_a_state_is_kept_and_restored(void **state)
 	struct memory m = {0};
 	job_init(&job, 1, SKEP_ACTIVATION_TANH, 4, 8);
 	struct skep_device *device = job.device[0];
-	uint64_t start = skep_device_digest(device), digest[6];
+	uint64_t start = parameters_digest(device), digest[6];
 	struct skep_device_result kept = job_run(device, (struct skep_op){.kind = SKEP_OP_CHECKPOINT, .round = 1});
 	assert_int_equal(kept.fault, SKEP_FAULT_CHECKPOINT_FAILED);
 	assert_string_equal(kept.why, "this worker has nowhere to keep checkpoints");
@@ -225,20 +226,20 @@ static void test_a_state_is_kept_and_restored(void **state)
 			assert_false(job_run(device, (struct skep_op){.kind = SKEP_OP_CHECKPOINT, .round = 2}).failed);
 		job_microbatch(&job, round, 0);
 		job_step(&job, round, 1);
-		digest[round] = skep_device_digest(device);
+		digest[round] = parameters_digest(device);
 	}
 	expect_failure(device, (struct skep_op){.kind = SKEP_OP_RESTORE, .round = 6, .microbatch = 3}, "no such state");
-	assert_true(skep_device_digest(device) == digest[5]);
+	assert_true(parameters_digest(device) == digest[5]);
 	job_microbatch(&job, 2, 0); /* what is in the accumulator stays there */
 	assert_false(job_run(device, (struct skep_op){.kind = SKEP_OP_RESTORE, .round = 2, .microbatch = 2}).failed);
-	assert_true(skep_device_digest(device) == digest[1]);
+	assert_true(parameters_digest(device) == digest[1]);
 	enter_round_again(&job, 2, 6, digest);
 	assert_false(job_run(device, (struct skep_op){.kind = SKEP_OP_RESTORE, .round = 0}).failed);
-	assert_true(skep_device_digest(device) == start);
+	assert_true(parameters_digest(device) == start);
 	job_microbatch(&job, 0, 0);
 	job_step(&job, 0, 1);
-	assert_true(skep_device_digest(device) == digest[0]);
-	assert_int_equal(skep_device_buffers_live(device), 0);
+	assert_true(parameters_digest(device) == digest[0]);
+	assert_int_equal(buffers_live(device), 0);
 	free(m.state);
 	job_finish(&job);
 }
@@ -264,7 +265,7 @@ static void test_wrong_states_are_refused(void **state)
 	struct skep_device *device = job.device[1];
 	float *blob = job_dump(device, (struct skep_op){.kind = SKEP_OP_SAVE, .stage = 1}, &bytes);
 	float *other = job_dump(job.device[0], (struct skep_op){.kind = SKEP_OP_SAVE}, &other_bytes);
-	uint64_t digest = skep_device_digest(device);
+	uint64_t digest = parameters_digest(device);
 	job_microbatch(&job, 0, 0);
 	assert_true(job_load(device, 1, blob, bytes - 1).failed);
 	assert_true(job_load(device, 1, blob, 0).failed);
@@ -278,7 +279,7 @@ static void test_wrong_states_are_refused(void **state)
 		assert_true(job_load(device, 1, blob, bytes).failed);
 		((char *)blob)[byte] ^= 1;
 	}
-	assert_true(skep_device_digest(device) == digest);
+	assert_true(parameters_digest(device) == digest);
 	assert_true(has_gradient(&job, device, 1));
 	assert_false(job_load(device, 1, blob, bytes).failed);
 	assert_true(has_gradient(&job, device, 1));

@@ -20,6 +20,7 @@
 #include "models/update/codec.h"
 #include "tests/unit/give_arena.h"
 #include "tests/unit/job.h"
+#include "tests/unit/observed_device.h"
 
 enum { MEMBERS_MAX = 33, WAITING_MAX = 8192, ROUND = 0 };
 
@@ -336,7 +337,7 @@ static uint64_t check_robust(uint32_t size, enum skep_collective kind, enum skep
 	uint64_t digest[MEMBERS_MAX] = {0};
 	for (uint32_t m = 0; m < size; m++) {
 		job_run(w.job[m].device[0], step);
-		digest[m] = skep_device_digest(w.job[m].device[0]);
+		digest[m] = parameters_digest(w.job[m].device[0]);
 		if (digest[m] != digest[0])
 			fail_msg("%s of %u, codec %d: member %u has other bits", skep_collective_name((uint8_t)kind),
 				size, (int)codec, m);

@@ -16,6 +16,7 @@
 #include <cmocka.h>
 
 #include "models/corpus/data.h"
+#include "tests/unit/observed_device.h"
 
 /* ---- an independent model ----------------------------------------------------------------------------------- */
 
@@ -300,7 +301,7 @@ static void check_square_with(enum skep_codec codec)
 			step.microbatches = MICROBATCHES;
 			job_reduce(job, 2, s, round);
 			job_run(job[0].device[s], step), job_run(job[1].device[s], step);
-			assert_true(skep_device_digest(job[0].device[s]) == skep_device_digest(job[1].device[s]));
+			assert_true(parameters_digest(job[0].device[s]) == parameters_digest(job[1].device[s]));
 		}
 	}
 	double last = (double)sum * 1e-9 / (int)MICROBATCHES;

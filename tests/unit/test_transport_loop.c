@@ -23,6 +23,7 @@
 #include "tests/unit/fresh.h"
 #include "tests/unit/loop_fixture.h"
 #include "tests/unit/network_fixture.h"
+#include "tests/unit/observed_device.h"
 
 #define MS UINT64_C(1000000)
 
@@ -127,7 +128,7 @@ static void *member_main(void *argument)
 	struct member *m = argument;
 	m->fine = skep_loop_run(&m->setup, &m->result, &m->clean, fresh(&m->reason));
 	if (m->setup.device != NULL)
-		m->buffers = skep_device_buffers_live(m->setup.device);
+		m->buffers = buffers_live(m->setup.device);
 	skep_device_destroy(m->setup.device);
 	return NULL;
 }

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "exec/loop/shaper.h"
+#include "tests/unit/observed_network.h"
 
 #define MS UINT64_C(1000000)
 #define MACHINES 4u
@@ -161,7 +162,7 @@ static void nothing_comes_before_the_model_allows(void **state)
 		assert_true(skep_network_start(network, 5 * MS, source, destination, i % 2 ? 4000 : 1000, i));
 		start(shaper, source, destination, i, i % 2 ? 4000 : 1000, 5 * MS);
 	}
-	while (skep_network_flows(network) > 0) {
+	while (flows_under_way(network) > 0) {
 		uint64_t tag;
 		skep_time at = skep_network_next(network);
 		while (skep_network_advance(network, at, &tag, 1) == 1)

@@ -588,8 +588,3 @@ uint64_t skep_network_soon(const struct skep_network *network, uint32_t level)
 {
 	return skep_relay_is_piece(network->soon[level]) ? SKEP_NETWORK_NO_FLOW : network->soon[level];
 }
-
-uint32_t skep_network_flows(const struct skep_network *network)
-{
-	return network->transfers;
-}

@@ -90,6 +90,4 @@ void skep_network_close(struct skep_network *network, skep_time now, uint32_t ma
 void skep_network_look_ahead(struct skep_network *network);
 uint64_t skep_network_soon(const struct skep_network *network, uint32_t level);
 
-uint32_t skep_network_flows(const struct skep_network *network); /* under way */
-
 #endif

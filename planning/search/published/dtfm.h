@@ -35,21 +35,10 @@ struct skep_dtfm { /* workers is a multiple of stages, no spares: all groups hav
 	double activation_bytes; /* c_pp */
 };
 
-struct skep_dtfm_parts {
-	double data_parallel_s, pipeline_s, total_s;
-	uint32_t slowest_stage; /* the group of the largest sum */
-	uint32_t longest_edge;  /* stage whose edge to the next one in the chain is the longest; stages is arranged */
-};
-
 size_t skep_dtfm_size(const struct skep_dtfm *dtfm);
 
 /* The cost lives in `mem`, and the sketch too. */
 const struct skep_objective *skep_dtfm_init(void *mem, const struct skep_dtfm *dtfm);
-
-/* Of an arranged allocation (whole() and arrange() have been asked). ret_pipeline [workers], NULL or each worker's pipeline in
- * [0, R): who follows whom in the matchings of the path. */
-struct skep_dtfm_parts skep_dtfm_explain(
-	const struct skep_objective *cost, const uint32_t *stage_of, uint32_t *ret_pipeline);
 
 /* For struct skep_search: [workers * workers] each, in `mem`. */
 const double *skep_dtfm_together(const struct skep_objective *cost);
