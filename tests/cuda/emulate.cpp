@@ -31,7 +31,8 @@
 namespace
 {
 
-enum { THREADS_MAX = 1024, STACK_BYTES = 256 * 1024, MAILBOX_BYTES = 32, PATIENCE = 4 };
+enum { THREADS_MAX = 1024, STACK_BYTES = 256 * 1024, PATIENCE = 4 };
+enum { PAGE_LINES = 64, LINE_BYTES = 64, LINES_APART = 5 }; /* of the cache */
 
 struct bringing { /* 16 bytes to shared memory */
 	void *to;
@@ -52,7 +53,7 @@ struct fiber {
 struct warp {
 	unsigned arrived, live;
 	uint64_t generation;
-	alignas(16) unsigned char mailbox[2][32][MAILBOX_BYTES]; /* by generation */
+	alignas(16) unsigned char mailbox[2][32][EMULATE_MAILBOX_BYTES]; /* by generation */
 };
 
 struct {
@@ -106,9 +107,12 @@ __attribute__((noinline, no_sanitize("address"))) void change(fiber *from, fiber
 
 fiber *next()
 {
+	unsigned at = device.now;
 	for (unsigned step = 1; step <= device.threads; step++) {
-		unsigned at = device.now + (device.backwards ? device.threads - step : step);
-		at %= device.threads;
+		if (device.backwards)
+			at = at > 0 ? at - 1 : device.threads - 1;
+		else
+			at = at + 1 < device.threads ? at + 1 : 0;
 		if (!device.thread[at].done) {
 			device.now = at;
 			return &device.thread[at];
@@ -160,7 +164,9 @@ void make(fiber *thread)
 	thread->asked = new std::vector<bringing>;
 	getcontext(&thread->first);
 	thread->first.uc_stack.ss_sp = thread->stack;
-	thread->first.uc_stack.ss_size = STACK_BYTES;
+	/* All stacks begin at the same place of a page, so the innermost frames of all would share a few lines of the cache: each thread's
+	 * are some lines further down. */
+	thread->first.uc_stack.ss_size = STACK_BYTES - (thread - device.thread) * LINES_APART % PAGE_LINES * LINE_BYTES;
 	makecontext(&thread->first, live, 0);
 }
 

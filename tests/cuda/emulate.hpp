@@ -54,8 +54,9 @@ const emulate_thread &emulate_self();
 unsigned char *emulate_shared();
 void emulate_barrier();
 void emulate_warp_barrier();
-/* 32 bytes of the thread's own that its warp can see, of lane `lane`: those of this exchange. After the warp's barrier they
+/* Some bytes of the thread's own that its warp can see, of lane `lane`: those of this exchange. After the warp's barrier they
  * are those of the last one, which can be read until the thread comes to the next barrier. */
+enum { EMULATE_MAILBOX_BYTES = 32 }; /* those of all lanes lie one after the other */
 unsigned char *emulate_mailbox(unsigned lane);
 unsigned char *emulate_mailbox_before(unsigned lane);
 unsigned emulate_lane();
@@ -221,17 +222,19 @@ static inline void emulate_ldmatrix(bool across, const __nv_bfloat16 *row, unsig
 static inline void emulate_mma(float c[4], const unsigned a[4], const unsigned b[2])
 {
 	const unsigned lane = emulate_lane(), row = lane / 4, column = lane % 4 * 2;
-	memcpy(emulate_mailbox(lane), a, 16);
-	memcpy(emulate_mailbox(lane) + 16, b, 8);
+	unsigned char *mine = emulate_mailbox(lane);
+	memcpy(mine, a, 16);
+	memcpy(mine + 16, b, 8);
 	emulate_warp_barrier();
+	const unsigned char *all = emulate_mailbox_before(0);
 	for (unsigned e = 0; e < 4; e++) {
 		const unsigned i = row + e / 2 * 8, j = column + e % 2;
 		float sum = c[e];
 		for (unsigned k = 0; k < 16; k++) {
 			unsigned word;
-			memcpy(&word, emulate_mailbox_before(i % 8 * 4 + k % 8 / 2) + 4 * (i / 8 + k / 8 * 2), 4);
+			memcpy(&word, all + (i % 8 * 4 + k % 8 / 2) * EMULATE_MAILBOX_BYTES + 4 * (i / 8 + k / 8 * 2), 4);
 			float x = emulate_half_of(&word, k % 2);
-			memcpy(&word, emulate_mailbox_before(j * 4 + k % 8 / 2) + 16 + 4 * (k / 8), 4);
+			memcpy(&word, all + (j * 4 + k % 8 / 2) * EMULATE_MAILBOX_BYTES + 16 + 4 * (k / 8), 4);
 			sum += x * emulate_half_of(&word, k % 2);
 		}
 		c[e] = sum;
