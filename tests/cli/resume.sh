@@ -45,19 +45,19 @@ same() { # same DB: rounds and validations of run 1 are those of 2 and then 3, a
 	END
 }
 
-rates='train.schedule={decay: cosine, warmup: 20, steps: 60}'
+rates='train.schedule={decay: cosine, warmup: 10, steps: 30}'
 outer='outer: {optimizer: nesterov, lr: 0.7, momentum: 0.6}'
-equals adamw 60 30 10 --set "$rates" --set 'train.validate={every: 7, microbatches: 3}'
-equals sgd 60 30 10 --set 'train.optimizer={name: sgd, lr: 1.0e-4, momentum: 0.9}' --set "$rates"
-equals lamb 40 20 10 --set 'train.optimizer={name: lamb, lr: 1.0e-3}'
-equals clipped 40 20 10 --set train.optimizer.clip_norm=0.5
-equals delayed 60 30 10 --set sync.delayed=true --set "$rates"
-equals diloco 160 80 5 --set "sync={method: diloco, every: 8, $outer}" --set schedule.global_batch=128 \
-	--set 'train.schedule={decay: cosine, warmup: 20, steps: 160}'
+equals adamw 30 15 5 --set "$rates" --set 'train.validate={every: 7, microbatches: 3}'
+equals sgd 30 15 5 --set 'train.optimizer={name: sgd, lr: 1.0e-4, momentum: 0.9}' --set "$rates"
+equals lamb 20 10 5 --set 'train.optimizer={name: lamb, lr: 1.0e-3}'
+equals clipped 20 10 5 --set train.optimizer.clip_norm=0.5
+equals delayed 30 15 5 --set sync.delayed=true --set "$rates"
+equals diloco 80 40 2 --set "sync={method: diloco, every: 8, $outer}" --set schedule.global_batch=128 \
+	--set 'train.schedule={decay: cosine, warmup: 10, steps: 80}'
 equals interleaved 30 15 5 --set schedule.pipeline=interleaved --set schedule.model_chunks=2
-equals gpipe 40 20 10 --set schedule.pipeline=gpipe --set cluster.topology=place-4.yaml
-equals 1f1b 40 20 10 --set schedule.pipeline=1f1b --set cluster.topology=place-4.yaml
-equals rerun 40 20 10 --set schedule.pipeline=gpipe --set cluster.topology=place-4.yaml --set schedule.on_loss=rerun
+equals gpipe 20 10 5 --set schedule.pipeline=gpipe --set cluster.topology=place-4.yaml
+equals 1f1b 20 10 5 --set schedule.pipeline=1f1b --set cluster.topology=place-4.yaml
+equals rerun 20 10 5 --set schedule.pipeline=gpipe --set cluster.topology=place-4.yaml --set schedule.on_loss=rerun
 
 # Where states were not all kept at the end: of the newest one that is whole.
 rm -rf kept
@@ -97,7 +97,7 @@ rm -rf kept
 how=("${kept[@]}" --set checkpoint.every=10)
 accepts 'half of it' sim two.yaml "${how[@]}" --set train.until.steps=30 --write-checkpoints
 rm -f skep.db
-accepts 'other machines' sim two.yaml "${how[@]}" --resume --set cluster.topology=place-4.yaml
+accepts 'other machines' sim two.yaml "${how[@]}" --resume --set train.until.steps=32 --set cluster.topology=place-4.yaml
 rm -f skep.db
 none='of runs with another seed or scenario: take the --seed and --set of that run'
 refuses 'another seed' "$none" sim two.yaml "${how[@]}" --resume --seed 4
@@ -120,7 +120,7 @@ refuses 'half of the stages' 'has no checkpoint of all 2 stages: 3 states of som
 	--set checkpoint.to=half
 # What is damaged is passed over with a warning, wherever in the file it is, and the version before it is taken.
 passed_over() {
-	run_skep sim two.yaml "${how[@]}" --resume --set checkpoint.to="$1"
+	run_skep sim two.yaml "${how[@]}" --resume --set train.until.steps=22 --set checkpoint.to="$1"
 	if [ "$status" = 0 ] && grep -q "warning: $1/stage-1-version-30.kept is damaged .*passed over: step 20 is the newest" "$err"; then
 		pass "$2"
 	else
