@@ -134,7 +134,7 @@ bool skep_boundary_wants(struct directory *d, const struct step *step, uint32_t 
 	const struct skep_stage_load *stage = stage_loads(d);
 	uint32_t began = 0, now = 0;
 	if (!stands_by(plan, worker))
-		return !plan->sharded; /* whose members stay the same */
+		return !step->how.losses->in_shards;
 	compare_with_start(d, step, stage_loads(d));
 	for (uint32_t i = 0; i < plan->stages; i++) {
 		began += stage[i].workers;
@@ -216,7 +216,7 @@ void skep_boundary_on_leave(struct directory *d, struct step *step, uint32_t wor
 static void release_leavers(struct directory *d, struct step *step)
 {
 	assert(d->phase != PHASE_STOPPED);
-	uint32_t left = step->plan->sharded ? 0 : LEAVERS_PER_EDGE;
+	uint32_t left = step->how.losses->in_shards ? 0 : LEAVERS_PER_EDGE;
 	for (uint32_t i = 0; i < step->plan->workers && left > 0; i++) {
 		const struct row *row = directory_row(d, i);
 		struct skep_peer peer = directory_worker(d, i);
@@ -284,12 +284,13 @@ static void begin_period(struct directory *d, const struct skep_plan *plan)
 		directory_row(d, i)->reports = 0;
 }
 
-/* True if another worker holds the state of its stage; of shards each worker holds one alone. */
-static bool can_go(struct directory *d, const struct skep_plan *plan, uint32_t worker)
+/* True if another worker holds all of the state of its stage. */
+static bool can_go(struct directory *d, const struct step *step, uint32_t worker)
 {
+	const struct skep_plan *plan = step->plan;
 	assert(worker < plan->workers);
 	assert(directory_row(d, worker)->stage < plan->stages);
-	for (uint32_t i = 0; !plan->sharded && i < plan->workers; i++) {
+	for (uint32_t i = 0; !step->how.losses->in_shards && i < plan->workers; i++) {
 		const struct row *row = directory_row(d, i);
 		if (i != worker && row->standing >= STANDING_READY && row->stage == directory_row(d, worker)->stage)
 			return true;
@@ -297,12 +298,13 @@ static bool can_go(struct directory *d, const struct skep_plan *plan, uint32_t w
 	return false;
 }
 
-bool skep_boundary_due(struct directory *d, const struct skep_plan *plan)
+bool skep_boundary_due(struct directory *d, const struct step *step)
 {
+	const struct skep_plan *plan = step->plan;
 	assert(d->phase != PHASE_STOPPED);
 	for (uint32_t i = 0; i < plan->workers; i++) {
 		const struct row *row = directory_row(d, i);
-		if (row->standing >= STANDING_READY && row->leaving && can_go(d, plan, i))
+		if (row->standing >= STANDING_READY && row->leaving && can_go(d, step, i))
 			return true;
 	}
 	if (choose_move(d, plan).worker != SKEP_NO_INDEX)

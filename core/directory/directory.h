@@ -351,8 +351,7 @@ static inline bool directory_leads(const struct skep_plan *plan, const struct ro
 }
 
 /* boundary.c */
-bool skep_boundary_due(
-	struct directory *d, const struct skep_plan *plan);      /* is there something to change at the next one */
+bool skep_boundary_due(struct directory *d, const struct step *step); /* is there something to change at the next one */
 void skep_boundary_pass(struct directory *d, struct step *step); /* after a round has closed, before the next opens */
 void skep_boundary_serve_late(struct directory *d, struct step *step); /* the same: who was late for the commit */
 void skep_boundary_on_load(struct directory *d, uint32_t worker, uint64_t queue_milli, skep_time needed_ns);

@@ -480,7 +480,7 @@ static void reduce(struct directory *d, struct step *step)
 	skep_rounds_close(d, step->plan);
 	resolve(d, step);
 	bool overlaps = d->reduced.on && d->round + 1 < step->plan->rounds;
-	if (overlaps && !skep_boundary_due(d, step->plan)) {
+	if (overlaps && !skep_boundary_due(d, step)) {
 		d->round++;
 		begin_round(d, step);
 	} else {

@@ -30,7 +30,7 @@ static void reduce(struct directory *d, struct step *step)
 	skep_rounds_close(d, plan);
 	skep_rounds_sum(d, step);
 	bool overlaps = d->reduced.on && d->round + 1 < plan->rounds;
-	if (!overlaps || skep_plan_validation_due(plan, d->round + 1) || skep_boundary_due(d, plan))
+	if (!overlaps || skep_plan_validation_due(plan, d->round + 1) || skep_boundary_due(d, step))
 		return;
 	d->round++;
 	step->how.directory->begin(d, step);

@@ -211,6 +211,7 @@ void skep_losses_no_timer(struct directory *d, struct step *step)
 
 const struct skep_losses skep_losses_report = {
 	SKEP_LOSSES_REPORTED,
+	.in_shards = false,
 	.gone = skep_losses_go_on,
 	.fenced = skep_losses_ignore,
 	SKEP_LOSSES_WITHOUT_WAIT,
@@ -231,6 +232,7 @@ static void end_with_shard(struct directory *d, struct step *step, uint32_t work
 
 const struct skep_losses skep_losses_shard = {
 	SKEP_LOSSES_REPORTED,
+	.in_shards = true,
 	.gone = skep_losses_go_on,
 	.fenced = end_with_shard,
 	SKEP_LOSSES_WITHOUT_WAIT,

@@ -351,7 +351,7 @@ static void fill(struct directory *d, struct step *step)
 		             next_of(d, step->plan, STANDING_JOINING, 0) != SKEP_NO_INDEX;
 		if (waits || !has_room(d, step->plan))
 			return;
-		if (!skep_boundary_due(d, step->plan))
+		if (!skep_boundary_due(d, step))
 			open_round(d, step);
 		else if (drained)
 			skep_boundary_pass(d, step);

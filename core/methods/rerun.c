@@ -86,6 +86,7 @@ static void member_gone(struct directory *d, struct step *step, uint32_t stage)
 
 const struct skep_losses skep_losses_rerun = {
 	.voids = true,
+	.in_shards = false,
 	.wanted = wanted,
 	.again = again,
 	.complete = skep_attempt_ask_all,

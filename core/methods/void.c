@@ -98,6 +98,7 @@ static void gone(struct directory *d, struct step *step, bool served)
 
 const struct skep_losses skep_losses_void = {
 	.voids = true,
+	.in_shards = false,
 	.wanted = wanted,
 	.again = again,
 	.complete = complete,

@@ -95,6 +95,7 @@ static void timer(struct directory *d, struct step *step)
 
 const struct skep_losses skep_losses_wait = {
 	SKEP_LOSSES_REPORTED,
+	.in_shards = false,
 	.gone = gone,
 	.fenced = skep_losses_ignore,
 	.joined = joined,
