@@ -116,7 +116,8 @@ enum skep_message_kind {
 	                        the state from there. Sent again, with a higher admission, when the source changes */
 	/* worker to directory */
 	SKEP_MESSAGE_ENTERED,      /* I have made room for my stage, and can take part in its reductions */
-	SKEP_MESSAGE_CHECKPOINTED, /* round: the state of the sender's stage as of the start of that round is kept */
+	SKEP_MESSAGE_CHECKPOINTED, /* round: the state of the sender's stage as of the start of that round is kept; with
+	                              plan->sharded its own part of it */
 	/* directory to worker, with fixed pipelines */
 	SKEP_MESSAGE_DRAIN, /* round: not all of your pipeline's share will come, so do not wait for it. With
 	                      SKEP_PIPELINE_PIPEDREAM: your pipeline gives up what it has of rounds up to this one */
@@ -137,7 +138,8 @@ enum skep_message_kind {
 	SKEP_MESSAGE_CHECKPOINT_FAILED, /* round: the state of the sender's stage as of the start of that round could not be
 					   kept */
 	/* directory to worker */
-	/* round: all rounds are closed; keep the state of your stage as of the start of that round. With `async`,
+	/* round: all rounds are closed; keep the state of your stage as of the start of that round. With plan->sharded, where
+	 * nothing is kept: say CHECKPOINTED as soon as you hold all of that version. With `async`,
 	 * update: keep it under that number, when you have made so many outer updates */
 	SKEP_MESSAGE_CHECKPOINT,
 	/* with `async`. Worker to directory: u.tally: some of the microbatches of round `round` that are in the

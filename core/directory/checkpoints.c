@@ -9,6 +9,10 @@
  * kept before is still there. Without a flush rounds that are open when a target loss is reached may have been stepped,
  * so then nothing is kept in the end. While candidates are tried nothing is.
  *
+ * In shards (struct skep_losses) each member has a part of the state, and all are told to keep theirs: a version is kept when
+ * each has said so. Such a run is not done either before each member holds all that the last step has made, which the others have
+ * to give it: so in the end all are asked, and where nothing is kept they answer as soon as they do.
+ *
  * With `async` no worker gets a COMMIT for a round, and stages have made different numbers of outer updates. So when a
  * stage commits a round one of its workers is asked (CHECKPOINT), and keeps the state when it has made all outer
  * updates that were final by then: a checkpoint under the number of a round has all updates of it and before, and maybe
@@ -65,6 +69,17 @@ bool skep_checkpoints_no_flush(struct directory *d, const struct skep_plan *plan
 	return true;
 }
 
+/* Has each member of the stage said of that version what it had to? */
+static bool all_answered(struct directory *d, const struct skep_plan *plan, uint32_t stage, uint32_t version)
+{
+	for (uint32_t i = 0; i < plan->workers; i++) {
+		const struct row *row = directory_row(d, i);
+		if (directory_has_stage(row) && row->stage == stage && row->answered < version)
+			return false;
+	}
+	return true;
+}
+
 /* True if a worker of the stage has been asked and has not answered yet. */
 static bool asked(struct directory *d, const struct stage_state *stage)
 {
@@ -76,19 +91,32 @@ static void ask(struct directory *d, struct step *step, uint32_t stage, uint32_t
 {
 	assert(stage < step->plan->stages);
 	assert(d->phase != PHASE_STOPPED);
-	uint32_t worker = 0;
-	while (worker < step->plan->workers &&
-		(directory_row(d, worker)->stage != stage || directory_row(d, worker)->standing < STANDING_READY))
-		worker++;
-	if (worker == step->plan->workers)
-		return; /* the restorer of the stage comes first */
-	directory_stage(d, stage)->keeper = directory_worker(d, worker);
-	directory_stage(d, stage)->keeps = version;
-	struct skep_message message = skep_message_to(&d->node, SKEP_MESSAGE_CHECKPOINT, directory_worker(d, worker));
-	message.stage = (uint16_t)stage;
-	message.round = version;
-	step->how.directory->keep(d, stage, &message);
-	skep_emit_send(step, &d->node, &message);
+	uint32_t told = 0, most = step->how.losses->in_shards ? step->plan->workers : 1;
+	/* With none the restorer of the stage comes first. */
+	for (uint32_t worker = 0; worker < step->plan->workers && told < most; worker++) {
+		const struct row *row = directory_row(d, worker);
+		if (row->stage != stage || row->standing < STANDING_READY)
+			continue;
+		told++;
+		directory_stage(d, stage)->keeper = directory_worker(d, worker);
+		directory_stage(d, stage)->keeps = version;
+		struct skep_message message =
+			skep_message_to(&d->node, SKEP_MESSAGE_CHECKPOINT, directory_worker(d, worker));
+		message.stage = (uint16_t)stage;
+		message.round = version;
+		step->how.directory->keep(d, stage, &message);
+		skep_emit_send(step, &d->node, &message);
+	}
+}
+
+/* Is nothing of the stage's last state to be waited for? */
+static bool is_kept(struct directory *d, const struct step *step, uint32_t stage)
+{
+	const struct stage_state *state = directory_stage(d, stage);
+	if (step->how.losses->in_shards)
+		return all_answered(d, step->plan, stage, d->closed);
+	return step->plan->checkpoint_every == 0 || state->checkpoint == d->closed ||
+	       state->checkpoint_failed == d->closed;
 }
 
 void skep_checkpoints_async(struct directory *d, struct step *step, uint32_t stage)
@@ -103,9 +131,9 @@ bool skep_checkpoints_last(struct directory *d, struct step *step)
 	assert(d->phase != PHASE_STOPPED);
 	const struct skep_plan *plan = step->plan;
 	bool all = true, open = step->how.directory->steps_ahead && d->closed < plan->rounds;
-	for (uint32_t i = 0; i < plan->stages && plan->checkpoint_every > 0 && !open; i++) {
+	for (uint32_t i = 0; i < plan->stages && !open; i++) {
 		struct stage_state *stage = directory_stage(d, i);
-		if (stage->checkpoint == d->closed || stage->checkpoint_failed == d->closed)
+		if (is_kept(d, step, i))
 			continue;
 		all = false;
 		if (!stage->waiting && !asked(d, stage))
@@ -114,21 +142,38 @@ bool skep_checkpoints_last(struct directory *d, struct step *step)
 	return all;
 }
 
+/* Is the version of the stage kept, or can it not be, as of this answer? In shards the first part that cannot be decides. */
+static bool is_decided(struct directory *d, const struct step *step, const struct skep_message *message, uint32_t stage)
+{
+	const struct stage_state *state = directory_stage(d, stage);
+	bool kept = message->kind == SKEP_MESSAGE_CHECKPOINTED;
+	if (message->round <= (kept ? state->checkpoint : state->checkpoint_failed) || state->waiting)
+		return false; /* a duplicate, or a restorer may be on its way with the one before */
+	if (step->plan->checkpoint_every == 0)
+		return false; /* it was asked for word that it holds all of its parameters */
+	if (!kept || !step->how.losses->in_shards)
+		return true;
+	return state->checkpoint_failed != message->round && all_answered(d, step->plan, stage, message->round);
+}
+
 void skep_checkpoints_heard(struct directory *d, struct step *step, const struct skep_message *message)
 {
 	assert(message->from.index < step->plan->workers);
-	const struct row *row = directory_row(d, message->from.index);
+	struct row *row = directory_row(d, message->from.index);
 	struct stage_state *state = directory_stage(d, row->stage);
 	bool kept = message->kind == SKEP_MESSAGE_CHECKPOINTED;
-	uint32_t *newest = kept ? &state->checkpoint : &state->checkpoint_failed;
-	if (message->round <= *newest || state->waiting)
-		return; /* a duplicate, or a restorer may be on its way with the one before */
-	*newest = message->round;
-	skep_emit_note(step, &d->node,
-		(struct skep_note){.kind = kept ? SKEP_NOTE_CHECKPOINTED : SKEP_NOTE_CHECKPOINT_FAILED,
-			.stage = (uint16_t)row->stage,
-			.round = message->round,
-			.peer = message->from});
+	if (message->round > row->answered)
+		row->answered = message->round;
+	if (is_decided(d, step, message, row->stage)) {
+		*(kept ? &state->checkpoint : &state->checkpoint_failed) = message->round;
+		skep_emit_note(step, &d->node,
+			(struct skep_note){.kind = kept ? SKEP_NOTE_CHECKPOINTED : SKEP_NOTE_CHECKPOINT_FAILED,
+				.stage = (uint16_t)row->stage,
+				.round = message->round,
+				.peer = message->from});
+	} else if (!step->how.losses->in_shards) {
+		return;
+	}
 	if (d->ending)
 		skep_rounds_end(d, step);
 }

@@ -78,9 +78,10 @@ struct row { /* one worker */
 	uint32_t in_flight;                 /* that it may keep in the pipeline; 0: as many as the plan says */
 	uint32_t parameters, parameters_of; /* what its tally of that round said of its parameters */
 	uint32_t unequal;                   /* how often it was fenced for them */
-	bool member, tallied;               /* of its stage's current attempt */
-	bool summing;                       /* in that: its group's sum is under way */
-	uint32_t attempt;                   /* of its group, which sums; no two groups of a stage have the same */
+	uint32_t answered;    /* newest version of which it has said that its state is kept, or could not be */
+	bool member, tallied; /* of its stage's current attempt */
+	bool summing;         /* in that: its group's sum is under way */
+	uint32_t attempt;     /* of its group, which sums; no two groups of a stage have the same */
 	/* The groups in which the stage sums a round are rings of workers, some of which may be members no more. SKEP_NO_INDEX:
 	 * not drawn yet. */
 	uint32_t next_of_group;

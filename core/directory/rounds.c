@@ -412,11 +412,12 @@ static void send_commits(struct directory *d, struct step *step, uint32_t vstage
 {
 	assert(d->reduced.on);
 	assert(d->phase != PHASE_STOPPED);
+	bool all_keep = keeps != SKEP_NO_INDEX && step->how.losses->in_shards;
 	for (uint32_t i = 0; i < step->plan->workers; i++) {
 		const struct row *row = directory_row(d, i);
 		if (row->member && row->stage == vstage % step->plan->stages)
 			send_commit(d, step, vstage, i, step->how.grouping->divisor(d, step->plan, vstage, i, total),
-				i == keeps);
+				all_keep || i == keeps);
 	}
 }
 

@@ -217,11 +217,14 @@ const struct skep_losses skep_losses_report = {
 	SKEP_LOSSES_WITHOUT_WAIT,
 };
 
-/* With plan->sharded. What the worker had of the optimizer's state is nowhere else: no other worker can step its shard. */
+/* With plan->sharded. What the worker had of the optimizer's state is nowhere else: no other worker can step its shard. A spare
+ * had none. */
 static void end_with_shard(struct directory *d, struct step *step, uint32_t worker)
 {
 	const struct row *row = directory_row(d, worker);
 	assert(d->phase != PHASE_STOPPED);
+	if (row->stage == SKEP_NO_STAGE)
+		return;
 	skep_emit_note(step, &d->node,
 		(struct skep_note){.kind = SKEP_NOTE_SHARD_LOST,
 			.stage = (uint16_t)row->stage,

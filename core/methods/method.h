@@ -165,7 +165,8 @@ struct skep_grouping {
 /* In the directory. */
 struct skep_losses {
 	bool voids; /* with a member, what all stages have summed is void */
-	/* Each member of a stage has a part of the state that no other worker has: so none leaves, none joins, none moves. */
+	/* Each member of a stage has a part of the state that no other worker has: so none leaves, none joins, none moves; each
+	 * keeps its own part (checkpoints.c); and a run ends when all of them say that they have what the last step has made. */
 	bool in_shards;
 	uint32_t (*wanted)(struct directory *d, const struct skep_plan *plan); /* to be granted for the first time */
 	bool (*again)(struct directory *d, const struct skep_plan *plan, uint32_t *ret_microbatch,

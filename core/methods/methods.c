@@ -141,7 +141,7 @@ void skep_methods_check(const struct skep_plan *plan)
 	assert(!plan->sharded || (!skep_plan_periodic(plan) && !plan->gossip && !plan->gather && plan->tied == 0));
 	assert(!plan->sharded || (skep_plan_model_chunks(plan) == 1 && plan->frozen_vstages == 0 && !plan->scale));
 	assert(!plan->sharded || (plan->on_loss == SKEP_ON_LOSS_REPORT && !skep_plan_has_candidates(plan)));
-	assert(!plan->sharded || (plan->rebalance_ns == 0 && plan->checkpoint_every == 0 && plan->first_round == 0));
+	assert(!plan->sharded || plan->rebalance_ns == 0);
 	assert(!plan->scale || (!fixed && !waits && !skep_plan_has_candidates(plan) && !plan->stands_by));
 	(void)rerun, (void)voids, (void)waits, (void)fixed, (void)method;
 }

@@ -259,10 +259,23 @@ bool skep_member_restore(struct worker *w, struct step *step)
 	return true;
 }
 
+static void tell_kept(struct worker *w, struct step *step, enum skep_message_kind kind, uint32_t version)
+{
+	assert(w->state == WORKER_SERVING);
+	struct skep_message message = skep_message_to(&w->node, kind, skep_directory_peer(step->plan));
+	message.round = version;
+	skep_worker_send(w, step, &message);
+}
+
 bool skep_member_checkpoint(struct worker *w, struct step *step)
 {
 	if (w->state != WORKER_SERVING || !w->checkpoint)
 		return false;
+	if (step->plan->checkpoint_every == 0) { /* asked for word that it holds all of this version */
+		w->checkpoint = false;
+		tell_kept(w, step, SKEP_MESSAGE_CHECKPOINTED, w->version);
+		return false;
+	}
 	struct skep_op op = {.kind = SKEP_OP_CHECKPOINT, .stage = (uint16_t)w->node.stage};
 	op.round = step->how.worker->kept_as(w);
 	w->checkpoint = false;
@@ -278,10 +291,7 @@ void skep_member_checkpointed(struct worker *w, struct step *step, const struct 
 	bool kept = event->fault == SKEP_FAULT_NONE;
 	if (event->fault == SKEP_FAULT_STATE) /* as FAULT has said, and this must not overtake it */
 		return;
-	struct skep_message message = skep_message_to(&w->node,
-		kept ? SKEP_MESSAGE_CHECKPOINTED : SKEP_MESSAGE_CHECKPOINT_FAILED, skep_directory_peer(step->plan));
-	message.round = event->u.done.op.round;
-	skep_worker_send(w, step, &message);
+	tell_kept(w, step, kept ? SKEP_MESSAGE_CHECKPOINTED : SKEP_MESSAGE_CHECKPOINT_FAILED, event->u.done.op.round);
 }
 
 /* Under this number, when it has come to this version. */

@@ -18,6 +18,8 @@
  *     does. Hops of the all-gather are numbered as those of another bucket, behind the reduce-scatter's.
  *   - A hop of the all-gather may come before this member has stepped, and waits as hops do that come before a REDUCE. One member
  *     may be in the next round while another still stores: so a hop of the round before may fail, and is sent again.
+ *   - A member that is done may still have to send a hop again. So the last round ends when all say that they have gathered,
+ *     before which none is told to stop (directory/checkpoints.c).
  *   - Members stay the same. A worker that is lost takes along its shard of the optimizer's state, which no other worker has, so
  *     the run fails with it (flush.c, skep_losses_shard). To keep each shard at a neighbour as well would send it once more in
  *     each step, which doubles what moves beside the gradients, to save at most 1/n of a state.

@@ -111,7 +111,8 @@ static void end_steps(struct ledger *ledger, const uint32_t *epoch)
 void ledger_end(struct ledger *ledger, enum skep_outcome outcome, const uint32_t *epoch)
 {
 	bool emptied = false, empty = books_any_empty(ledger);
-	bool failed = outcome == SKEP_FAILED, hopeless = empty || pipes_all_broken(ledger) || losses_any_short(ledger);
+	bool failed = outcome == SKEP_FAILED,
+	     hopeless = empty || pipes_all_broken(ledger) || losses_any_short(ledger) || ledger->shard_lost;
 	for (uint32_t s = 0; s < ledger->plan->stages; s++)
 		emptied |= !books_stage_has_worker(ledger, s) && !ledger->empty[s];
 	if (!ledger->stopped || (failed ? !hopeless && !ledger->diverged : empty))
@@ -123,6 +124,7 @@ void ledger_end(struct ledger *ledger, enum skep_outcome outcome, const uint32_t
 	if (outcome == SKEP_DONE) {
 		end_steps(ledger, epoch);
 		sound_end(ledger);
+		sharded_end(ledger, epoch);
 		if (ledger->plan->async)
 			merge_ends(ledger, epoch);
 	}

@@ -13,6 +13,7 @@
  *       --void: rounds that lose a worker are void    --wait: all wait for another, wherever these go with the rest
  *       --resumed: every run begins with some round, from what another one has kept; with any of these
  *       --timed: the run has a time at which it ends    --scaled: a swarm asks for machines, and gives them back
+ *       --sharded: stages step in shards, wherever that goes with the rest
  *       --wire: messages travel as the bytes that processes send each other; repetitions do not, with the same digest
  *       --again N: repeat every Nth seed and compare digests (default 8, 0: never)
  *
@@ -123,12 +124,16 @@ static const struct sabotage_kind sabotage_kind[SABOTAGES] = {[SABOTAGE_ADD_FLIP
 	[SABOTAGE_PARAMETER_FLIPPED] = {"parameter-flipped", "I23"},
 	[SABOTAGE_SCALED_FALSE] = {"scaled-false", "I25"},
 	[SABOTAGE_RETURNED_FALSE] = {"returned-false", "I25"},
-	[SABOTAGE_RETURN_DEAF] = {"return-deaf", "I25"}};
+	[SABOTAGE_RETURN_DEAF] = {"return-deaf", "I25"},
+	[SABOTAGE_SHARD_SWAPPED] = {"shard-swapped", "I26"},
+	[SABOTAGE_SHARD_STALE] = {"shard-stale", "I3"},
+	[SABOTAGE_SHARD_EATEN] = {"shard-eaten", "I26"},
+	[SABOTAGE_SHARD_HIDDEN] = {"shard-hidden", "I7"}};
 
 struct options {
 	uint64_t first, last, again, least;
 	uint32_t jobs, reject;
-	bool calm, verbose, fixed, periodic, async, gossip, trial, resumed, voids, waits, wire, timed, scaled;
+	bool calm, verbose, fixed, periodic, async, gossip, trial, resumed, voids, waits, wire, timed, scaled, sharded;
 	const struct machine *machine;
 	enum sabotage sabotage;
 	const char *pinned;
@@ -228,6 +233,8 @@ static void draw(struct job *job, uint64_t seed)
 		resumed_draw(&job->weather.plan, seed);
 	if (job->options->scaled)
 		weather_scale(&job->weather);
+	if (job->options->sharded)
+		weather_shard(&job->weather);
 	if (job->options->timed && job->weather.plan.candidates == 0) /* 1 ms to 4 s */
 		job->weather.plan.end_ns = UINT64_C(1000000) << mix64(seed ^ UINT64_C(0x656e6473)) % 13;
 }
@@ -280,14 +287,6 @@ static struct result run_once(struct job *job, struct variant variant)
 	if (setup.sabotage == SABOTAGE_RERUN_DIFFERS && !variant.move_nodes)
 		cluster_start_at(job->cluster, 0, 1);
 	return cluster_run(job->cluster);
-}
-
-static bool faultless(const struct weather *weather)
-{
-	for (uint32_t f = 0; f < WEATHER_FAULTS; f++)
-		if (weather->rate[f] > 0)
-			return false;
-	return true;
 }
 
 /* Without faults there is no excuse: all is counted, no worker is fenced, what is granted is what was asked for. */
@@ -355,7 +354,7 @@ static void report(struct job *job)
 	weather_print(&job->weather, stdout);
 	for (uint32_t i = job->lines > HISTORY ? job->lines - HISTORY : 0; i < job->lines; i++)
 		printf("  | %s\n", job->line[i % HISTORY]);
-	printf("  again: chaos --seed %llu -v%s%s%s%s%s%s%s%s%s%s%s\n\n", (unsigned long long)seed,
+	printf("  again: chaos --seed %llu -v%s%s%s%s%s%s%s%s%s%s%s%s\n\n", (unsigned long long)seed,
 		job->options->machine == &machine_naive ? " --machine naive" : "", job->options->calm ? " --calm" : "",
 		job->options->fixed ? " --fixed" : "",
 		job->options->async      ? " --async"
@@ -366,7 +365,8 @@ static void report(struct job *job)
 					 : "",
 		job->options->trial ? " --trial" : "", job->options->resumed ? " --resumed" : "",
 		job->options->wire ? " --wire" : "", job->options->timed ? " --timed" : "",
-		job->options->scaled ? " --scaled" : "", sabotage ? " --sabotage " : "", sabotage ? sabotage : "");
+		job->options->scaled ? " --scaled" : "", job->options->sharded ? " --sharded" : "",
+		sabotage ? " --sabotage " : "", sabotage ? sabotage : "");
 	fflush(stdout);
 	funlockfile(stdout);
 }
@@ -381,7 +381,7 @@ static void run_seed(struct job *job, uint64_t seed)
 	const struct options *options = job->options;
 	draw(job, seed);
 	struct result result = run_once(job, (struct variant){0xa5, true, false, options->wire, 0});
-	if (!job->verdict.broken && faultless(&job->weather))
+	if (!job->verdict.broken && weather_faultless(&job->weather))
 		check_quiet(job, &result);
 	if (!job->verdict.broken)
 		add_up(job, &result);
@@ -557,7 +557,7 @@ static bool parse(struct options *o, int argc, char **argv)
 	} flag[] = {{"-v", &o->verbose}, {"--calm", &o->calm}, {"--fixed", &o->fixed}, {"--periodic", &o->periodic},
 		{"--async", &o->async}, {"--gossip", &o->gossip}, {"--trial", &o->trial}, {"--void", &o->voids},
 		{"--wait", &o->waits}, {"--resumed", &o->resumed}, {"--wire", &o->wire}, {"--timed", &o->timed},
-		{"--scaled", &o->scaled}};
+		{"--scaled", &o->scaled}, {"--sharded", &o->sharded}};
 	for (int i = 1; i < argc; i++) {
 		bool known = false;
 		for (size_t f = 0; f < sizeof flag / sizeof *flag && !known; f++)

@@ -102,6 +102,7 @@ static bool hidden(struct cluster *c, const struct skep_note *note)
 	       (note->kind == SKEP_NOTE_STAGE_EMPTY && sabotaged(c, SABOTAGE_EMPTY_HIDDEN)) ||
 	       (note->kind == SKEP_NOTE_CHECKPOINTED && sabotaged(c, SABOTAGE_KEPT_HIDDEN)) ||
 	       (note->kind == SKEP_NOTE_VALIDATED && sabotaged(c, SABOTAGE_VALIDATED_HIDDEN)) ||
+	       (note->kind == SKEP_NOTE_SHARD_LOST && sabotaged(c, SABOTAGE_SHARD_HIDDEN)) ||
 	       (note->kind == SKEP_NOTE_LEFT && sabotaged(c, SABOTAGE_LEFT_HIDDEN));
 }
 
@@ -143,7 +144,7 @@ static bool waits(const struct cluster *c, uint32_t worker)
 		began += plan->first_stage_of[w] != SKEP_NO_STAGE;
 		now += c->process[w].seated || (c->process[w].moving && w != worker);
 	}
-	return plan->stands_by && plan->stands_by[worker] && (now >= began || plan->candidates > 1);
+	return plan->sharded || (plan->stands_by && plan->stands_by[worker] && (now >= began || plan->candidates > 1));
 }
 
 /* In calm weather a worker that lives comes (back) in: not at once, but three rounds and a long time are enough. */

@@ -127,6 +127,10 @@ enum sabotage {
 	SABOTAGE_SCALED_FALSE,      /* one SCALED note says one machine more */
 	SABOTAGE_RETURNED_FALSE,    /* one RETURNED note names another worker */
 	SABOTAGE_RETURN_DEAF,       /* one worker that is told to leave hears a heartbeat */
+	SABOTAGE_SHARD_SWAPPED,     /* one STEP steps the shard of another member */
+	SABOTAGE_SHARD_STALE,       /* one STORE_SHARD leaves the parameters as they were */
+	SABOTAGE_SHARD_EATEN,       /* one STORE_SHARD stores nothing, and nothing is known of it */
+	SABOTAGE_SHARD_HIDDEN,      /* one SHARD_LOST note is hidden */
 	SABOTAGES
 };
 

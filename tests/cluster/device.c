@@ -286,6 +286,8 @@ static void step(const struct job *job)
 	struct device *device = job->device;
 	check_place(job);
 	check_inner(job);
+	if (job->plan->sharded) /* of the step before all others have given it theirs */
+		check_whole(job);
 	const uint64_t *sum = op->members > 1 ? device->result[row(op)] : own_part(job);
 	bool trains = device_trained_mask(job->plan, op->stage % job->plan->stages) &
 	              device_chunk_mask(job->plan, op->stage % job->plan->stages, 0, 1); /* else no part is brought */
@@ -294,7 +296,8 @@ static void step(const struct job *job)
 	memcpy(job->effect->applied, sum, sizeof(job->effect->applied));
 	uint32_t to = place(job, op->round + 1);
 	memcpy(device->parameter[to], device->parameter[place(job, op->round)], sizeof(device->parameter[to]));
-	uint32_t vstage = device_vstage_mask(job->plan, op->stage), fragment = device_fragment_mask(job->plan, op);
+	uint32_t vstage = device_vstage_mask(job->plan, op->stage),
+		 fragment = device_fragment_mask(job->plan, op) & device_shard_mask(job->plan, op, op->rank);
 	bool ties = skep_plan_is_tied_vstage(job->plan, op->stage);
 	for (uint32_t e = 0; e < CLUSTER_ELEMENTS; e++) {
 		if (!(vstage >> e & 1))
@@ -309,7 +312,7 @@ static void step(const struct job *job)
 	if (op->stage + job->plan->stages < skep_plan_vstages(job->plan)) /* not the last one of its stage */
 		return;
 	device->newest = device->version[to] = op->round + 1;
-	device->known[to] = device->known[place(job, op->round)];
+	device->known[to] = device_known_after_step(job->plan, op, device->known[place(job, op->round)]);
 	memcpy(job->effect->parameter, device->parameter[to], sizeof(device->parameter[to]));
 	job->effect->known = device->known[to];
 }
@@ -325,10 +328,12 @@ static void norm(const struct job *job)
 {
 	const struct skep_op *op = job->op;
 	const uint64_t *sum = op->members > 1 ? job->device->result[op->round] : job->device->accumulator[op->round];
+	uint32_t of = job->plan->sharded ? ((1u << op->count) - 1) << op->first : ALL_KNOWN;
 	if (job->device->stage != op->stage % job->plan->stages)
 		wrong(job, "I4", "its device holds another stage");
-	job->effect->square = symbol_square(op->term != SKEP_NORM_SQUARES ? tied_norm(job->device, job->plan, op)
-									  : symbol_squares(job->plan, op->stage, sum));
+	job->effect->square =
+		symbol_square(op->term != SKEP_NORM_SQUARES ? tied_norm(job->device, job->plan, op)
+							    : symbol_squares(job->plan, op->stage, of, sum));
 }
 
 /* Room for a stage, filled with numbers that no other worker has. */
@@ -342,32 +347,6 @@ static void enter(const struct job *job)
 		for (uint32_t e = 0; e < CLUSTER_ELEMENTS; e++)
 			device->parameter[at][e] = mix64(mix64(job->op->id << 32 | job->who) + e);
 	}
-}
-
-uint32_t device_chunk_mask(const struct skep_plan *plan, uint32_t stage, uint32_t chunk, uint32_t size)
-{
-	uint64_t first, count;
-	skep_chunk_range(plan->stage[stage].parameters, chunk, size, &first, &count);
-	return ((1u << count) - 1) << first;
-}
-
-uint32_t device_vstage_mask(const struct skep_plan *plan, uint32_t vstage)
-{
-	uint32_t trained = device_trained_mask(plan, vstage % plan->stages);
-	if (plan->model_chunks <= 1)
-		return trained;
-	return trained & device_chunk_mask(plan, vstage % plan->stages, vstage / plan->stages, plan->model_chunks);
-}
-
-uint32_t device_fragment_mask(const struct skep_plan *plan, const struct skep_op *op)
-{
-	if (plan->fragments <= 1)
-		return ALL_KNOWN;
-	const struct skep_stage_plan *s = &plan->stage[op->stage];
-	uint64_t first, count;
-	skep_chunk_range(s->parameters - s->frozen - s->frozen_end, op->round % plan->fragments, plan->fragments,
-		&first, &count);
-	return ((1u << count) - 1) << (s->frozen + first);
 }
 
 static void save(const struct job *job)
@@ -550,6 +529,28 @@ static void tie_take(const struct job *job)
 		tensors_free(job->tensors, op->in);
 }
 
+/* Parameters of the step, from one member to all others. */
+static void gather(const struct job *job)
+{
+	const struct skep_op *op = job->op;
+	struct tensor shard = {0};
+	const char *odd;
+	if (op->kind == SKEP_OP_COPY_SHARD) {
+		odd = device_give_shard(job->device, job->plan, op, shard.value);
+	} else {
+		shard = input(job, op->in, TENSOR_SHARD, "the input is no shard of the parameters");
+		odd = device_take_shard(job->device, job->plan, op, &shard, job->effect);
+		if (!job->verdict->broken)
+			tensors_free(job->tensors, op->in);
+	}
+	if (odd)
+		wrong(job, "I26", odd);
+	struct tensor *out = output(job, TENSOR_SHARD, op->stage, &job->effect->out);
+	out->first = op->first;
+	out->count = op->count;
+	memcpy(out->value, shard.value, sizeof(out->value));
+}
+
 void device_run(struct device *device, struct tensors *tensors, const struct skep_plan *plan, uint32_t who,
 	const struct skep_op *op, struct effect *ret, struct verdict *verdict)
 {
@@ -577,7 +578,9 @@ void device_run(struct device *device, struct tensors *tensors, const struct ske
 		[SKEP_OP_UNPACK_PART] = reduce,
 		[SKEP_OP_AGGREGATE] = reduce,
 		[SKEP_OP_COPY_TIED] = tie_give,
-		[SKEP_OP_STORE_TIED] = tie_take};
+		[SKEP_OP_STORE_TIED] = tie_take,
+		[SKEP_OP_COPY_SHARD] = gather,
+		[SKEP_OP_STORE_SHARD] = gather};
 	struct job job = {device, tensors, plan, op, who, ret, verdict};
 	memset(ret, 0, sizeof(*ret));
 	ret->version = device->newest;

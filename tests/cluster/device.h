@@ -42,13 +42,21 @@ uint64_t symbol_gradient(uint32_t round, uint32_t version, uint32_t stage, uint3
 uint64_t symbol_parameter(const struct skep_plan *plan, uint32_t candidate, uint32_t stage, uint32_t element);
 int64_t symbol_loss(uint32_t candidate, uint32_t round, uint32_t microbatch); /* 1e-9 units, in [0, 2) */
 
-/* Of a virtual stage's sum, and as core/square.h has it (finite.c). */
-double symbol_squares(const struct skep_plan *plan, uint32_t vstage, const uint64_t *sum);
+/* Of those elements of a virtual stage's sum, and as core/square.h has it (finite.c). */
+double symbol_squares(const struct skep_plan *plan, uint32_t vstage, uint32_t elements, const uint64_t *sum);
 uint64_t symbol_square(double squares);
 /* Of what two stages have summed of a table of so many elements: the products above 0 (part 1), and the others. */
 double symbol_products(uint64_t tied, const uint64_t *first, const uint64_t *last, uint32_t part);
 
-enum tensor_kind { TENSOR_ACTIVATION = 1, TENSOR_STASH, TENSOR_GRADIENT, TENSOR_CHUNK, TENSOR_STATE, TENSOR_TIED };
+enum tensor_kind {
+	TENSOR_ACTIVATION = 1,
+	TENSOR_STASH,
+	TENSOR_GRADIENT,
+	TENSOR_CHUNK,
+	TENSOR_STATE,
+	TENSOR_TIED,
+	TENSOR_SHARD
+};
 
 struct tensor {
 	uint8_t kind;
@@ -75,6 +83,7 @@ struct slot {
 
 struct kept { /* a checkpoint */
 	bool is;
+	uint64_t by; /* workers that have, bit by bit */
 	uint64_t parameter[CLUSTER_ELEMENTS];
 };
 
@@ -158,6 +167,15 @@ uint32_t device_vstage_mask(const struct skep_plan *plan, uint32_t vstage);
 
 /* Those that the operation's round sums and steps. */
 uint32_t device_fragment_mask(const struct skep_plan *plan, const struct skep_op *op);
+
+/* sharded.c: those that the member of this rank steps, all without shards; which of those that it knew it knows behind its STEP;
+ * what COPY_SHARD gives and STORE_SHARD takes, or what is wrong about it. */
+uint32_t device_shard_mask(const struct skep_plan *plan, const struct skep_op *op, uint32_t rank);
+uint32_t device_known_after_step(const struct skep_plan *plan, const struct skep_op *op, uint32_t known);
+const char *device_give_shard(
+	const struct device *device, const struct skep_plan *plan, const struct skep_op *op, uint64_t *ret);
+const char *device_take_shard(struct device *device, const struct skep_plan *plan, const struct skep_op *op,
+	const struct tensor *in, struct effect *effect);
 
 /* Versions that a worker of the stage keeps: 1, 2 with delayed updates, and without a flush what a microbatch may lack at
  * most, and the newest. */

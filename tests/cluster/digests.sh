@@ -9,7 +9,7 @@ set -u
 . tests/tap.sh
 file=tests/cluster/digests.txt
 
-kinds=(any fixed periodic async gossip trial void wait resumed 'resumed fixed' 'resumed async' 'resumed void' 'resumed gossip' timed)
+kinds=(any fixed periodic async gossip trial void wait resumed 'resumed fixed' 'resumed async' 'resumed void' 'resumed gossip' timed sharded)
 
 seeds_of() { # seeds_of KIND: what chaos says of its seeds, into $said; fails where a promise is broken
 	local options=()

@@ -77,6 +77,7 @@ void weather_inner_flushes(struct weather *w, uint64_t random);
 void weather_tie(struct weather *w);    /* fault_mix_tied.c: perhaps a tied table */
 void weather_freeze(struct weather *w); /* fault_mix_frozen.c: perhaps what is not trained */
 void weather_thaw(struct weather *w);   /* all is */
+void weather_shard(struct weather *w);  /* fault_mix_sharded.c: steps in shards, if the rest goes with that */
 void weather_scale(struct weather *w);  /* fault_mix_scale.c: asks for machines, if it is a swarm that can */
 /* Fixed pipelines even where the seed says swarm; periodic sync, asynchronous, in pairs or neither, or a trial, and a
  * swarm even where it says fixed. */
@@ -85,6 +86,7 @@ void weather_standby(struct weather *weather); /* a part of that: which spares s
 void weather_limits(
 	struct weather *weather); /* the same: how fast owners are expected to be, how many may be in flight */
 void weather_policies(struct weather *weather); /* fault_mix_policies.c: moves, bans */
+bool weather_faultless(const struct weather *weather);
 void weather_losses(
 	struct weather *weather, enum weather_kind kind); /* fault_mix_losses.c: rounds that are void, or wait */
 /* The run's setup: answers of the weather from its beginning. The machine is the caller's choice. */

@@ -18,3 +18,11 @@ void weather_policies(struct weather *w)
 	if (plan->reissue_timeout_ns > 0 && mix64(w->seed ^ BAN_SALT) % 8 == BANNED)
 		plan->ban = SKEP_BAN_AT_ONCE;
 }
+
+bool weather_faultless(const struct weather *w)
+{
+	for (uint32_t f = 0; f < WEATHER_FAULTS; f++)
+		if (w->rate[f] > 0)
+			return false;
+	return true;
+}

@@ -105,8 +105,7 @@ void weather_print(const struct weather *w, FILE *to)
 	if (plan->validate_every > 0)
 		fprintf(to, "; validation of %u after every %u rounds", plan->validate_microbatches,
 			plan->validate_every);
-	if (plan->clip)
-		fprintf(to, "; gradients are clipped");
+	fprintf(to, "%s%s", plan->clip ? "; gradients are clipped" : "", plan->sharded ? "; steps in shards" : "");
 	if (plan->reissue_timeout_ns > 0)
 		fprintf(to, "; patience of %u us", (unsigned)(plan->reissue_timeout_ns / 1000));
 	fprintf(to,

@@ -7,10 +7,10 @@
  */
 #include "tests/cluster/ledger_internal.h"
 
-double symbol_squares(const struct skep_plan *plan, uint32_t vstage, const uint64_t *sum)
+double symbol_squares(const struct skep_plan *plan, uint32_t vstage, uint32_t elements, const uint64_t *sum)
 {
 	uint64_t hash = 0;
-	uint32_t mask = device_vstage_mask(plan, vstage);
+	uint32_t mask = device_vstage_mask(plan, vstage) & elements;
 	for (uint32_t e = 0; e < plan->stage[vstage % plan->stages].parameters; e++)
 		if (mask >> e & 1)
 			hash = mix64(hash + sum[e]);
@@ -54,7 +54,8 @@ static bool norm_of(struct ledger *ledger, uint32_t round, double *ret)
 		if (!cell->committed)
 			return false;
 		books_expected_sum(ledger, round, vstage, sum);
-		*ret += counted > 0 ? symbol_squares(ledger->plan, vstage, sum) / (counted * counted) : 0;
+		*ret += counted > 0 ? sharded_squares(ledger->plan, vstage, cell->members, sum) / (counted * counted)
+		                    : 0;
 	}
 	*ret += tied_products(ledger, round);
 	return true;

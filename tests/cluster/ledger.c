@@ -168,7 +168,9 @@ uint32_t books_counted(const struct ledger *ledger, const struct cell *cell)
 bool books_same_sum(const struct ledger *ledger, const struct skep_op *op, const uint64_t *a, const uint64_t *b)
 {
 	const struct skep_plan *plan = ledger->plan;
-	uint32_t vstage = op->stage, mask = device_vstage_mask(plan, vstage) & device_fragment_mask(plan, op),
+	uint32_t vstage = op->stage,
+		 mask = device_vstage_mask(plan, vstage) & device_fragment_mask(plan, op) &
+	                device_shard_mask(plan, op, op->rank),
 		 parameters = (uint32_t)plan->stage[vstage % plan->stages].parameters;
 	for (uint32_t e = 0; e < parameters; e++)
 		if (mask >> e & 1 && a[e] != b[e])
@@ -233,37 +235,6 @@ static void did_step(struct ledger *ledger, struct skep_peer who, const struct s
 		books_check_parameters(ledger, who, op->round + 1, op->stage % ledger->plan->stages, effect);
 }
 
-/* What is kept is what all hold of that version. */
-static void did_checkpoint(
-	struct ledger *ledger, struct skep_peer who, const struct skep_op *op, const struct effect *effect)
-{
-	struct kept *kept = &ledger->checkpoint[op->stage][op->round];
-	books_check_parameters(ledger, who, op->round, op->stage, effect);
-	kept->is = true;
-	memcpy(kept->parameter, effect->parameter, sizeof(kept->parameter));
-}
-
-/* Only of a stage that is empty, from the newest version that is kept, or as at the start. */
-static void did_restore(
-	struct ledger *ledger, struct skep_peer who, const struct skep_op *op, const struct effect *effect)
-{
-	const struct kept *kept = &ledger->checkpoint[op->stage][op->checkpoint];
-	struct membership *membership = &ledger->membership[who.index];
-	bool right = op->checkpoint == ledger->kept[op->stage];
-	for (uint32_t e = 0; right && e < ledger->plan->stage[op->stage].parameters; e++)
-		right = effect->parameter[e] ==
-		        (op->checkpoint > 0 ? kept->parameter[e] : books_drawn(ledger, op->stage, e));
-	if (membership->peer.epoch != who.epoch || !membership->admitted)
-		return; /* fenced meanwhile */
-	if (!ledger->empty[op->stage] || !right)
-		verdict_break(ledger->verdict, "I13", op->round, op->stage, ANY,
-			"worker %u restores version %u of stage %u, which is %sempty; %u was kept%s", who.index,
-			op->checkpoint, op->stage, ledger->empty[op->stage] ? "" : "not ", ledger->kept[op->stage],
-			right ? "" : ", or it is not what was kept");
-	membership->known = effect->known;
-	ledger->restored[op->stage] = op->checkpoint + 1;
-}
-
 void ledger_op_done(struct ledger *ledger, struct skep_peer who, const struct skep_op *op, const struct effect *effect)
 {
 	bool pipeline = op->kind == SKEP_OP_FORWARD || op->kind == SKEP_OP_BACKWARD;
@@ -276,9 +247,9 @@ void ledger_op_done(struct ledger *ledger, struct skep_peer who, const struct sk
 		return;
 	}
 	if (op->kind == SKEP_OP_CHECKPOINT)
-		did_checkpoint(ledger, who, op, effect);
+		keeping_kept(ledger, who, op, effect);
 	else if (op->kind == SKEP_OP_RESTORE)
-		did_restore(ledger, who, op, effect);
+		keeping_restored(ledger, who, op, effect);
 	bool fused = op->kind == SKEP_OP_BACKWARD && op->inner > 0 && op->part + 1 == op->parts;
 	bool inner = op->kind == SKEP_OP_INNER_STEP || op->kind == SKEP_OP_PSEUDO_GRAD || fused;
 	if (inner && books_valid(ledger, "an operation", op->round, op->stage, 0))
@@ -289,7 +260,9 @@ void ledger_op_done(struct ledger *ledger, struct skep_peer who, const struct sk
 	}
 	if (op->kind == SKEP_OP_DISCARD && books_valid(ledger, "an operation", op->round, op->stage, 0))
 		losses_discarded(ledger, who, op);
-	if (op->kind == SKEP_OP_SAVE || op->kind >= SKEP_OP_ENTER) /* also as of the end of the last round */
+	bool gathers = op->kind == SKEP_OP_COPY_SHARD || op->kind == SKEP_OP_STORE_SHARD;
+	if (op->kind == SKEP_OP_SAVE ||
+		(op->kind >= SKEP_OP_ENTER && !gathers)) /* also as of the end of the last round */
 		return;
 	if (!books_valid(ledger, "an operation", op->round, op->stage, pipeline ? op->microbatch : 0))
 		return;
@@ -305,6 +278,7 @@ void ledger_op_done(struct ledger *ledger, struct skep_peer who, const struct sk
 		travel_backward(ledger, who, op);
 	} else if (op->kind == SKEP_OP_STEP)
 		did_step(ledger, who, op, effect);
+	sharded_did(ledger, who, op, effect);
 }
 
 /* ---- what machines said ---------------------------------------------------------------------------------------- */
@@ -314,7 +288,7 @@ static bool time_up(const struct ledger *ledger)
 	return ledger->plan->end_ns > 0 && ledger->rounds_closed > 0 && ledger->closed_ns >= ledger->plan->end_ns;
 }
 
-static bool target_reached(const struct ledger *ledger)
+bool ledger_target_reached(const struct ledger *ledger)
 {
 	if (ledger->rounds_closed == 0)
 		return false;
@@ -340,7 +314,7 @@ static void noted_opened(struct ledger *ledger, const struct skep_note *note)
 	if (round->open || round->closed || (note->round != ledger->rounds_closed && !overlaps(ledger, note->round)))
 		verdict_break(ledger->verdict, "I1", note->round, ANY, ANY, "round %u opens after %u closed rounds",
 			note->round, ledger->rounds_closed);
-	if (target_reached(ledger))
+	if (ledger_target_reached(ledger))
 		verdict_break(ledger->verdict, "I7", note->round, ANY, ANY,
 			"round %u opens though the target loss is reached", note->round);
 	if (time_up(ledger))
@@ -473,21 +447,6 @@ static void noted_closed(struct ledger *ledger, const struct skep_note *note)
 	ledger->closed_ns = ledger->now;
 }
 
-static void noted_checkpointed(struct ledger *ledger, const struct skep_note *note)
-{
-	if (note->round <= ledger->kept[note->stage] || note->round > ledger->plan->rounds ||
-		!ledger->checkpoint[note->stage][note->round].is || ledger->plan->checkpoint_every == 0 ||
-		(note->round % ledger->plan->checkpoint_every != 0 && note->round != ledger->plan->rounds &&
-			!((target_reached(ledger) || ledger_is_late(ledger)) &&
-				note->round == ledger->rounds_closed)) ||
-		!ledger->round[note->round - 1].cell[note->stage].committed) /* what is in it may be lost yet */
-		verdict_break(ledger->verdict, "I13", note->round, note->stage, ANY,
-			"version %u of stage %u is said to be kept, and is not, or is not due", note->round,
-			note->stage);
-	else
-		ledger->kept[note->stage] = note->round;
-}
-
 /* The run may fail when a stage has waited for as long as the plan says. */
 static bool waited(const struct ledger *ledger, uint32_t stage)
 {
@@ -497,9 +456,9 @@ static bool waited(const struct ledger *ledger, uint32_t stage)
 
 static void noted_stopped(struct ledger *ledger, const struct skep_note *note)
 {
-	bool target = target_reached(ledger);
-	bool good = !note->ok ? ledger->diverged || waited(ledger, note->stage) || pipes_waited(ledger) ||
-	                                losses_waited(ledger, note->stage)
+	bool target = ledger_target_reached(ledger);
+	bool good = !note->ok ? ledger->diverged || ledger->shard_lost || waited(ledger, note->stage) ||
+	                                pipes_waited(ledger) || losses_waited(ledger, note->stage)
 	                      : target || ledger_is_late(ledger) || ledger->rounds_closed == ledger->plan->rounds;
 	if (note->ok && validation_missing(ledger))
 		verdict_break(ledger->verdict, "I16", note->round, ANY, ANY,
@@ -519,13 +478,14 @@ static void directory_said(struct ledger *ledger, const struct skep_note *note)
 		return;
 	bool about_peer = note->kind == SKEP_NOTE_ISSUED || note->kind == SKEP_NOTE_RERUN ||
 	                  note->kind == SKEP_NOTE_MEMBER || note->kind == SKEP_NOTE_ADMITTED ||
-	                  note->kind == SKEP_NOTE_OUTER_UPDATED ||
+	                  note->kind == SKEP_NOTE_OUTER_UPDATED || note->kind == SKEP_NOTE_SHARD_LOST ||
 	                  (note->kind >= SKEP_NOTE_FENCED && note->kind <= SKEP_NOTE_MIGRATED);
 	bool sliced = note->kind == SKEP_NOTE_MEMBER || note->kind == SKEP_NOTE_LOST ||
 	              note->kind == SKEP_NOTE_STAGE_COMMITTED || note->kind == SKEP_NOTE_DIVERGED;
 	uint32_t stages = sliced ? skep_plan_vstages(ledger->plan) : ledger->plan->stages;
 	bool homeless = note->stage == (uint16_t)SKEP_NO_STAGE && /* had none yet; or it is not about one */
-	                (note->kind == SKEP_NOTE_FENCED || (note->kind == SKEP_NOTE_STOPPED && ledger->diverged));
+	                (note->kind == SKEP_NOTE_FENCED ||
+				(note->kind == SKEP_NOTE_STOPPED && (ledger->diverged || ledger->shard_lost)));
 	if ((about_peer && note->peer.index >= ledger->plan->workers) || (note->stage >= stages && !homeless)) {
 		verdict_break(ledger->verdict, "I6", note->round, note->stage, ANY, "a note names worker %u, stage %u",
 			note->peer.index, note->stage);
@@ -550,13 +510,14 @@ static void directory_said(struct ledger *ledger, const struct skep_note *note)
 		[SKEP_NOTE_MIGRATED] = membership_moved,
 		[SKEP_NOTE_STAGE_EMPTY] = losses_emptied,
 		[SKEP_NOTE_STAGE_RESTARTED] = losses_restarted,
-		[SKEP_NOTE_CHECKPOINTED] = noted_checkpointed,
+		[SKEP_NOTE_CHECKPOINTED] = keeping_noted,
 		[SKEP_NOTE_VALIDATING] = validation_noted,
 		[SKEP_NOTE_VALIDATED] = validation_noted,
 		[SKEP_NOTE_DIVERGED] = sound_diverged,
 		[SKEP_NOTE_CHECKPOINT_FAILED] = sound_unkept,
 		[SKEP_NOTE_OUTER_UPDATED] = merge_noted,
 		[SKEP_NOTE_ROUND_VOIDED] = losses_voided,
+		[SKEP_NOTE_SHARD_LOST] = sharded_lost,
 		[SKEP_NOTE_STOPPED] = noted_stopped};
 	if (note->kind == SKEP_NOTE_FENCED)
 		losses_fenced(ledger, note);

@@ -41,6 +41,7 @@ struct cell { /* one virtual stage in one round; what all virtual stages of a st
 	uint32_t first_holder, members;
 	uint32_t counted, lost_count; /* as STAGE_COMMITTED says */
 	bool committed;
+	uint32_t stepped;                     /* with shards: the elements that were */
 	struct skep_peer alone;               /* without a flush: who stepped before that, on its own word ... */
 	uint32_t alone_counted;               /* ... and on the sum of so many; epoch 0: none */
 	uint64_t parameter[CLUSTER_ELEMENTS]; /* after the step, as far as `known` says */
@@ -162,6 +163,8 @@ struct ledger {
 	uint64_t voids;
 	bool is_short[CLUSTER_STAGES]; /* lacks a worker, since ... */
 	skep_time short_ns[CLUSTER_STAGES];
+	bool shard_lost;                                        /* the directory has said so */
+	uint32_t shard_owner[CLUSTER_STAGES][CLUSTER_ELEMENTS]; /* who has stepped it, + 1; 0: no worker yet */
 	uint32_t mover;
 	struct membership membership[CLUSTER_WORKERS];
 	struct scale_books scale;
@@ -224,6 +227,20 @@ void tied_step(struct ledger *ledger, struct skep_peer who, const struct skep_op
 void tied_compare(
 	struct ledger *ledger, struct skep_peer who, uint32_t version, uint32_t stage, const struct effect *effect);
 double tied_products(struct ledger *ledger, uint32_t round);
+
+/* keeping.c */
+void keeping_kept(struct ledger *ledger, struct skep_peer who, const struct skep_op *op, const struct effect *effect);
+void keeping_restored(
+	struct ledger *ledger, struct skep_peer who, const struct skep_op *op, const struct effect *effect);
+void keeping_noted(struct ledger *ledger, const struct skep_note *note);
+bool ledger_target_reached(const struct ledger *ledger); /* by the loss of the last round, or of its validation */
+
+/* sharded.c */
+void sharded_did(struct ledger *ledger, struct skep_peer who, const struct skep_op *op, const struct effect *effect);
+void sharded_lost(struct ledger *ledger, const struct skep_note *note);
+void sharded_end(struct ledger *ledger, const uint32_t *epoch);
+/* Of all shards of the virtual stage's sum, each by itself. */
+double sharded_squares(const struct skep_plan *plan, uint32_t vstage, uint32_t members, const uint64_t *sum);
 
 /* membership.c */
 void membership_begin(struct ledger *ledger);

@@ -217,7 +217,7 @@ void membership_round_opens(struct ledger *ledger, uint32_t round)
 	scale_round_opens(ledger, round);
 	for (uint32_t w = 0; w < ledger->plan->workers; w++) {
 		const struct membership *membership = &ledger->membership[w];
-		if (is_leaving(membership) && round > 0 && membership->since_round < round &&
+		if (is_leaving(membership) && round > 0 && !ledger->plan->sharded && membership->since_round < round &&
 			another(ledger, membership->stage, w, round + 1, false))
 			verdict_break(ledger->verdict, "I10", round, membership->stage, ANY,
 				"round %u opens, and worker %u of stage %u, which wants to leave, is kept", round, w,

@@ -35,7 +35,8 @@ static void check_payload(struct cluster *c, const struct skep_message *m, const
 	if (slot->pins > 0)
 		verdict_break(c->verdict, "I5", m->round, m->stage, m->microbatch,
 			"machine %u sends a tensor that a queued operation needs", m->from.index);
-	if (slot->tensor.kind != (tied ? TENSOR_TIED : kind[m->kind]))
+	bool shard = m->kind == SKEP_MESSAGE_CHUNK && c->setup.plan->sharded && slot->tensor.kind == TENSOR_SHARD;
+	if (!shard && slot->tensor.kind != (tied ? TENSOR_TIED : kind[m->kind]))
 		verdict_break(c->verdict, "I4", m->round, m->stage, m->microbatch,
 			"machine %u sends a message of kind %u with a tensor of kind %u", m->from.index, m->kind,
 			slot->tensor.kind);

@@ -237,10 +237,11 @@ static bool clash(bool async, const struct skep_op *a, const struct skep_op *b)
 	bool same_round = a->round == b->round;
 	bool reduces = skep_op_reduces(b->kind), state = a->kind == SKEP_OP_SAVE || a->kind == SKEP_OP_LOAD ||
 	                                                 a->kind == SKEP_OP_CHECKPOINT || a->kind == SKEP_OP_RESTORE;
-	if (a->kind == SKEP_OP_ENTER || (state && b->kind == SKEP_OP_STEP))
+	if (a->kind == SKEP_OP_ENTER || (state && (b->kind == SKEP_OP_STEP || b->kind == SKEP_OP_STORE_SHARD)))
 		return true;
 	if (a->kind <= SKEP_OP_BACKWARD &&
-		b->kind == SKEP_OP_STEP) /* it reads its version, and replaces an older one */
+		(b->kind == SKEP_OP_STEP ||
+			b->kind == SKEP_OP_STORE_SHARD)) /* it reads its version, and replaces an older one */
 		return a->version != b->round || same_round;
 	if (a->kind == SKEP_OP_BACKWARD && a->size > 0 && reduces &&
 		(a->first >= b->first + b->count || b->first >= a->first + a->count)) /* of other elements */
@@ -282,6 +283,40 @@ static void spoil_frozen(struct cluster *c, struct device *device, const struct 
 			effect->parameter[e] = device->parameter[at][e] ^= 1;
 }
 
+/* Of what a member has stored of another one's step. */
+static void spoil_shard(struct cluster *c, struct device *device, const struct skep_op *op, struct effect *effect)
+{
+	if (op->kind != SKEP_OP_STORE_SHARD || op->count == 0)
+		return;
+	uint32_t at = device_place(c->setup.plan, op->stage, op->round + 1);
+	if (sabotaged(c, SABOTAGE_SHARD_STALE))
+		effect->parameter[op->first] = device->parameter[at][op->first] ^= 1;
+	if (sabotaged(c, SABOTAGE_SHARD_EATEN))
+		effect->known = device->known[at] &= ~(1u << op->first);
+}
+
+/* One that is to step the shard of the member behind it. */
+static void spoil_rank(struct cluster *c, struct skep_op *op)
+{
+	bool shard = op->kind == SKEP_OP_STEP && c->setup.plan->sharded && op->members > 1;
+	if (shard && sabotaged(c, SABOTAGE_SHARD_SWAPPED))
+		op->rank = (op->rank + 1) % op->members;
+}
+
+/* Of a tied table, and of parts that are gathered: what one of these has done. */
+static void spoil_others(struct cluster *c, struct device *device, const struct skep_op *op, struct effect *effect)
+{
+	const struct skep_plan *plan = c->setup.plan;
+	if (op->kind == SKEP_OP_STORE_TIED && sabotaged(c, SABOTAGE_TIE_EATEN))
+		memset(device->tied_peer[op->round], 0, sizeof(device->tied_peer[0]));
+	if (op->kind == SKEP_OP_STEP && skep_plan_is_tied_vstage(plan, op->stage) && sabotaged(c, SABOTAGE_TIE_PARTED))
+		effect->parameter[skep_plan_tied_first(plan, op->stage % plan->stages)] ^= 1;
+	if (op->kind == SKEP_OP_PACK_PART && sabotaged(c, SABOTAGE_PART_MISCOUNTED))
+		c->tensors.slot[effect->out.slot].tensor.weight++;
+	if (op->kind == SKEP_OP_UNPACK_PART && sabotaged(c, SABOTAGE_COLLECT_EATEN))
+		device->gathered.member &= ~(UINT64_C(1) << op->member);
+}
+
 static void run_on_device(struct cluster *c, const struct queued *job, struct effect *effect)
 {
 	struct process *p = &c->process[job->who.index];
@@ -294,6 +329,7 @@ static void run_on_device(struct cluster *c, const struct queued *job, struct ef
 	struct skep_op astray = *op;
 	if (op->kind == SKEP_OP_PSEUDO_GRAD && sabotaged(c, SABOTAGE_WEIGHT_WRONG))
 		astray.microbatches++;
+	spoil_rank(c, &astray);
 	bool spared = op->kind == SKEP_OP_BACKWARD && c->setup.plan->recompute && !op->recomputed;
 	if (spared && sabotaged(c, SABOTAGE_RECOMPUTE_SPARED))
 		astray.recomputed = true;
@@ -326,16 +362,9 @@ static void run_on_device(struct cluster *c, const struct queued *job, struct ef
 	if (op->kind == SKEP_OP_PSEUDO_GRAD && sabotaged(c, SABOTAGE_PSEUDO_EATEN))
 		memset(c->setup.plan->async ? p->device.drift.part : p->device.accumulator[op->round], 0,
 			sizeof(p->device.drift.part));
-	if (op->kind == SKEP_OP_STORE_TIED && sabotaged(c, SABOTAGE_TIE_EATEN))
-		memset(p->device.tied_peer[op->round], 0, sizeof(p->device.tied_peer[0]));
-	if (op->kind == SKEP_OP_STEP && skep_plan_is_tied_vstage(c->setup.plan, op->stage) &&
-		sabotaged(c, SABOTAGE_TIE_PARTED))
-		effect->parameter[skep_plan_tied_first(c->setup.plan, op->stage % c->setup.plan->stages)] ^= 1;
+	spoil_others(c, &p->device, op, effect);
 	spoil_frozen(c, &p->device, op, effect);
-	if (op->kind == SKEP_OP_PACK_PART && sabotaged(c, SABOTAGE_PART_MISCOUNTED))
-		c->tensors.slot[effect->out.slot].tensor.weight++;
-	if (op->kind == SKEP_OP_UNPACK_PART && sabotaged(c, SABOTAGE_COLLECT_EATEN))
-		p->device.gathered.member &= ~(UINT64_C(1) << op->member);
+	spoil_shard(c, &p->device, op, effect);
 	if (op->kind == SKEP_OP_BACKWARD && sabotaged(c, SABOTAGE_ADD_FLIPPED))
 		*(c->setup.plan->async ? p->device.drift.added : p->device.accumulator[op->round]) ^= 1;
 	if (op->kind == SKEP_OP_BACKWARD && sabotaged(c, SABOTAGE_ADD_TWICE))

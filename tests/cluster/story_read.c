@@ -280,7 +280,7 @@ static bool read_flag(struct skep_plan *plan, const char *key)
 	} flag[] = {{"clip", &plan->clip}, {"recompute", &plan->recompute}, {"barrier", &plan->barrier},
 		{"gather", &plan->gather}, {"eager", &plan->eager}, {"by-share", &plan->inner_by_share},
 		{"deadline", &plan->inner_deadline}, {"fixed-steps", &plan->inner_fixed}, {"waits", &plan->async_waits},
-		{"gossip", &plan->gossip}};
+		{"gossip", &plan->gossip}, {"sharded", &plan->sharded}};
 	for (size_t i = 0; i < sizeof flag / sizeof *flag; i++)
 		if (strcmp(key, flag[i].key) == 0)
 			return *flag[i].flag = true;
