@@ -73,6 +73,7 @@ void skep_plan_range(const struct skep_plan *plan, uint32_t stage, uint32_t roun
 	}
 }
 
+/* The workers that begin in the stage. */
 uint32_t skep_plan_shards(const struct skep_plan *plan, uint32_t stage)
 {
 	uint32_t members = 0;
@@ -80,6 +81,31 @@ uint32_t skep_plan_shards(const struct skep_plan *plan, uint32_t stage)
 	for (uint32_t i = 0; plan->sharded && i < plan->workers; i++)
 		members += plan->first_stage_of[i] == stage;
 	return members > 0 ? members : 1;
+}
+
+/* Stage by stage, and of each by rank; without shards part and stage are the same number. */
+uint32_t skep_plan_part(const struct skep_plan *plan, uint32_t stage, uint32_t rank)
+{
+	uint32_t part = plan->sharded ? rank : 0;
+	assert(stage < plan->stages);
+	for (uint32_t before = 0; before < stage; before++)
+		part += skep_plan_shards(plan, before);
+	return part;
+}
+
+uint32_t skep_plan_parts(const struct skep_plan *plan)
+{
+	uint32_t last = plan->stages - 1;
+	return skep_plan_part(plan, last, 0) + skep_plan_shards(plan, last);
+}
+
+/* In its first stage, while members stay as at the start; 0 if it has no stage then. */
+uint32_t skep_plan_first_rank(const struct skep_plan *plan, uint32_t worker)
+{
+	uint32_t stage = worker < plan->workers ? plan->first_stage_of[worker] : SKEP_NO_STAGE, rank = 0;
+	for (uint32_t nth = 0; stage != SKEP_NO_STAGE && skep_plan_in_ring(plan, stage, nth) != worker; nth++)
+		rank += plan->first_stage_of[skep_plan_in_ring(plan, stage, nth)] == stage;
+	return rank;
 }
 
 void skep_plan_shard(const struct skep_plan *plan, uint32_t stage, uint32_t rank, uint32_t size, uint64_t *ret_first,

@@ -270,9 +270,8 @@ struct skep_plan {
 	/* Virtual stages, from the first one on, of which nothing is trained: they keep nothing for BACKWARD, which has nothing
 	 * to do there, and are sent no gradient but word of it. Not with SKEP_ROUTING_TRAINER. */
 	uint32_t frozen_vstages;
-	/* ZeRO stage 1 (worker/shards.c): each member of a stage steps a shard of its vector, and keeps the state of that.
-	 * With SKEP_COLLECTIVE_RING, whose halves the scatter and the gather are, and with a flush or `delayed`. Members stay the
-	 * same from the first round to the last: no worker joins or moves, and with the first that is lost the run fails. */
+	/* ZeRO stage 1 (worker/shards.c): each member of a stage steps a shard of its vector, and has the state of that alone.
+	 * With SKEP_COLLECTIVE_RING and a flush or `delayed`. Members stay the same: with the first one lost the run fails. */
 	bool sharded;
 	const struct skep_scale *scale; /* machines that it asks for (scale/policy.h); NULL: none */
 };
@@ -305,13 +304,15 @@ static inline uint32_t skep_state_chunks(const struct skep_plan *plan, uint32_t 
 	return chunks > 0 ? chunks : 1;
 }
 uint64_t skep_state_chunk_bytes(const struct skep_plan *plan, uint32_t stage, uint32_t chunk);
-
 /* With `sharded`: the elements of a stage's vector that rank `rank` of `size` members steps, which are those of the chunk that it
  * has when a ring's reduce-scatter is done (collective/ring.h). Without, or of one member: all that is trained. */
 void skep_plan_shard(const struct skep_plan *plan, uint32_t stage, uint32_t rank, uint32_t size, uint64_t *ret_first,
 	uint64_t *ret_count);
-/* Shards of the stage's vector: the workers that begin in it, or without `sharded` 1. */
+/* So many (without `sharded` 1); the number of a shard's state among those of all stages, and how many; a worker's first rank. */
 uint32_t skep_plan_shards(const struct skep_plan *plan, uint32_t stage);
+uint32_t skep_plan_part(const struct skep_plan *plan, uint32_t stage, uint32_t rank);
+uint32_t skep_plan_parts(const struct skep_plan *plan);
+uint32_t skep_plan_first_rank(const struct skep_plan *plan, uint32_t worker);
 
 /* The worker in place `nth`, below plan->workers, of the order in which the members of a stage follow each other. */
 static inline uint32_t skep_plan_in_ring(const struct skep_plan *plan, uint32_t stage, uint32_t nth)

@@ -17,11 +17,11 @@
 /* ---- checkpoints: the folder of a simulated cluster is memory, unless it is asked to keep more ------------------ */
 
 static bool keep(
-	void *context, uint32_t stage, uint32_t version, const void *state, uint64_t bytes, struct skep_diag *reterr)
+	void *context, uint32_t part, uint32_t version, const void *state, uint64_t bytes, struct skep_diag *reterr)
 {
-	assert(((struct skep_world *)context)->plan->stages > stage);
+	assert(skep_plan_parts(((struct skep_world *)context)->plan) > part);
 	struct skep_world *world = context;
-	struct skep_kept *kept = &world->kept[stage * SKEP_WORLD_KEPT], *oldest = kept;
+	struct skep_kept *kept = &world->kept[part * SKEP_WORLD_KEPT], *oldest = kept;
 	for (uint32_t i = 1; i < SKEP_WORLD_KEPT; i++)
 		oldest = kept[i].version < oldest->version ? &kept[i] : oldest;
 	void *memory = realloc(oldest->state, bytes);
@@ -30,15 +30,15 @@ static bool keep(
 	memcpy(memory, state, bytes);
 	*oldest = (struct skep_kept){version, memory};
 	const struct skep_keeper files = skep_checkpoint_keeper(&world->folder);
-	return world->folder.run == 0 || files.write(files.context, stage, version, state, bytes, reterr);
+	return world->folder.run == 0 || files.write(files.context, part, version, state, bytes, reterr);
 }
 
 static bool find_kept(
-	void *context, uint32_t stage, uint32_t version, void *ret_state, uint64_t bytes, struct skep_diag *reterr)
+	void *context, uint32_t part, uint32_t version, void *ret_state, uint64_t bytes, struct skep_diag *reterr)
 {
-	assert(((struct skep_world *)context)->plan->stages > stage);
+	assert(skep_plan_parts(((struct skep_world *)context)->plan) > part);
 	struct skep_world *world = context;
-	const struct skep_kept *kept = &world->kept[stage * SKEP_WORLD_KEPT];
+	const struct skep_kept *kept = &world->kept[part * SKEP_WORLD_KEPT];
 	for (uint32_t i = 0; i < SKEP_WORLD_KEPT; i++) {
 		if (kept[i].version != version || !kept[i].state)
 			continue;
@@ -47,8 +47,8 @@ static bool find_kept(
 	}
 	const struct skep_keeper files = skep_checkpoint_keeper(&world->folder);
 	if (version == world->folder.from_version)
-		return files.read(files.context, stage, version, ret_state, bytes, reterr);
-	return skep_fail(reterr, "no checkpoint of stage %u, version %u", stage, version);
+		return files.read(files.context, part, version, ret_state, bytes, reterr);
+	return skep_fail(reterr, "no checkpoint of part %u of the state, version %u", part, version);
 }
 
 bool skep_arithmetic_device(struct skep_world *world, uint32_t worker, uint32_t stage)
@@ -65,7 +65,7 @@ bool skep_arithmetic_device(struct skep_world *world, uint32_t worker, uint32_t 
 	struct skep_byzantine byzantine = skep_scenario_byzantine(world->scenario, worker);
 	skep_device_set_keeper(process->device, &(struct skep_keeper){world, keep, find_kept});
 	skep_device_set_byzantine(process->device, &byzantine);
-	return skep_device_take_up(process->device, &world->error);
+	return skep_device_take_up(process->device, skep_plan_first_rank(world->plan, worker), &world->error);
 }
 
 /* ---- operations ----------------------------------------------------------------------------------------------- */

@@ -543,7 +543,7 @@ bool skep_world_init(struct skep_world *world, const struct skep_scenario *scena
 	world->actions.item = calloc(world->actions.capacity, sizeof *world->actions.item);
 	world->process = calloc(plan->workers + 1u, sizeof *world->process);
 	world->network = skep_network_create(&scenario->topology);
-	world->kept = calloc((size_t)plan->stages * SKEP_WORLD_KEPT, sizeof *world->kept);
+	world->kept = calloc((size_t)skep_plan_parts(plan) * SKEP_WORLD_KEPT, sizeof *world->kept);
 	if (!world->kept || !world->actions.item || !world->process || !world->network ||
 		!skep_cores_create(&scenario->topology, plan->workers, SKEP_LANES, scenario->threads, &world->cores) ||
 		!skep_arithmetic_init(world, threads))
@@ -576,7 +576,7 @@ void skep_world_finish(struct skep_world *world)
 		skep_device_destroy(world->process[i].device);
 	for (uint32_t i = 0; world->process && i <= world->plan->workers; i++)
 		free(world->process[i].moved);
-	for (uint32_t i = 0; world->kept && i < world->plan->stages * SKEP_WORLD_KEPT; i++)
+	for (uint32_t i = 0; world->kept && i < skep_plan_parts(world->plan) * SKEP_WORLD_KEPT; i++)
 		free(world->kept[i].state);
 	free(world->kept);
 	skep_network_destroy(world->network);

@@ -63,7 +63,7 @@ struct skep_process { /* a machine and its process: a worker or, last, the direc
 	struct skep_lane_queue lane[SKEP_LANES];
 };
 
-#define SKEP_WORLD_KEPT 3u /* of each stage the newest checkpoints */
+#define SKEP_WORLD_KEPT 3u /* of each part of the state the newest checkpoints */
 
 struct skep_kept { /* a checkpoint in memory, with real arithmetic */
 	uint32_t version;
@@ -125,7 +125,7 @@ struct skep_world {
 	uint32_t rounds_closed;
 	bool no_memory;         /* ends the run */
 	struct skep_diag error; /* with no_memory: the operation that could not be done; clear: memory ran out */
-	struct skep_kept *kept; /* [stages][SKEP_WORLD_KEPT], the oldest is overwritten */
+	struct skep_kept *kept; /* [skep_plan_parts()][SKEP_WORLD_KEPT], the oldest is overwritten */
 	struct skep_checkpoint_folder folder; /* what it goes on with; with a number of its own also what it keeps */
 
 	struct skep_process *process; /* [workers + 1] */

@@ -356,7 +356,7 @@ static enum status replicate(
 		.folder = folder,
 		.states = skep_scenario_folder(scenario),
 		.source = source,
-		.stages = scenario->plan.stages,
+		.stages = skep_plan_parts(&scenario->plan),
 		.sources = sources,
 		.election_ns = replica.election_ns,
 		.quiet = a->common.quiet,

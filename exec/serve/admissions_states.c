@@ -65,7 +65,7 @@ void skep_admissions_on_state(struct skep_admissions *a, uint32_t number, const 
 	struct guest *guest = &a->guest[number];
 	struct skep_diag why = {0};
 	if (!skep_tickets_know(a->setup.tickets, word->secret) || a->setup.states == NULL ||
-		word->stage >= a->setup.scenario->plan.stages) {
+		word->stage >= skep_plan_parts(&a->setup.scenario->plan)) {
 		skep_mesh_guest_close(a->mesh, number);
 		return;
 	}

@@ -10,6 +10,8 @@
  * one before it is read, with a warning. The folder is one run's: its workers move what others
  * have kept there into folders of their own before they begin (checkpoint_folder.h).
  *
+ * With plan->sharded what is called a stage here is a part of a stage's state (skep_plan_part()), which one worker has alone.
+ *
  * A run that goes on with what another one has kept is a run of its own, with its own number: so two that do so at once do not
  * take each other's states for theirs, and a version that some stages have of the one and some of the other is no version. It
  * reads the one version that it begins with, and nothing is moved or written again for that: should it die before all stages have

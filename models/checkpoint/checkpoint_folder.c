@@ -219,8 +219,9 @@ static struct mine *collect(const char *path, uint64_t job, uint32_t stages, uin
 		}
 		list->older += header.format != 0 && header.format != SKEP_CHECKPOINT_FORMAT;
 		list->foreign += header.format == SKEP_CHECKPOINT_FORMAT && header.job != job;
-		if (header.format != SKEP_CHECKPOINT_FORMAT || misnamed || header.job != job || kept.stage >= stages ||
-			header.run >= before)
+		bool own = header.format == SKEP_CHECKPOINT_FORMAT && !misnamed && header.job == job;
+		list->beyond += own && kept.stage >= stages;
+		if (!own || kept.stage >= stages || header.run >= before)
 			continue;
 		if (!skep_grow(&mine, count, sizeof *mine)) {
 			free(mine);

@@ -32,6 +32,7 @@ struct skep_checkpoints {
 	uint32_t files;   /* all there are, of whomever; of these: */
 	uint32_t older;   /* of another format, */
 	uint32_t foreign; /* and of another job */
+	uint32_t beyond;  /* of this job, and of a stage or part that it has not */
 	char damaged
 		[SKEP_CHECKPOINT_PATH_BYTES]; /* one that has the name of a checkpoint and is none; "": there is none */
 	uint32_t damaged_version;             /* by that name */

@@ -13,7 +13,7 @@ static uint32_t chunks_of(const struct skep_op *op)
 	return op->chunks > 0 ? op->chunks : 1;
 }
 
-/* Of shards a device has a part of the state that no other worker can make the whole of. */
+/* Of shards a device has a part of the state that no other worker can make the whole of: it is kept, and not sent. */
 static bool is_whole(struct skep_device *device, const struct skep_op *op)
 {
 	if (!device->stage.sharded)
@@ -64,6 +64,12 @@ static void *take_whole(struct skep_device *device, struct skep_buf *ret)
 	return state;
 }
 
+/* The number under which this worker's part of the stage is kept. */
+static uint32_t part_of(const struct skep_device *device, const struct skep_op *op)
+{
+	return skep_plan_part(device->training->plan, op->stage, device->stage.shard_rank);
+}
+
 static bool has_keeper(const struct skep_device *device, struct skep_diag *reterr)
 {
 	return (device->keeper.read && device->keeper.write) ||
@@ -74,8 +80,6 @@ bool skep_device_run_checkpoint(struct skep_device *device, const struct skep_op
 {
 	const struct skep_keeper *keeper = &device->keeper;
 	struct skep_buf buf;
-	if (!is_whole(device, op))
-		return false;
 	if (skep_device_is_tainted(device, op, &ret->layer)) {
 		ret->fault = SKEP_FAULT_STATE;
 		return true;
@@ -88,8 +92,8 @@ bool skep_device_run_checkpoint(struct skep_device *device, const struct skep_op
 		device->backend->wait(device_queue(device, op), device->why[op->lane], sizeof device->why[op->lane]);
 	device->unkept = (struct skep_diag){0};
 	bool good = there && has_keeper(device, &device->unkept) &&
-	            keeper->write(keeper->context, op->stage, op->round, state, skep_stage_kept_bytes(&device->stage),
-			    &device->unkept);
+	            keeper->write(keeper->context, part_of(device, op), op->round, state,
+			    skep_stage_kept_bytes(&device->stage), &device->unkept);
 	skep_pool_release(device->pool, buf);
 	ret->fault = good ? SKEP_FAULT_NONE : SKEP_FAULT_CHECKPOINT_FAILED;
 	ret->why = good ? NULL : device->unkept.message;
@@ -112,11 +116,11 @@ static bool begin_anew(struct skep_device *device, const struct skep_op *op, voi
 bool skep_device_run_restore(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret)
 {
 	const struct skep_keeper *keeper = &device->keeper;
-	uint64_t bytes = skep_stage_kept_bytes(&device->stage);
 	struct skep_buf buf;
 	struct skep_diag error = {0};
-	if (!is_whole(device, op))
+	if (device->stage.sharded && !skep_device_name_shard(device, op))
 		return false;
+	uint64_t bytes = skep_stage_kept_bytes(&device->stage);
 	void *state = take_whole(device, &buf);
 	bool good = state != NULL;
 	(void)ret;
@@ -124,7 +128,7 @@ bool skep_device_run_restore(struct skep_device *device, const struct skep_op *o
 		good = begin_anew(device, op, state);
 	else if (good)
 		good = has_keeper(device, &error) &&
-		       keeper->read(keeper->context, op->stage, op->checkpoint, state, bytes, &error);
+		       keeper->read(keeper->context, part_of(device, op), op->checkpoint, state, bytes, &error);
 	if (error.set)
 		snprintf(device->why[op->lane], sizeof device->why[op->lane], "%s", error.message);
 	good = good && device->backend->take_up(device_queue(device, op), &device->stage, op->version, state, bytes) &&
@@ -133,7 +137,7 @@ bool skep_device_run_restore(struct skep_device *device, const struct skep_op *o
 	return good;
 }
 
-bool skep_device_take_up(struct skep_device *device, struct skep_diag *reterr)
+bool skep_device_take_up(struct skep_device *device, uint32_t rank, struct skep_diag *reterr)
 {
 	const struct skep_plan *plan = device->training->plan;
 	struct skep_device_result result;
@@ -141,6 +145,10 @@ bool skep_device_take_up(struct skep_device *device, struct skep_diag *reterr)
 	if (plan->first_round == 0 || device->stage.index == SKEP_NO_STAGE)
 		return true;
 	op.stage = (uint16_t)device->stage.index;
+	if (plan->sharded) {
+		op.rank = rank;
+		op.members = skep_plan_shards(plan, op.stage);
+	}
 	op.round = op.version = skep_plan_first_version(plan);
 	skep_device_run(device, &op, &result);
 	if (result.failed)

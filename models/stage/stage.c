@@ -225,6 +225,7 @@ bool skep_stage_name_shard(struct skep_stage *stage, const struct skep_plan *pla
 		return false;
 	stage->shard = (struct skep_range){first, count};
 	stage->shard_named = true;
+	stage->shard_rank = rank;
 	return true;
 }
 
@@ -331,12 +332,18 @@ bool skep_stage_layers(const struct skep_stage *stage, uint64_t first, uint64_t 
 
 /* ---- state -------------------------------------------------------------------------------------------------- */
 
+/* Of a chunk's elements those whose moments go with it: of a stage in shards the shard's, which is kept and never sent. */
+static struct skep_range moments_of(const struct skep_stage *stage, uint64_t first, uint64_t count)
+{
+	return stage->sharded ? skep_stage_shard_of(stage, first, count) : skep_stage_trained_of(stage, first, count);
+}
+
 uint64_t skep_stage_state_bytes(const struct skep_stage *stage, uint32_t chunk, uint32_t chunks)
 {
 	uint64_t first, count;
 	skep_chunk_range(stage->parameters, chunk, chunks, &first, &count);
 	return SKEP_STATE_HEADER_BYTES +
-	       sizeof(skep_real) * (count + stage->moments * skep_stage_trained_of(stage, first, count).count);
+	       sizeof(skep_real) * (count + stage->moments * moments_of(stage, first, count).count);
 }
 
 static struct state_header header_of(const struct skep_stage *stage, uint32_t chunk, uint32_t chunks)
@@ -363,14 +370,15 @@ void skep_stage_save(const struct skep_stage *stage, uint32_t chunk, uint32_t ch
 	uint64_t first, count;
 	struct state_header header = header_of(stage, chunk, chunks);
 	skep_chunk_range(stage->parameters, chunk, chunks, &first, &count);
-	const struct skep_range part = skep_stage_trained_of(stage, first, count);
+	const struct skep_range part = moments_of(stage, first, count);
 	const size_t each = part.count * sizeof(skep_real), all = count * sizeof(skep_real);
 	char *to = (char *)ret_state + sizeof header;
 	memcpy(ret_state, &header, sizeof header);
 	stage->arrays->copy(stage->queue, to, skep_stage_parameters(stage, stage->version) + first, all);
 	to += all;
 	for (uint32_t m = 0; m < stage->moments && each > 0; m++)
-		stage->arrays->copy(stage->queue, to + m * each, stage->moment[m] + part.first, each);
+		stage->arrays->copy(
+			stage->queue, to + m * each, stage->moment[m] + skep_stage_moment_at(stage, part.first), each);
 }
 
 bool skep_stage_load(
@@ -385,14 +393,15 @@ bool skep_stage_load(
 	if (memcmp(&header, &expected, sizeof header) != 0)
 		return false;
 	skep_chunk_range(stage->parameters, chunk, chunks, &first, &count);
-	const struct skep_range part = skep_stage_trained_of(stage, first, count);
+	const struct skep_range part = moments_of(stage, first, count);
 	const size_t each = part.count * sizeof(skep_real), all = count * sizeof(skep_real);
 	const char *from = (const char *)state + sizeof header;
 	for (uint32_t place = 0; place < stage->versions; place++)
 		stage->arrays->copy(stage->queue, skep_stage_parameters(stage, place) + first, from, all);
 	from += all;
 	for (uint32_t m = 0; m < stage->moments && each > 0; m++)
-		stage->arrays->copy(stage->queue, stage->moment[m] + part.first, from + m * each, each);
+		stage->arrays->copy(stage->queue, stage->moment[m] + skep_stage_moment_at(stage, part.first),
+			from + m * each, each);
 	stage->steps = header.steps;
 	stage->version = version;
 	if (stage->drift && part.count > 0)

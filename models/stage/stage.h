@@ -85,6 +85,7 @@ struct skep_stage {
 	 * `first` means nothing, and `count` is that of the largest shard. */
 	struct skep_range shard;
 	bool sharded, shard_named;
+	uint32_t shard_rank;  /* whose it is, once named */
 	size_t shared;        /* of a tied head: where the embedding's table begins; SIZE_MAX: no head is tied here */
 	uint64_t steps;       /* optimizer steps taken */
 	bool stepped;         /* in this step a virtual stage that has stepped had gradients */
@@ -157,7 +158,8 @@ static inline size_t skep_stage_moment_at(const struct skep_stage *stage, size_t
 	return stage->sharded ? element - stage->shard.first : element;
 }
 
-/* Names the shard: that of rank `rank` of `members`. False: the moments are those of another one. */
+/* Names the shard: that of rank `rank` of `members`. False: the moments are those of another one. What is kept of a stage in
+ * shards is all parameters and the moments of the shard, so it has to be named before. */
 bool skep_stage_name_shard(struct skep_stage *stage, const struct skep_plan *plan, uint32_t rank, uint32_t members);
 
 /* Its first layer that is trained; `layers` if none is. */

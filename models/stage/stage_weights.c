@@ -94,12 +94,14 @@ static bool load_stage(const struct skep_training *training, struct skep_checkpo
 	const char *folder = kept->path;
 	if (!skep_stage_init(training, index, ret))
 		return fail(folder, "not enough memory for stage %u", index);
+	skep_stage_name_shard(ret, training->plan, 0, skep_plan_shards(training->plan, index));
 	uint64_t bytes = skep_stage_kept_bytes(ret);
 	void *state = malloc(bytes);
 	bool good = state != NULL;
 	if (!good)
 		skep_diag_set(reterr, folder, 0, 0, NULL, "not enough memory for stage %u", index);
-	good = good && keeper.read(keeper.context, index, version, state, bytes, reterr);
+	good = good &&
+	       keeper.read(keeper.context, skep_plan_part(training->plan, index, 0), version, state, bytes, reterr);
 	good = good && (skep_stage_take_up(ret, version, state, bytes) ||
 			       fail(folder, "the checkpoint of stage %u is of another model or optimizer", index));
 	free(state);
@@ -160,7 +162,7 @@ static bool choose(const struct skep_export *options, const struct skep_plan *pl
 {
 	struct skep_checkpoints list;
 	uint32_t at = 0;
-	if (!skep_checkpoints_find(options->from, options->job, plan->stages, &list))
+	if (!skep_checkpoints_find(options->from, options->job, skep_plan_parts(plan), &list))
 		return fail(options->from, "not enough memory");
 	bool good = choose_version(&list, plan, options, &at, reterr);
 	*ret_from = (struct skep_checkpoint_folder){.path = options->from, .job = options->job, .run = list.run};

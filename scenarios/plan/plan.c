@@ -302,12 +302,21 @@ static uint64_t part_of(const struct skep_scenario *s, const struct skep_op *op,
 }
 
 /* What is kept of a stage is more than its state (skep_stage_keep()). */
+/* Elements of a stage whose moments are in the shards of other workers. */
+static double not_sharded(const struct skep_scenario *s, uint32_t stage)
+{
+	uint64_t first, largest, trained = skep_plan_trained(&s->plan, stage);
+	skep_chunk_range(trained, 0, skep_plan_shards(&s->plan, stage), &first, &largest);
+	return (double)(trained - largest);
+}
+
 static uint64_t kept_ns(const struct skep_scenario *s, uint32_t stage)
 {
 	const struct skep_stage_plan *of = &s->stage[stage];
 	uint32_t moments = skep_plan_periodic(&s->plan) ? skep_optimizer_moments(&s->optimizer) : 0;
 	uint32_t more = (skep_plan_fragments(&s->plan) > 1) + skep_plan_steps_beside(&s->plan);
 	double numbers = moments * (double)skep_plan_trained(&s->plan, stage) + more * (double)of->parameters;
+	numbers -= skep_optimizer_moments(&s->optimizer) * not_sharded(s, stage);
 	return clamp_ns(1e9 * ((double)of->state_bytes + SKEP_FLOAT_BYTES * numbers) / s->checkpoint_Bps);
 }
 

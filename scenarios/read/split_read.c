@@ -113,9 +113,6 @@ void skep_split_check_zero(struct skep_reader *r, const struct skep_yaml_node *s
 		bool on;
 		const char *why;
 	} not_with[] = {
-		{plan->checkpoint_every > 0,
-			"a checkpoint is written by one worker, and each has a part of the optimizer's state alone; leave out "
-			"`checkpoint`, or take `zero: 0`"},
 		{plan->scale != NULL,
 			"a machine that is given back takes its part of the optimizer's state along; leave out `cluster.scale`"},
 		{spares(s) > 0, "a spare could take over no part of the optimizer's state; give all workers a stage in "

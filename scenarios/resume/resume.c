@@ -49,7 +49,8 @@ static bool choose(
 	const struct skep_scenario *s, struct skep_checkpoints *list, struct skep_resume *ret, struct skep_diag *reterr)
 {
 	char why[512];
-	if (!skep_checkpoints_pass_over(s->checkpoint_to, s->job, s->plan.stages, list))
+	uint32_t parts = skep_plan_parts(&s->plan);
+	if (!skep_checkpoints_pass_over(s->checkpoint_to, s->job, parts, list))
 		return fail(s->checkpoint_to, "not enough memory");
 	if (list->damaged[0] != '\0' && list->versions == 0)
 		return fail(list->damaged,
@@ -57,6 +58,12 @@ static bool choose(
 			"remove it to begin anew",
 			s->plan.stages);
 	ret->nothing = list->versions == 0;
+	if (s->plan.sharded && (list->beyond > 0 || (ret->nothing && list->files > list->foreign + list->older)))
+		return fail(s->checkpoint_to,
+			"has states in another number of shards than the %u of these workers, or not all of any version: "
+			"with sync.zero each worker has kept its own part, so go on with as many workers in each stage as "
+			"the run had that kept them",
+			parts);
 	if (ret->nothing) {
 		skep_checkpoints_say_none(list, s->plan.stages, why, sizeof why);
 		return fail(s->checkpoint_to, "%s", why);
@@ -81,7 +88,7 @@ bool skep_resume_find(const struct skep_scenario *scenario, struct skep_resume *
 		return fail(scenario->path,
 			"keeps no states to go on with: add `checkpoint: {every: 100, to: FOLDER}`, and run it once "
 			"without --resume");
-	if (!skep_checkpoints_find(scenario->checkpoint_to, scenario->job, scenario->plan.stages, &list))
+	if (!skep_checkpoints_find(scenario->checkpoint_to, scenario->job, skep_plan_parts(&scenario->plan), &list))
 		return fail(scenario->checkpoint_to, "not enough memory");
 	bool good = choose(scenario, &list, ret, reterr) && same_files(scenario, reterr);
 	skep_checkpoints_finish(&list);

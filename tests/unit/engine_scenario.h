@@ -51,9 +51,9 @@ void skep_device_set_keeper(struct skep_device *device, const struct skep_keeper
 	assert(device && keeper->write);
 }
 
-bool skep_device_take_up(struct skep_device *device, struct skep_diag *reterr)
+bool skep_device_take_up(struct skep_device *device, uint32_t rank, struct skep_diag *reterr)
 {
-	(void)reterr;
+	(void)rank, (void)reterr;
 	return device != NULL;
 }
 
