@@ -27,6 +27,9 @@ if (panel) {
     set format x '%g'
     set xlabel timelabel
     set ytics nomirror auto
+    if (workers < 8) {
+        set ytics 1
+    }
     set tmargin at screen panel_top
     set bmargin at screen panel_bottom
     set yrange [0:workers]

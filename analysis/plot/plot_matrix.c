@@ -129,15 +129,16 @@ static double unit_bps(const struct matrix *matrix, const char **ret_name)
 	return unit[i].bps;
 }
 
-/* Logarithmic colours with marks at 1, 2, 5, 10 ...; a matrix of one single value gets a scale around it. */
-static void write_scale(FILE *script, double low, double high)
+/* Logarithmic colours with marks at 1, 2, 5, 10 ...; a single value stands in the legend, and there is no scale. */
+static void write_scale(FILE *script, double low, double high, const char *unit)
 {
+	fprintf(script, "set logscale cb\n");
 	if (high < low * 1.01) {
-		fprintf(script, "set cbrange [%.6g:%.6g]\nset cbtics ('%.4g' %.6g)\n", low / 2, high * 2, high, high);
+		fprintf(script, "Single = '%.4g %s'\nset cbrange [%.6g:%.6g]\n", high, unit, low / 2, high * 2);
 		return;
 	}
-	fprintf(script, "set logscale cb\nset cbrange [%.6g:%.6g]\nset cbtics ('%.3g' %.6g, '%.3g' %.6g", low, high,
-		low, low, high, high);
+	fprintf(script, "Single = ''\nset cbrange [%.6g:%.6g]\nset cbtics ('%.3g' %.6g, '%.3g' %.6g", low, high, low,
+		low, high, high);
 	for (double decade = pow(10, floor(log10(low))); decade <= high; decade *= 10)
 		for (int i = 0; i < 3; i++) {
 			double tic = decade * (double[]){1, 2, 5}[i];
@@ -191,8 +192,10 @@ static void write_places(struct skep_store *store, const struct skep_plot_run *r
 		fprintf(script, "set object rectangle from %.1f, %.3f to %.1f, %.3f fs solid noborder fc rgb '%s'\n",
 			first - 0.5, n - 1 - far, end - 0.5, n - 1 - near, colour);
 	}
-	if (!shown)
+	if (!shown) {
+		fprintf(script, "array Place[1]\nPlace[1] = ''\n"); /* which gnuplot looks at though none is drawn */
 		return;
+	}
 	sqlite3_stmt *row =
 		skep_store_query(store, "SELECT name FROM places WHERE run = ?1 ORDER BY place", run->id, 0, reterr);
 	fprintf(script, "array Place[%u]\n", matrix->places);
@@ -257,7 +260,7 @@ static bool write_matrix(struct skep_store *store, const struct skep_plot_run *r
 		return false;
 	double unit = unit_bps(matrix, &name);
 	write_heading(script, run, matrix, name);
-	write_scale(script, matrix->low_Bps * 8 / unit, matrix->high_Bps * 8 / unit);
+	write_scale(script, matrix->low_Bps * 8 / unit, matrix->high_Bps * 8 / unit, name);
 	write_stages(script, matrix);
 	write_places(store, run, script, matrix, reterr);
 	write_numbers(script, matrix);

@@ -19,6 +19,6 @@ do for [i = 1:keys] {
         set arrow i from screen x, screen 1 - 0.68 * head rto screen 0.024, screen 0 nohead lw Width[i] lc rgb Colour[i] front
     }
 }
-set multiplot layout rows, columns margins (columns == 1 ? 0.09 : 0.05), 0.985, (rows == 1 ? 0.12 : 0.09), 1 - head - (rows == 1 ? 0.02 : 0.045) \
+set multiplot layout rows, columns margins (columns == 1 ? 0.115 : 0.06), 0.985, (rows == 1 ? 0.12 : 0.09), 1 - head - (rows == 1 ? 0.02 : 0.045) \
     spacing (columns == 3 ? 0.055 : 0.08), (rows > 1 ? 0.16 : 0.1)
 set title offset 0, -0.3

@@ -29,6 +29,10 @@ if command -v gnuplot >/dev/null; then
 	for word in 'whole run' 'dead or not there' 'download' 'workers by stage'; do
 		check "which shows: $word" grep -q "$word" churn.svg
 	done
+	accepts 'a run whose links are alike' sim "$root/scenarios/swarm-256.yaml" --set train.until.steps=1 --db alike.db
+	accepts 'its matrix' plot matrix -o alike.svg --db alike.db
+	check 'the one value is in the legend' grep -q '>10 Gbit/s<' alike.svg
+	check 'and there is no scale' eval '! grep -q "capacity (" alike.svg'
 	accepts 'plot of a named run' plot accuracy 1 -o named.png
 	for axis in time steps tokens bytes; do
 		accepts "accuracy against $axis" plot accuracy 1 --x $axis --log xy -o "by-$axis.png"
