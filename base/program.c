@@ -56,7 +56,11 @@ static enum status refuse_sub_command(
 			: sub[1] == NULL    ? " or"
 					    : ",",
 			skep_command_word(*sub));
-	fprintf(stderr, "%s%.40s\n", word != NULL ? ", not " : "", word != NULL ? word : "");
+	fprintf(stderr, "%s%.40s", word != NULL ? ", not " : "", word != NULL ? word : "");
+	for (const struct skep_command *const *other = program->command; word != NULL && *other != NULL; other++)
+		if (strcmp(skep_command_word(*other), word) == 0)
+			fprintf(stderr, "; %s %s is a command of its own", program->name, word);
+	fprintf(stderr, "\n");
 	return STATUS_BAD_INPUT;
 }
 

@@ -82,6 +82,16 @@ struct skep_renamed {
 void skep_reader_refuse_renamed(
 	struct skep_reader *r, const struct skep_yaml_node *root, const struct skep_renamed *renamed, size_t count);
 
+/* A key that only files of another kind have, and what such a file is and where it belongs: "a model; a scenario names it at
+ * `model.file`". */
+struct skep_mistaken {
+	const char *key, *is;
+};
+
+/* Fails at the first of these that the file has: "this is no `expected` but ...". */
+void skep_reader_refuse_mistaken(struct skep_reader *r, const struct skep_yaml_node *root, const char *expected,
+	const struct skep_mistaken *mistaken, size_t count);
+
 /* The map at `key` of `map` (NULL and no error if absent and not required). Marks the key as known. */
 const struct skep_yaml_node *skep_read_map(
 	struct skep_reader *r, const struct skep_yaml_node *map, const char *key, bool required);

@@ -109,7 +109,7 @@ static const struct {
 
 __attribute__((format(printf, 1, 2))) static bool refuse(const char *format, ...)
 {
-	char text[200];
+	char text[320];
 	va_list args;
 	va_start(args, format);
 	vsnprintf(text, sizeof text, format, args);
@@ -128,13 +128,23 @@ static bool takes_all(const struct skep_command_line *line, enum skep_import_for
 	return true;
 }
 
+static bool refuse_format(const char *name)
+{
+	char known[160] = "";
+	for (const char *const *word = skep_import_format_names; *word; word++) {
+		size_t used = strlen(known);
+		snprintf(known + used, sizeof known - used, "%s%s", used > 0 ? ", " : "", *word);
+	}
+	return refuse("there is no format '%.40s'; there are %s: see skep topology import --help", name, known);
+}
+
 static bool read_operands(const struct skep_command_line *line, struct import_arguments *a)
 {
 	struct skep_import_options *o = &a->import;
 	const char *name = line->operand[0];
 	int format = word_index(name, strlen(name), skep_import_format_names);
 	if (format < 0)
-		return refuse("there is no format '%.40s'; see skep topology import --help", name);
+		return refuse_format(name);
 	o->format = (enum skep_import_format)format;
 	o->file = line->operand + 1;
 	o->files = line->operands - 1;

@@ -60,7 +60,7 @@ static bool read_source(struct skep_store *store, int64_t id, uint32_t from, str
 	sqlite3_stmt *row = skep_store_query(store, sql, id, 0, reterr);
 	bool found = row != NULL && skep_store_row(store, row);
 	uint32_t warmup = 0;
-	const char *why = "is not in the database";
+	const char *why = "is not in the database; `skep runs list` shows which there are";
 	if (found) {
 		double samples = sqlite3_column_double(row, 4), tokens = sqlite3_column_double(row, 5);
 		ret->id = id;

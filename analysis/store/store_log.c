@@ -58,7 +58,8 @@ static bool read_run(struct skep_store *store, int64_t run, struct skep_run_log 
 	if (row == NULL)
 		return false;
 	if (!skep_store_row(store, row)) {
-		skep_fail(reterr, "there is no run %" PRId64 " in this database", run);
+		skep_fail(reterr,
+			"there is no run %" PRId64 " in this database; `skep runs list` shows which there are", run);
 	} else if (strcmp(skep_column_text(row, 0), "real") != 0) {
 		skep_fail(reterr,
 			"run %" PRId64

@@ -134,8 +134,11 @@ static bool assign(struct skep_yaml *yaml, const char *path, struct skep_yaml_no
 		char name[128];
 		if (length == 0 || length >= sizeof name || map->kind != SKEP_YAML_MAP) {
 			char message[sizeof reterr->message];
-			snprintf(message, sizeof message, "`%.*s` does not lead to a key", (int)strcspn(path, "="),
-				path);
+			snprintf(message, sizeof message, "`%.*s` does not lead to a key: %s", (int)strcspn(path, "="),
+				path,
+				map->kind != SKEP_YAML_MAP
+					? "what is before the last dot has a value and no keys in it"
+					: "expected names with dots between, as in train.until.steps=100");
 			skep_tree_fail_option(reterr, value->option, path_mark(path, key), message);
 			break;
 		}

@@ -270,6 +270,16 @@ void skep_reader_refuse_renamed(
 	}
 }
 
+void skep_reader_refuse_mistaken(struct skep_reader *r, const struct skep_yaml_node *root, const char *expected,
+	const struct skep_mistaken *mistaken, size_t count)
+{
+	for (size_t i = 0; i < count && !r->diag->set; i++) {
+		const struct skep_yaml_node *node = at_path(root, mistaken[i].key);
+		if (node)
+			fail_key(r, node, "this is no %s but %s", expected, mistaken[i].is);
+	}
+}
+
 /* ---- values --------------------------------------------------------------------------------------------------- */
 
 /* The text at the key; NULL when it is not there or after an error. */

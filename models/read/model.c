@@ -153,6 +153,8 @@ void skep_model_set_sequence(struct skep_model *model, uint32_t sequence)
 
 bool skep_model_read(const char *path, struct skep_model *ret, struct skep_diag *reterr)
 {
+	static const struct skep_mistaken mistaken[] = {{"model", "a scenario, which names one there"},
+		{"sites", "a topology; a scenario names it at `cluster.topology`"}};
 	*ret = (struct skep_model){0};
 	if (skep_hf_config_is(path))
 		return skep_hf_model_read(path, ret, reterr);
@@ -167,6 +169,7 @@ bool skep_model_read(const char *path, struct skep_model *ret, struct skep_diag 
 		return false;
 	struct skep_reader r = {yaml, reterr};
 	const struct skep_yaml_node *root = skep_yaml_root(yaml);
+	skep_reader_refuse_mistaken(&r, root, "model", mistaken, sizeof mistaken / sizeof mistaken[0]);
 	read_name(&r, root, ret);
 	int kind = skep_read_choice(&r, root, "kind", kinds, -1);
 	bool mlp = kind == SKEP_MODEL_MLP;

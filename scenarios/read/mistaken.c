@@ -4,9 +4,7 @@
  */
 #include "scenarios/read/groups.h"
 
-static const struct {
-	const char *key, *is;
-} OTHERS[] = {
+static const struct skep_mistaken OTHERS[] = {
 	{"sites", "a topology; a scenario names it at `cluster.topology`"},
 	{"matrix", "a topology; a scenario names it at `cluster.topology`"},
 	{"peers", "a topology; a scenario names it at `cluster.topology`"},
@@ -19,7 +17,5 @@ void skep_mistaken_refuse(struct skep_reader *r, const struct skep_yaml_node *ro
 {
 	if (r->diag->set || skep_yaml_kind(skep_read_any(r, root, "model")) == SKEP_YAML_MAP)
 		return;
-	for (size_t i = 0; i < sizeof OTHERS / sizeof OTHERS[0] && !r->diag->set; i++)
-		if (skep_read_has(r, root, OTHERS[i].key))
-			skep_reader_fail(r, root, OTHERS[i].key, "this is no scenario but %s", OTHERS[i].is);
+	skep_reader_refuse_mistaken(r, root, "scenario", OTHERS, sizeof OTHERS / sizeof OTHERS[0]);
 }

@@ -133,11 +133,18 @@ static void fail_unknown(const char *from, const char *name, struct skep_diag *r
 	bool one = same_folder(beside, shared);
 	if (!one)
 		list_profiles(shared, name, known, sizeof known, near);
+	if (!known[0]) {
+		skep_diag_set(reterr, from, 0, 0, NULL,
+			"no GPU profile '%.40s': neither %s nor %s is there; run skep in the folder of its sources, or "
+			"install it, and its own profiles are found",
+			name, beside, shared);
+		return;
+	}
 	skep_diag_set(reterr, from, 0, 0, NULL,
 		"no GPU profile '%.40s' in %s%s%s%s%s%s; there are: %s; to add one, copy the nearest to %s/%.40s.yaml and "
 		"change its numbers",
 		name, beside, one ? "" : " or ", one ? "" : shared, near[0] ? ", did you mean " : "", near,
-		near[0] ? "?" : "", known[0] ? known : "none", beside, name_ok(name) ? name : "NAME");
+		near[0] ? "?" : "", known, beside, name_ok(name) ? name : "NAME");
 }
 
 /* ---- reading one ------------------------------------------------------------------------------------------------- */

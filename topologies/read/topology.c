@@ -313,12 +313,19 @@ static void add_directory(struct skep_draft *d)
 		.place = d->directory_place, .gpu = UINT32_MAX, .up_Bps = INFINITY, .down_Bps = INFINITY};
 }
 
+static const struct skep_mistaken MISTAKEN[] = {
+	{"cluster", "a scenario, which names one there"},
+	{"kind", "a model; a scenario names it at `model.file`"},
+	{"flops", "the profile of a GPU; machines of a topology name it at `gpu`"},
+};
+
 static void read_file(struct skep_draft *d)
 {
 	static const char *const fairness[] = {"equal", "rtt", "latency", NULL}; /* enum skep_fairness */
 	struct skep_reader *r = &d->r;
 	struct skep_topology *t = d->topology;
 	const struct skep_yaml_node *root = skep_yaml_root(r->yaml);
+	skep_reader_refuse_mistaken(r, root, "topology", MISTAKEN, sizeof MISTAKEN / sizeof MISTAKEN[0]);
 	skep_label_read(r, root, t->name, sizeof t->name, t->source, sizeof t->source);
 	t->fairness = (enum skep_fairness)skep_read_choice(r, root, "fairness", fairness, SKEP_FAIRNESS_EQUAL);
 	skep_draft_read_link_profiles(d, root);
