@@ -15,6 +15,7 @@
 
 #include "dtfm_fixture.h"
 #include "planning/search/methods.h"
+#include "tests/unit/seeds.h"
 
 #define GIB (UINT64_C(1) << 30)
 
@@ -215,7 +216,7 @@ static void all_seeds_find_the_optimum_of_twelve(void **state)
 		double best = search_with(&search, stage_of).cost;
 		search.budget.evaluations = 30000;
 		for (uint32_t m = 0; m < 3; m++)
-			for (search.seed = 1; search.seed <= 10; search.seed++) {
+			for (search.seed = 1; search.seed <= SEARCH_SEEDS; search.seed++) {
 				search.method = method[m];
 				struct skep_found found = search_with(&search, stage_of);
 				assert_true(skep_problem_allows(&problem, stage_of, count));
@@ -245,7 +246,7 @@ static void all_seeds_find_the_optimum_of_fewer(void **state)
 		assert_true(exact.optimal);
 		search.budget.evaluations = 6000;
 		for (uint32_t m = 0; m < 3; m++)
-			for (search.seed = 1; search.seed <= 10; search.seed++) {
+			for (search.seed = 1; search.seed <= SEARCH_SEEDS; search.seed++) {
 				search.method = method[m];
 				struct skep_found found = search_with(&search, stage_of);
 				assert_true(same_cost(plain_cost(&pool, stage_of), found.cost));
@@ -267,7 +268,7 @@ static void a_portfolio_needs_no_enumeration(void **state)
 	double best = search_with(&search, stage_of).cost;
 	search.method = SKEP_METHOD_PORTFOLIO;
 	search.budget.evaluations = 2000; /* of 15,400 */
-	for (search.seed = 1; search.seed <= 10; search.seed++) {
+	for (search.seed = 1; search.seed <= SEARCH_SEEDS; search.seed++) {
 		struct skep_found found = search_with(&search, stage_of);
 		assert_true(!found.optimal && found.evaluations <= 2000 && same_cost(found.cost, best));
 	}

@@ -17,6 +17,7 @@
 #include "planning/search/complexity.h"
 #include "planning/search/methods.h"
 #include "planning/search/throughput.h"
+#include "tests/unit/seeds.h"
 
 enum { STAGES_MOST = 4, WORKERS_MOST = 16, PUZZLES = 24, PLACES = 3 };
 
@@ -477,7 +478,7 @@ static void all_seeds_find_it_in_puzzles(void **state)
 		search.alone_s = skep_throughput_alone(p.w.cost);
 		possible += isfinite(best);
 		for (uint32_t m = 0; isfinite(best) && m < 3; m++)
-			for (search.seed = 1; search.seed <= 10; search.seed++) {
+			for (search.seed = 1; search.seed <= SEARCH_SEEDS; search.seed++) {
 				search.method = method[m];
 				void *mem = malloc(skep_search_size(&search));
 				struct skep_found found = skep_search_run(&search, mem, stage_of);
