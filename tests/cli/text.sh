@@ -27,7 +27,7 @@ model() { # model NAME TEXT
 
 learns() { # learns NAME BOUND OPTION...
 	accepts "$1" sim "$root/scenarios/shakespeare.yaml" --json -q --set train.until.steps=40 \
-		--set 'train.schedule={warmup: 10}' --set train.optimizer.lr=1.0e-2 "${@:3}"
+		--set 'train.schedule={warmup: 10}' --set train.optimizer.lr=1.0e-2 --set schedule.global_batch=16 "${@:3}"
 	check "$1: loss below $2" below "$2"
 }
 
