@@ -51,20 +51,20 @@ check 'two data centres: loss below 0.5' below 0.5
 liars=$root/scenarios/byzantine.yaml
 for aggregate in trimmed-mean zeno; do
 	for lie in '{workers: [3, 4], attack: sign-flip, scale: 10}' '{workers: [3, 4], attack: nan}'; do
-		accepts "$aggregate, liars: $lie" sim "$liars" --set train.until.steps=80 --json -q \
+		accepts "$aggregate, liars: $lie" sim "$liars" --set train.until.steps=40 --json -q \
 			--set sync.aggregate=$aggregate --set "cluster.byzantine=$lie"
 		check "$aggregate, liars: loss below 4" below 4
 	done
 done
-accepts 'the mean, liars' sim "$liars" --set train.until.steps=80 --json -q --set 'sync={collective: butterfly}'
+accepts 'the mean, liars' sim "$liars" --set train.until.steps=40 --json -q --set 'sync={collective: butterfly}'
 check 'the mean, liars: nothing is learnt' not_learnt
 
 # Of activations an aggregate of gradients sees nothing.
-accepts 'wrong activations' sim "$liars" --set train.until.steps=80 --json -q \
+accepts 'wrong activations' sim "$liars" --set train.until.steps=40 --json -q \
 	--set 'cluster.byzantine={workers: [4], attack: noise, scale: 10, tensors: activations}'
 check 'wrong activations: nothing protects from them' python3 -c 'import json, sys
 assert json.load(open(sys.argv[1]))["final_loss"] > 4' "$out"
-run_skep sim "$liars" --set train.until.steps=80 -q --set 'cluster.byzantine={workers: [4], attack: nan, tensors: activations}'
+run_skep sim "$liars" --set train.until.steps=40 -q --set 'cluster.byzantine={workers: [4], attack: nan, tensors: activations}'
 check 'activations that are no numbers end the run' grep -q 'became infinite or no number in round 0, first in worker' "$err"
 accepts 'check of them' check "$liars" --set cluster.byzantine.tensors=activations
 check 'says what is wrong' grep -q 'what goes to the next stage is -10 times the activations' "$out"
