@@ -153,6 +153,9 @@ enum skep_message_kind {
 	SKEP_MESSAGE_KINDS
 };
 
+#ifndef SKEP_VIEW_MAX      /* a test makes it small */
+#define SKEP_VIEW_MAX 128u /* workers of the next stage that one knows (route/wiring.h) */
+#endif
 #define SKEP_TALLY_PART 11
 #define SKEP_ROSTER_PART 4
 #define SKEP_HOP_TIED UINT32_MAX
@@ -209,9 +212,11 @@ struct skep_message {
 		struct {
 			/* What forward and backward took the sender's device, as far as it knows. */
 			skep_time needed_ns;
+			skep_time held_ns; /* from when the sender had what it needed for this until it sent it */
 		} backward;
 		struct {
 			skep_time needed_ns; /* what forward took the sender's device */
+			skep_time held_ns;   /* as above */
 		} output;
 		struct {
 			bool dropped; /* the sender will never work on it; else it has begun, and keeps it */

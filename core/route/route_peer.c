@@ -67,7 +67,7 @@ static void on_backward(struct worker *w, struct step *step, const struct skep_m
 	}
 	if (step->plan->wiring != SKEP_WIRING_UNIFORM)
 		skep_view_update(worker_view(w, step->plan, work->leg), step->plan, message->from,
-			message->u.backward.needed_ns);
+			message->u.backward.needed_ns, worker_line_ns(w, work, message->u.backward.held_ns));
 	skep_pipeline_ready_backward(w, work, message->payload);
 }
 

@@ -63,7 +63,7 @@ static void go_on(struct worker *w, struct step *step, struct skep_work *work)
 	struct skep_leg *leg = worker_leg(w, step->plan, work, work->leg);
 	bool hopeless = false;
 	if (leg->peer.index == SKEP_NO_INDEX) {
-		leg->needed_ns = 0;
+		leg->needed_ns = leg->line_ns = 0;
 		leg->peer = skep_reissue_choose(w, step, work, work->leg, &hopeless);
 	}
 	work->down = leg->peer;
@@ -96,7 +96,9 @@ static void on_output(struct worker *w, struct step *step, const struct skep_mes
 		skep_emit_release(step, message->payload);
 		return;
 	}
-	worker_leg(w, step->plan, work, work->leg)->needed_ns = message->u.output.needed_ns;
+	struct skep_leg *leg = worker_leg(w, step->plan, work, work->leg);
+	leg->needed_ns = message->u.output.needed_ns;
+	leg->line_ns = worker_line_ns(w, work, message->u.output.held_ns);
 	begin_leg(w, step, work, work->leg + 1u, message->payload);
 }
 
@@ -109,10 +111,11 @@ static void gradient_came_back(struct worker *w, struct step *step, const struct
 		skep_emit_release(step, message->payload);
 		return;
 	}
+	struct skep_leg *leg = worker_leg(w, step->plan, work, work->leg);
 	if (step->plan->wiring != SKEP_WIRING_UNIFORM)
 		skep_view_update(worker_view(w, step->plan, work->leg), step->plan, message->from,
-			worker_leg(w, step->plan, work, work->leg)->needed_ns + message->u.backward.needed_ns);
-	struct skep_leg *leg = worker_leg(w, step->plan, work, work->leg);
+			leg->needed_ns + message->u.backward.needed_ns,
+			leg->line_ns + worker_line_ns(w, work, message->u.backward.held_ns));
 	skep_emit_release(step, leg->in); /* of the last stage, kept in case that it was given back */
 	leg->in = none;
 	work->leg--;
@@ -177,6 +180,7 @@ static void send_output(struct worker *w, struct step *step, struct skep_work *w
 		struct skep_message message = skep_pipeline_tensor(
 			w, step, work, SKEP_MESSAGE_OUTPUT, work->up, w->node.stage, work->gradient);
 		message.u.output.needed_ns = work->needed_ns;
+		message.u.output.held_ns = w->node.now - work->came_ns;
 		skep_worker_send(w, step, &message);
 		work->gradient = none;
 	}
@@ -206,6 +210,7 @@ static void on_part(struct worker *w, struct step *step, const struct skep_messa
 		work->in = message->payload;
 	else
 		work->gradient = message->payload;
+	work->came_ns = w->node.now;
 	if (!skep_buf_none(work->in) && !skep_buf_none(work->gradient))
 		skep_pipeline_ready_backward(w, work, work->gradient);
 }

@@ -14,13 +14,17 @@
 #include "core/schedule/pipelines.h"
 
 static_assert(SKEP_VIEW_MAX <= UINT16_MAX, "a winner is a uint16_t");
+static_assert(sizeof(struct skep_choice) == 48, "a view is most of what a worker remembers");
 
 #define ONE (1u << 20)                    /* 1 in the fixed point of the weight */
 #define UNKNOWN_NS_PER_SAMPLE 1000000000u /* what one that has never answered is charged */
 #define SMOOTHING_DIVISOR 10              /* smoothing 0.1 */
 #define SAMPLE_NS_MAX (1ull << 43)        /* 2.4 h per sample: keeps the fixed point within 64 bits */
-#define FRACTION_BITS 10                  /* of the average */
-#define THOUSANDTHS_MAX (1u << 20)        /* of 1 s in a key that is scaled; times SAMPLE_NS_MAX within 64 bits */
+#define LATE 4                            /* times the usual: more does not count */
+#define NS_PER_US 1000u
+#define GUESSED_MAX ((1u << 15) - 1) /* of its bits */
+#define FRACTION_BITS 10             /* of the average */
+#define THOUSANDTHS_MAX (1u << 20)   /* of 1 s in a key that is scaled; times SAMPLE_NS_MAX within 64 bits */
 
 uint32_t skep_view_capacity(const struct skep_plan *plan)
 {
@@ -131,21 +135,30 @@ static uint32_t random_one(const struct skep_view *view, struct skep_peer avoid,
 
 /* ---- what is not known yet ------------------------------------------------------------------------------------------ */
 
+/* Of SKEP_SPEED_MAX. Where the plan expects no differences, all are at full speed. */
+static uint32_t speed(const struct skep_plan *plan, struct skep_peer peer)
+{
+	return plan->speed ? plan->speed[peer.index] : SKEP_SPEED_MAX;
+}
+
 /* Per sample, of one that has never answered. */
 static uint64_t guess_ns(const struct skep_view *view, const struct skep_plan *plan, struct skep_peer peer)
 {
-	if (!plan->speed)
-		return UNKNOWN_NS_PER_SAMPLE;
 	uint64_t full_ns = view->full_speed_ns > 0 ? view->full_speed_ns : UNKNOWN_NS_PER_SAMPLE;
-	uint64_t ns = full_ns * SKEP_SPEED_MAX / plan->speed[peer.index];
+	uint64_t ns = full_ns * SKEP_SPEED_MAX / speed(plan, peer);
 	return ns < SAMPLE_NS_MAX ? ns : SAMPLE_NS_MAX;
 }
 
 /* Somewhere within the first of its turns. */
-static uint64_t phase_ns(const struct skep_view *view, const struct skep_plan *plan, struct skep_choice choice)
+static uint64_t phase_ns(
+	const struct skep_view *view, const struct skep_plan *plan, struct skep_peer peer, uint64_t draw)
 {
-	uint64_t turn_ns = guess_ns(view, plan, choice.peer) * plan->samples;
-	return plan->speed ? choice.tie % turn_ns : 0;
+	return draw % (guess_ns(view, plan, peer) * plan->samples);
+}
+
+static uint32_t tie_of(uint64_t draw)
+{
+	return (uint32_t)(draw >> 32);
 }
 
 /* Before the first answer all keys were made of guesses at a full speed of a sample in 1 s. */
@@ -164,7 +177,7 @@ static void scale(struct skep_view *view)
 static void hear_full_speed(
 	struct skep_view *view, const struct skep_plan *plan, struct skep_peer peer, uint64_t sample_ns)
 {
-	uint64_t newest = sample_ns * plan->speed[peer.index] / SKEP_SPEED_MAX, before = view->full_speed_ns;
+	uint64_t newest = sample_ns * speed(plan, peer) / SKEP_SPEED_MAX, before = view->full_speed_ns;
 	newest += newest == 0;
 	view->full_speed_ns = before > 0 ? (before * (SMOOTHING_DIVISOR - 1) + newest) / SMOOTHING_DIVISOR : newest;
 	if (before == 0)
@@ -174,9 +187,10 @@ static void hear_full_speed(
 static struct skep_choice newcomer(
 	const struct skep_view *view, const struct skep_plan *plan, struct skep_peer peer, uint64_t *random)
 {
-	struct skep_choice choice = {.peer = peer, .tie = skep_random_next(random)};
-	choice.key_ns = phase_ns(view, plan, choice);
-	if (view->count > 0)
+	uint64_t draw = skep_random_next(random);
+	struct skep_choice choice = {.peer = peer, .tie = tie_of(draw)};
+	choice.key_ns = phase_ns(view, plan, peer, draw);
+	if (view->full_speed_ns > 0 && view->count > 0)
 		choice.key_ns += view->choice[smallest(view, no_worker)].key_ns;
 	return choice;
 }
@@ -189,10 +203,11 @@ static uint32_t first_leaving(const struct skep_view *view)
 	return i;
 }
 
-/* In the place of another: the tournament keeps its shape. */
+/* In the place of another: the tournament keeps its shape, and the node that lies there its winner. */
 static void replace(struct skep_view *view, uint32_t i, struct skep_choice choice)
 {
 	view->leavers -= view->choice[i].leaving;
+	choice.winner = view->choice[i].winner;
 	view->choice[i] = choice;
 	replay(view, i);
 }
@@ -226,8 +241,9 @@ void skep_view_meet(struct skep_view *view, const struct skep_plan *plan, uint32
 	uint64_t *random)
 {
 	assert(view->leavers <= view->count);
-	struct skep_choice choice = {.peer = peer, .tie = skep_random_next(random)};
-	choice.key_ns = phase_ns(view, plan, choice);
+	uint64_t draw = skep_random_next(random);
+	struct skep_choice choice = {.peer = peer, .tie = tie_of(draw)};
+	choice.key_ns = phase_ns(view, plan, peer, draw);
 	uint32_t place = view->count;
 	view->heard++;
 	if (view->count == capacity) {
@@ -302,6 +318,13 @@ static uint64_t expected_ns(
 	return (choice->average << FRACTION_BITS) / choice->weight;
 }
 
+/* Of a microbatch, in lines that others share. Less than half of what its device needs is how messages happen to meet. */
+static uint64_t waits_ns(const struct skep_choice *choice, uint64_t needed_ns)
+{
+	uint64_t wait_us = choice->line_us > choice->least_us ? choice->line_us - choice->least_us : 0;
+	return wait_us * NS_PER_US > needed_ns / 2 ? wait_us * NS_PER_US - needed_ns / 2 : 0;
+}
+
 /* Moves all keys down by the smallest: only differences count, and the sum of charges must not overflow. Those that are
  * leaving may lie below. */
 static void resolve(struct skep_view *view, uint64_t least_ns)
@@ -328,19 +351,68 @@ struct skep_peer skep_view_choose_other(struct skep_view *view, const struct ske
 		return view->choice[random_one(view, avoid, random)].peer;
 	struct skep_choice *choice = &view->choice[smallest(view, avoid)];
 	struct skep_peer peer = choice->peer;
-	uint64_t charge_ns = expected_ns(view, plan, choice) * plan->samples;
+	uint64_t needed_ns = expected_ns(view, plan, choice) * plan->samples;
+	uint64_t charge_ns = needed_ns + waits_ns(choice, needed_ns);
 	if (plan->wiring == SKEP_WIRING_LATENCY)
 		charge_ns += skep_plan_transfer_ns(plan, self.index, peer.index) +
 		             skep_plan_transfer_ns(plan, peer.index, self.index);
-	choice->guessed_ns += choice->weight == 0 && !plan->speed ? charge_ns : 0;
 	resolve(view, choice->key_ns);
 	choice->key_ns += charge_ns;
-	choice->tie = skep_random_next(random);
+	if (choice->weight == 0 && choice->guessed < GUESSED_MAX)
+		choice->guessed++;
+	choice->tie = tie_of(skep_random_next(random));
 	replay(view, (uint32_t)(choice - view->choice));
 	return peer;
 }
 
-void skep_view_update(struct skep_view *view, const struct skep_plan *plan, struct skep_peer peer, skep_time needed_ns)
+/* At its first answer: what it was charged by guess, it is charged by what it needed. */
+static void charge_again(
+	const struct skep_view *view, const struct skep_plan *plan, struct skep_choice *choice, skep_time needed_ns)
+{
+	uint64_t guessed_ns = choice->guessed * guess_ns(view, plan, choice->peer) * plan->samples;
+	choice->key_ns += choice->guessed * needed_ns;
+	choice->key_ns -= guessed_ns < choice->key_ns ? guessed_ns : choice->key_ns;
+	choice->guessed = 0;
+}
+
+/* It has answered: no longer silent, but who comes first now still does, lest it get all at once what others got meanwhile. */
+static void give_back_silence(struct skep_choice *choice, uint64_t first_ns)
+{
+	uint64_t most_ns = choice->key_ns > first_ns ? choice->key_ns - first_ns : 0;
+	uint64_t silent_ns = (uint64_t)choice->silent_us * NS_PER_US;
+	choice->key_ns -= silent_ns < most_ns ? silent_ns : most_ns;
+	choice->silent_us = 0;
+}
+
+static uint32_t as_us(uint64_t ns)
+{
+	return ns / NS_PER_US < UINT32_MAX ? (uint32_t)(ns / NS_PER_US) : UINT32_MAX;
+}
+
+/* The first time is the average, which then is smoothed as what workers need is. A single answer that comes late, of a process
+ * that was stopped or a line that was cut, says little of the line, and who is charged for it is long not asked again. */
+static void measure_line(struct skep_choice *choice, skep_time needed_ns, skep_time line_ns)
+{
+	uint64_t usual_ns = (uint64_t)choice->line_us * NS_PER_US + needed_ns;
+	uint32_t newest = as_us(choice->weight > 0 && line_ns / LATE > usual_ns ? usual_ns * LATE : line_ns);
+	if (choice->weight == 0) {
+		choice->line_us = choice->least_us = newest;
+		return;
+	}
+	int64_t distance = (int64_t)newest - (int64_t)choice->line_us;
+	choice->line_us = (uint32_t)((int64_t)choice->line_us + distance / SMOOTHING_DIVISOR);
+	choice->least_us = newest < choice->least_us ? newest : choice->least_us;
+}
+
+static void measure_device(struct skep_choice *choice, uint64_t sample_ns)
+{
+	int64_t distance = (int64_t)((sample_ns > 0 ? sample_ns : 1) << FRACTION_BITS) - (int64_t)choice->average;
+	choice->average = (uint64_t)((int64_t)choice->average + distance / SMOOTHING_DIVISOR);
+	choice->weight += (ONE - choice->weight) / SMOOTHING_DIVISOR;
+}
+
+void skep_view_update(struct skep_view *view, const struct skep_plan *plan, struct skep_peer peer, skep_time needed_ns,
+	skep_time line_ns)
 {
 	assert(view->leavers <= view->count);
 	uint32_t i = find(view, peer.index);
@@ -349,14 +421,11 @@ void skep_view_update(struct skep_view *view, const struct skep_plan *plan, stru
 	struct skep_choice *choice = &view->choice[i];
 	uint64_t sample_ns = needed_ns / plan->samples;
 	sample_ns = sample_ns < SAMPLE_NS_MAX ? sample_ns : SAMPLE_NS_MAX;
-	if (plan->speed)
-		hear_full_speed(view, plan, peer, sample_ns);
-	choice->key_ns -= choice->guessed_ns < choice->key_ns ? choice->guessed_ns : choice->key_ns;
-	choice->key_ns += choice->guessed_ns > 0 ? needed_ns : 0;
-	choice->guessed_ns = 0;
-	int64_t distance = (int64_t)((sample_ns > 0 ? sample_ns : 1) << FRACTION_BITS) - (int64_t)choice->average;
-	choice->average = (uint64_t)((int64_t)choice->average + distance / SMOOTHING_DIVISOR);
-	choice->weight += (ONE - choice->weight) / SMOOTHING_DIVISOR;
+	hear_full_speed(view, plan, peer, sample_ns);
+	give_back_silence(choice, view->choice[smallest(view, no_worker)].key_ns);
+	charge_again(view, plan, choice, needed_ns);
+	measure_line(choice, needed_ns, line_ns);
+	measure_device(choice, sample_ns);
 	replay(view, i);
 }
 
@@ -367,8 +436,10 @@ void skep_view_silent(struct skep_view *view, struct skep_peer peer, skep_time w
 	if (i == view->count || view->choice[i].peer.epoch != peer.epoch)
 		return;
 	uint64_t until_ns = view->choice[smallest(view, no_worker)].key_ns + waited_ns;
-	if (view->choice[i].key_ns >= until_ns)
+	struct skep_choice *choice = &view->choice[i];
+	if (choice->key_ns >= until_ns)
 		return;
-	view->choice[i].key_ns = until_ns;
+	choice->silent_us = as_us((uint64_t)choice->silent_us * NS_PER_US + until_ns - choice->key_ns);
+	choice->key_ns = until_ns;
 	replay(view, i);
 }

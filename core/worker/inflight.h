@@ -42,6 +42,7 @@ struct skep_work {
 	struct skep_peer returned; /* who gave it back in this stage, and may not have it again */
 	uint32_t attempt;          /* 0, or after which count it is run again */
 	struct skep_span span;     /* the stages that are to count it */
+	skep_time came_ns;         /* when what `up` sends of it was here; trainer routing: of this visit */
 	skep_time sent_ns, due_ns; /* due_ns: when it is asked back from `down` */
 	skep_time needed_ns;       /* by this worker's device, forward and backward */
 	int64_t loss_nano;
@@ -52,6 +53,7 @@ struct skep_leg {              /* trainer routing: what an owner keeps of a late
 	struct skep_buf in;    /* what that stage gets; none: handed over for good */
 	struct skep_peer peer; /* the worker of its forward pass; index SKEP_NO_INDEX: it is gone */
 	skep_time needed_ns;   /* by that one's device, forward */
+	skep_time line_ns;     /* to that one and back, in the forward pass */
 };
 
 struct skep_work_queue {

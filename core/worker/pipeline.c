@@ -335,6 +335,7 @@ void skep_pipeline_backward_done(
 		struct skep_message message = skep_pipeline_tensor(
 			w, step, work, SKEP_MESSAGE_BACKWARD, work->up, worker_vstage(w, work), out);
 		message.u.backward.needed_ns = work->needed_ns;
+		message.u.backward.held_ns = w->node.now - work->came_ns;
 		skep_worker_send(w, step, &message);
 	} else {
 		skep_emit_release(step, out);
@@ -477,6 +478,7 @@ struct skep_work *skep_pipeline_take_in(struct worker *w, struct step *step, con
 	taken->microbatch = message->microbatch;
 	taken->model_chunk = model_chunk;
 	taken->up = message->from;
+	taken->came_ns = w->node.now;
 	taken->attempt = message->attempt;
 	taken->span = message->span;
 	taken->pipeline = message->kind == SKEP_MESSAGE_FORWARD ? message->u.forward.pipeline : 0;

@@ -269,6 +269,13 @@ static inline struct skep_inflight *worker_inflight(struct worker *w)
 	return skep_at(w, w->inflight_at);
 }
 
+/* How long the work was on the lines, there and back: who had it meanwhile says for how long, by its own clock. */
+static inline skep_time worker_line_ns(const struct worker *w, const struct skep_work *work, skep_time held_ns)
+{
+	skep_time away_ns = w->node.now - work->sent_ns;
+	return held_ns < away_ns ? away_ns - held_ns : 0;
+}
+
 /* Trainer routing: what this owner keeps of a later stage. Its microbatches are in the first slots, no more than it may have
  * in flight: an owner holds nothing but its own, and the slot that was freed last is taken first. */
 static inline struct skep_leg *worker_leg(

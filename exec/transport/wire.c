@@ -139,8 +139,10 @@ static void pass(struct skep_wire *wire, struct skep_message *message)
 	span(wire, message);
 	if (message->kind == SKEP_MESSAGE_FORWARD)
 		skep_wire_u32(wire, &message->u.forward.pipeline);
-	else if (message->kind == SKEP_MESSAGE_BACKWARD)
-		skep_wire_u64(wire, &message->u.backward.needed_ns);
+	if (message->kind != SKEP_MESSAGE_BACKWARD)
+		return;
+	skep_wire_u64(wire, &message->u.backward.needed_ns);
+	skep_wire_u64(wire, &message->u.backward.held_ns);
 }
 
 /* Yes or no. */
@@ -195,6 +197,7 @@ static void particulars(struct skep_wire *wire, struct skep_message *message)
 		break;
 	case SKEP_MESSAGE_OUTPUT:
 		skep_wire_u64(wire, &message->u.output.needed_ns);
+		skep_wire_u64(wire, &message->u.output.held_ns);
 		break;
 	case SKEP_MESSAGE_CANCELLED:
 	case SKEP_MESSAGE_STOP:

@@ -87,5 +87,5 @@ for command in compare 'plot accuracy -o a.png' 'replay 1'; do
 done
 refuses 'a database in no folder' 'no/such.db: cannot be created: .*make its folder first' sim "${quick[@]}" --db no/such.db
 refuses 'a kind of plot before a database' 'not a kind of plot' plot pie -o a.png --db no/such.db
-refuses 'a scenario where a topology belongs' 'source' topology stats "$root/scenarios/one-worker.yaml"
+refuses 'a scenario where a topology belongs' 'this is no topology but a scenario' topology stats "$root/scenarios/one-worker.yaml"
 plan

@@ -93,7 +93,7 @@ accepts 'lost in the download' run download.yaml --pace --shape --json -q
 check 'lost in the download: the others go on' in_download
 check 'lost in the download: replays' replays 6
 
-sed '/trace:/d; s/steps: 190/steps: 120/' "$root/scenarios/churn.yaml" >frozen.yaml
+sed '/trace:/d; s/steps: 200/steps: 120/' "$root/scenarios/churn.yaml" >frozen.yaml
 sed -i "s,file: models/,file: $root/models/,; s,topology: ,topology: $root/," frozen.yaml
 check 'frozen workers come back as newcomers' python3 "$root/tests/exec/torment.py" freeze "$skep" frozen.yaml 1 3
 plan

@@ -86,10 +86,12 @@ static void fill_union(struct skep_message *m, uint64_t *s)
 		break;
 	case SKEP_MESSAGE_BACKWARD:
 		m->u.backward.needed_ns = draw(s);
+		m->u.backward.held_ns = draw(s);
 		m->span = (struct skep_span){(uint16_t)draw(s), (uint16_t)draw(s)};
 		break;
 	case SKEP_MESSAGE_OUTPUT:
 		m->u.output.needed_ns = draw(s);
+		m->u.output.held_ns = draw(s);
 		break;
 	case SKEP_MESSAGE_COMMIT:
 		m->u.commit.microbatches = (uint32_t)draw(s), m->u.commit.checkpoint = true;

@@ -90,13 +90,13 @@ static void choose_many(
 	uint64_t random = 3;
 	for (uint32_t i = 0; i < count; i++) {
 		skep_view_add(view, &plan, count, (struct skep_peer){i, 1}, &random);
-		skep_view_update(view, by, (struct skep_peer){i, 1}, sample_ns[i] * by->samples);
+		skep_view_update(view, by, (struct skep_peer){i, 1}, sample_ns[i] * by->samples, 0);
 		ret_hits[i] = 0;
 	}
 	for (uint32_t n = 0; n < times; n++) {
 		struct skep_peer peer = choose(view, by, me, &random);
 		ret_hits[peer.index]++;
-		skep_view_update(view, by, peer, sample_ns[peer.index] * by->samples);
+		skep_view_update(view, by, peer, sample_ns[peer.index] * by->samples, 0);
 	}
 	free(view);
 }
@@ -126,7 +126,7 @@ static void test_choices_are_interleaved(void **state)
 	uint32_t run = 0, longest = 0;
 	for (uint32_t i = 0; i < 2; i++) {
 		skep_view_add(view, &plan, 2, (struct skep_peer){i, 1}, &random);
-		skep_view_update(view, &plan, (struct skep_peer){i, 1}, (i == 0 ? 1000 : 3000) * 4);
+		skep_view_update(view, &plan, (struct skep_peer){i, 1}, (i == 0 ? 1000 : 3000) * 4, 0);
 	}
 	for (uint32_t n = 0; n < 400; n++) { /* three for the fast one, then one for the slow one */
 		run = choose(view, &by_rate, me, &random).index == 0 ? run + 1 : 0;
@@ -160,7 +160,7 @@ static void test_the_first_ones_go_by_expected_speed(void **state)
 				fast += peer.index < 4;
 				if (full_ns > 0)
 					skep_view_update(view, &mixed, peer,
-						full_ns * mixed.samples * SKEP_SPEED_MAX / speed[peer.index]);
+						full_ns * mixed.samples * SKEP_SPEED_MAX / speed[peer.index], 0);
 			}
 		}
 		assert_in_range(fast, 5000 * 20 / 36 * 97 / 100, 5000 * 20 / 36 * 103 / 100);
@@ -178,25 +178,50 @@ static void test_average_is_corrected_for_its_start(void **state)
 	assert_in_range(hits[0], 19, 21);
 }
 
-static void test_a_newcomer_is_tried_soon(void **state)
+/* All senders hear of a newcomer at once. Each tries it within one of its turns, and from then on as often as the others;
+ * together they send it no more than its part at any time, though none has an answer of it. */
+static void test_a_newcomer_gets_its_part(void **state)
 {
 	(void)state;
-	struct skep_view *view = view_of(3);
+	enum { SENDERS = 100, PEERS = 50, PARTS = 20 };
+	struct skep_view *view[SENDERS];
 	uint64_t random = 9;
-	for (uint32_t i = 0; i < 2; i++) {
-		skep_view_add(view, &plan, 3, (struct skep_peer){i, 1}, &random);
-		skep_view_update(view, &plan, (struct skep_peer){i, 1}, 4000);
+	uint32_t hits[PARTS] = {0};
+	for (uint32_t s = 0; s < SENDERS; s++) {
+		view[s] = view_of(PEERS + 1);
+		for (uint32_t i = 0; i < PEERS; i++)
+			skep_view_add(view[s], &plan, PEERS + 1, (struct skep_peer){i, 1}, &random);
+		for (uint32_t n = 0; n < 20 * PEERS - 5;
+			n++) { /* five have still to be chosen before all begin another turn */
+			struct skep_peer peer = choose(view[s], &by_rate, me, &random);
+			skep_view_update(view[s], &plan, peer, 4000, 0);
+		}
+		skep_view_add(view[s], &plan, PEERS + 1, (struct skep_peer){PEERS, 1}, &random);
+		for (uint32_t n = 0; n < PARTS * (PEERS + 1) / 2; n++)
+			hits[n * 2 / (PEERS + 1)] += choose(view[s], &by_rate, me, &random).index == PEERS;
+		free(view[s]);
 	}
-	for (uint32_t n = 0; n < 1000; n++)
-		choose(view, &by_rate, me, &random);
-	skep_view_add(view, &plan, 3, (struct skep_peer){2, 1}, &random);
-	uint32_t hits = 0;
-	for (uint32_t n = 0; n < 1000; n++) {
-		bool hit = choose(view, &by_rate, me, &random).index == 2;
-		assert_true(n > 2 || !hit || hits == 0);
-		hits += hit;
-		assert_true(n < 2 || hits == 1); /* once within three, then 1 s per sample is charged */
-	}
+	for (uint32_t part = 0; part < PARTS; part++)
+		assert_in_range(hits[part], SENDERS / 2 * 6 / 10, SENDERS / 2 * 14 / 10);
+}
+
+/* Guesses before the first answer are charged again by what the worker needed. */
+static void test_the_first_answer_corrects_guesses(void **state)
+{
+	(void)state;
+	struct skep_view *view = view_of(2);
+	uint64_t random = 9;
+	uint32_t hits[2] = {0};
+	for (uint32_t i = 0; i < 2; i++)
+		skep_view_add(view, &plan, 2, (struct skep_peer){i, 1}, &random);
+	skep_view_update(view, &plan, (struct skep_peer){0, 1}, 4000, 0);
+	for (uint32_t n = 0; n < 200; n++)
+		hits[choose(view, &by_rate, me, &random).index]++;
+	assert_in_range(hits[0], 98, 102); /* worker 1 is taken to be as fast */
+	skep_view_update(view, &plan, (struct skep_peer){1, 1}, 12000, 0);
+	for (uint32_t n = 0; n < 200; n++)
+		hits[choose(view, &by_rate, me, &random).index]++;
+	assert_in_range(hits[0], 295, 305); /* three times as fast from the first microbatch on */
 	free(view);
 }
 
@@ -207,11 +232,82 @@ static void test_the_silent_lose_their_share(void **state)
 	uint64_t random = 9;
 	for (uint32_t i = 0; i < 3; i++) {
 		skep_view_add(view, &plan, 3, (struct skep_peer){i, 1}, &random);
-		skep_view_update(view, &plan, (struct skep_peer){i, 1}, 4000);
+		skep_view_update(view, &plan, (struct skep_peer){i, 1}, 4000, 0);
 	}
 	skep_view_silent(view, (struct skep_peer){1, 1}, 10000000);
 	for (uint32_t n = 0; n < 4000; n++) /* 10 ms of work for the other two at 4 us each */
 		assert_int_not_equal(choose(view, &by_rate, me, &random).index, 1);
+	free(view);
+}
+
+/* An answer gives back what silence has cost, but puts the worker before none that was served meanwhile. */
+static void test_an_answer_ends_silence(void **state)
+{
+	(void)state;
+	struct skep_view *view = view_of(3);
+	uint64_t random = 9;
+	uint32_t hits[3] = {0};
+	for (uint32_t i = 0; i < 3; i++) {
+		skep_view_add(view, &plan, 3, (struct skep_peer){i, 1}, &random);
+		skep_view_update(view, &plan, (struct skep_peer){i, 1}, 4000, 0);
+	}
+	skep_view_silent(view, (struct skep_peer){1, 1}, 10000000);
+	for (uint32_t n = 0; n < 1000; n++)
+		choose(view, &by_rate, me, &random);
+	skep_view_update(view, &plan, (struct skep_peer){1, 1}, 4000, 0);
+	for (uint32_t n = 0; n < 300; n++)
+		hits[choose(view, &by_rate, me, &random).index]++;
+	assert_in_range(hits[1], 99, 101);
+	free(view);
+}
+
+/* Three workers that need 4 ms: how many of 600 microbatches the last one gets, if the lines to it and back take so long. */
+static uint32_t part_of(skep_time first_ns, skep_time others_ns)
+{
+	struct skep_view *view = view_of(3);
+	uint64_t random = 9;
+	uint32_t hits = 0;
+	for (uint32_t i = 0; i < 3; i++) {
+		skep_view_add(view, &plan, 3, (struct skep_peer){i, 1}, &random);
+		skep_view_update(view, &plan, (struct skep_peer){i, 1}, 4000000, i == 2 ? first_ns : 1000000);
+	}
+	for (uint32_t n = 0; n < 1200; n++) {
+		struct skep_peer peer = choose(view, &by_rate, me, &random);
+		skep_view_update(view, &plan, peer, 4000000, peer.index == 2 ? others_ns : 1000000);
+		hits += n >= 600 && peer.index == 2;
+	}
+	free(view);
+	return hits;
+}
+
+static void test_who_is_behind_a_full_line_gets_less(void **state)
+{
+	(void)state;
+	assert_in_range(part_of(1000000, 1000000), 199, 201);
+	assert_in_range(part_of(900000000, 900000000), 199, 201); /* it is long, and nothing waits in it */
+	assert_in_range(part_of(1000000, 9000000), 97, 103);      /* 6 of 8 ms beside 4: 1 in 6 */
+	assert_in_range(part_of(50000000, 58000000), 97, 103);    /* the same, of a long one */
+	assert_in_range(part_of(9000000, 1000000), 195, 201);     /* no longer full */
+}
+
+/* A process that was stopped for a second does not lose its share for the time that the average would remember it. */
+static void test_one_late_answer_says_little(void **state)
+{
+	(void)state;
+	struct skep_view *view = view_of(2);
+	uint64_t random = 9;
+	uint32_t hits = 0;
+	for (uint32_t n = 0; n < 40; n++) {
+		for (uint32_t i = 0; i < 2; i++) {
+			skep_view_add(view, &plan, 2, (struct skep_peer){i, 1}, &random);
+			bool stopped = n == 39 && i == 1;
+			skep_view_update(
+				view, &plan, (struct skep_peer){i, 1}, 4000000, stopped ? 1000000000 : 1000000);
+		}
+	}
+	for (uint32_t n = 0; n < 100; n++)
+		hits += choose(view, &by_rate, me, &random).index == 1;
+	assert_in_range(hits, 48, 52); /* once four times 5 ms, of which the average takes a tenth: 1.9 ms */
 	free(view);
 }
 
@@ -230,7 +326,7 @@ static void test_latency_counts_the_link(void **state)
 	uint32_t hits[3] = {0};
 	for (uint32_t i = 1; i < 3; i++) {
 		skep_view_add(view, &plan, 2, (struct skep_peer){i, 1}, &random);
-		skep_view_update(view, &plan, (struct skep_peer){i, 1}, 4000);
+		skep_view_update(view, &plan, (struct skep_peer){i, 1}, 4000, 0);
 	}
 	for (uint32_t n = 0; n < 10000; n++)
 		hits[choose(view, &by_link, me, &random).index]++;
@@ -329,8 +425,12 @@ int main(void)
 		cmocka_unit_test(test_choices_are_interleaved),
 		cmocka_unit_test(test_the_first_ones_go_by_expected_speed),
 		cmocka_unit_test(test_average_is_corrected_for_its_start),
-		cmocka_unit_test(test_a_newcomer_is_tried_soon),
+		cmocka_unit_test(test_a_newcomer_gets_its_part),
+		cmocka_unit_test(test_the_first_answer_corrects_guesses),
 		cmocka_unit_test(test_the_silent_lose_their_share),
+		cmocka_unit_test(test_an_answer_ends_silence),
+		cmocka_unit_test(test_who_is_behind_a_full_line_gets_less),
+		cmocka_unit_test(test_one_late_answer_says_little),
 		cmocka_unit_test(test_latency_counts_the_link),
 		cmocka_unit_test(test_a_thin_sample_asks_for_the_rest),
 		cmocka_unit_test(test_a_whole_view_never_asks),
