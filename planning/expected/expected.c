@@ -106,11 +106,20 @@ static void make(struct skep_loads *l, struct skep_expected *e)
 	e->turn_s /= t->period;
 }
 
+static struct skep_ways ways_in(double *room, size_t workers, size_t places)
+{
+	struct skep_ways ways = {.up = room, .down = room + workers, .shared = room + 2 * workers};
+	ways.uplink = ways.shared + places * places;
+	ways.downlink = ways.uplink + places;
+	return ways;
+}
+
 bool skep_expected_make(const struct skep_planning *p, const uint32_t *stage_of, struct skep_expected *e)
 {
 	size_t places = p->scenario->topology.places, workers = p->workers;
 	size_t stations = 3 * workers + places * places + 2 * places + 1;
-	double *room = calloc(11 * workers + places * places + 4 * places + stations + 4 * p->stages, sizeof *room);
+	size_t ways = 2 * workers + places * places + 2 * places;
+	double *room = calloc(9 * workers + 2 * places + 2 * ways + stations + 4 * p->stages, sizeof *room);
 	uint32_t *numbers = calloc(4 * workers + 2 * p->stages, sizeof *numbers);
 	struct skep_station *station = calloc(stations, sizeof *station);
 	struct skep_loads l = {.p = p, .stage_of = stage_of, .station = station};
@@ -118,12 +127,9 @@ bool skep_expected_make(const struct skep_planning *p, const uint32_t *stage_of,
 	*e = (struct skep_expected){.step_s = INFINITY};
 	if (ok) {
 		l.share = room;
-		l.up = l.share + workers;
-		l.down = l.up + workers;
-		l.shared = l.down + workers;
-		l.uplink = l.shared + places * places;
-		l.downlink = l.uplink + places;
-		l.way = l.downlink + places;
+		l.load = ways_in(l.share + workers, workers, places);
+		l.crowd = ways_in(l.load.up + ways, workers, places);
+		l.way = l.crowd.up + ways;
 		l.way_scratch = l.way + places;
 		l.offered = l.way_scratch + places;
 		l.own_s = l.offered + workers;

@@ -25,8 +25,10 @@
  *   turn      from a round's last microbatch to the next one's first: four messages to or from the directory, two where updates
  *             are delayed
  *
- * Not in it: churn, joins, jitter beyond its mean, the weights of unfair links, and what a swarm learns of
- * its links in time.
+ * In a swarm senders learn what waits on their lines, and turn away from it; expected is a step in the middle of the run, so one
+ * of few rounds, or of many workers with few microbatches each, knows little.
+ *
+ * Not in it: churn, joins, jitter beyond its mean, and the weights of unfair links.
  */
 #ifndef SKEP_PLANNING_EXPECTED_H
 #define SKEP_PLANNING_EXPECTED_H

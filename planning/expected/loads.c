@@ -59,12 +59,39 @@ static bool by_latency(const struct skep_loads *l)
 	return plan->wiring == SKEP_WIRING_LATENCY && plan->transfer_ns && plan->routing != SKEP_ROUTING_TRAINER;
 }
 
-/* Of worker j of the next stage, for sender i. */
-static double latency_weight(const struct skep_loads *l, uint32_t i, uint32_t j)
+/* Does each sender choose by itself, and by its own ways among the rest? */
+static bool by_sender(const struct skep_loads *l)
 {
 	const struct skep_plan *plan = &l->p->scenario->plan;
-	double travel_ns = (double)(skep_plan_transfer_ns(plan, i, j) + skep_plan_transfer_ns(plan, j, i));
-	return 1 / fmax(skep_loads_compute_s(l, j) + 1e-9 * travel_ns, 1e-12);
+	return by_latency(l) || (l->p->throughput[0].shares == SKEP_SHARES_BY_SPEED && !skep_plan_fixed(plan) &&
+					plan->routing != SKEP_ROUTING_TRAINER);
+}
+
+/* What a byte from worker i to j waits for the messages of others. */
+static double crowd_s(const struct skep_loads *l, uint32_t i, uint32_t j)
+{
+	const struct skep_topology *t = &l->p->scenario->topology;
+	uint32_t from = skep_loads_place(l, i), to = skep_loads_place(l, j);
+	size_t at = (size_t)from * t->places + to;
+	const struct skep_ways *c = &l->crowd;
+	double sum_s = c->up[i] / t->machine[l->p->machine[i]].up_Bps +
+	               c->down[j] / t->machine[l->p->machine[j]].down_Bps + c->shared[at] / t->pair[at].shared_Bps;
+	if (t->site_link && from != to)
+		sum_s += c->uplink[from] / t->site_link[from].up_Bps + c->downlink[to] / t->site_link[to].down_Bps;
+	return sum_s;
+}
+
+/* Of worker j of the next stage, for sender i. */
+static double weight_for(const struct skep_loads *l, uint32_t i, uint32_t j)
+{
+	const struct skep_plan *plan = &l->p->scenario->plan;
+	uint32_t stage = l->stage_of[i];
+	double compute_s = skep_loads_compute_s(l, j);
+	double wait_s = crowd_s(l, i, j) * l->p->forward_bytes[stage] + crowd_s(l, j, i) * l->p->backward_bytes[stage];
+	double sum_s = compute_s + fmax(0, wait_s - compute_s / 2);
+	if (by_latency(l))
+		sum_s += 1e-9 * (double)(skep_plan_transfer_ns(plan, i, j) + skep_plan_transfer_ns(plan, j, i));
+	return 1 / fmax(sum_s, 1e-12);
 }
 
 /* A stage's shares, of those of the stage before. */
@@ -75,10 +102,10 @@ static void hand_on(struct skep_loads *l, uint32_t stage)
 		if (l->stage_of[i] != stage - 1)
 			continue;
 		for (uint32_t j = 0; j < l->p->workers; j++)
-			l->offered[i] += l->stage_of[j] == stage ? latency_weight(l, i, j) : 0;
+			l->offered[i] += l->stage_of[j] == stage ? weight_for(l, i, j) : 0;
 		for (uint32_t j = 0; j < l->p->workers; j++)
 			if (l->stage_of[j] == stage)
-				l->share[j] += l->share[i] * latency_weight(l, i, j) / l->offered[i];
+				l->share[j] += l->share[i] * weight_for(l, i, j) / l->offered[i];
 	}
 }
 
@@ -109,7 +136,7 @@ static bool list_pipelines(struct skep_loads *l)
 
 bool skep_loads_share_out(struct skep_loads *l, double *weight)
 {
-	bool able = true, handed = by_latency(l);
+	bool able = true, handed = by_sender(l);
 	for (uint32_t i = 0; i < l->p->workers; i++) {
 		if (!skep_loads_takes_part(l, i))
 			continue;
@@ -131,7 +158,7 @@ bool skep_loads_share_out(struct skep_loads *l, double *weight)
 
 void skep_loads_hand_on(struct skep_loads *l)
 {
-	if (!by_latency(l))
+	if (!by_sender(l))
 		return;
 	for (uint32_t i = 0; i < l->p->workers; i++) {
 		l->offered[i] = 0;
@@ -178,10 +205,10 @@ static void carry_shared(struct skep_loads *l, uint32_t from, uint32_t to, doubl
 {
 	const struct skep_topology *t = &l->p->scenario->topology;
 	size_t at = (size_t)from * t->places + to;
-	l->shared[at] += bytes / t->pair[at].shared_Bps;
+	l->load.shared[at] += bytes / t->pair[at].shared_Bps;
 	if (t->site_link && from != to) {
-		l->uplink[from] += bytes / t->site_link[from].up_Bps;
-		l->downlink[to] += bytes / t->site_link[to].down_Bps;
+		l->load.uplink[from] += bytes / t->site_link[from].up_Bps;
+		l->load.downlink[to] += bytes / t->site_link[to].down_Bps;
 	}
 }
 
@@ -191,8 +218,8 @@ void skep_loads_carry(struct skep_loads *l, uint32_t i, uint32_t j, double bytes
 	uint32_t from = skep_loads_place(l, i), to = skep_loads_place(l, j);
 	size_t at = (size_t)i * l->p->workers + j;
 	double connection_s = part * bytes / pair_Bps(t, from, to);
-	l->up[i] += part * bytes / t->machine[l->p->machine[i]].up_Bps;
-	l->down[j] += part * bytes / t->machine[l->p->machine[j]].down_Bps;
+	l->load.up[i] += part * bytes / t->machine[l->p->machine[i]].up_Bps;
+	l->load.down[j] += part * bytes / t->machine[l->p->machine[j]].down_Bps;
 	carry_shared(l, from, to, part * bytes);
 	l->travel_s += part * (l->p->delay_s[at] + bytes / l->p->rate_Bps[SKEP_UNCONTENDED][at]);
 	if (connection_s > l->connection_s) {
@@ -204,8 +231,8 @@ void skep_loads_carry(struct skep_loads *l, uint32_t i, uint32_t j, double bytes
 
 double skep_loads_line_s(const struct skep_loads *l, uint32_t from, uint32_t to)
 {
-	double own_s = l->shared[(size_t)from * l->p->scenario->topology.places + to];
-	return from == to ? own_s : fmax(own_s, fmax(l->uplink[from], l->downlink[to]));
+	double own_s = l->load.shared[(size_t)from * l->p->scenario->topology.places + to];
+	return from == to ? own_s : fmax(own_s, fmax(l->load.uplink[from], l->load.downlink[to]));
 }
 
 /* Fixed pipelines: of as many as two stages make by themselves one at most is of both workers. */
@@ -220,8 +247,8 @@ static double part_of(const struct skep_loads *l, uint32_t i, uint32_t j)
 {
 	if (skep_plan_fixed(&l->p->scenario->plan))
 		return shared_part(l, i, j);
-	if (by_latency(l))
-		return l->share[i] * latency_weight(l, i, j) / l->offered[i];
+	if (by_sender(l))
+		return l->share[i] * weight_for(l, i, j) / l->offered[i];
 	return l->share[i] * l->share[j];
 }
 
@@ -237,7 +264,7 @@ static double until_back_s(const struct skep_loads *l, uint32_t i)
 		const double *rate_Bps = l->p->rate_Bps[SKEP_UNCONTENDED];
 		double way_s = l->p->delay_s[there] + l->p->forward_bytes[stage] / rate_Bps[there];
 		way_s += l->p->delay_s[back] + l->p->backward_bytes[stage] / rate_Bps[back];
-		sum += latency_weight(l, i, j) / l->offered[i] * (way_s + l->until_s[j]);
+		sum += weight_for(l, i, j) / l->offered[i] * (way_s + l->until_s[j]);
 	}
 	return sum;
 }
@@ -254,11 +281,11 @@ bool skep_loads_find_circles(struct skep_loads *l)
 void skep_loads_clear(struct skep_loads *l)
 {
 	size_t places = l->p->scenario->topology.places;
-	memset(l->up, 0, l->p->workers * sizeof *l->up);
-	memset(l->down, 0, l->p->workers * sizeof *l->down);
-	memset(l->shared, 0, places * places * sizeof *l->shared);
-	memset(l->uplink, 0, places * sizeof *l->uplink);
-	memset(l->downlink, 0, places * sizeof *l->downlink);
+	memset(l->load.up, 0, l->p->workers * sizeof *l->load.up);
+	memset(l->load.down, 0, l->p->workers * sizeof *l->load.down);
+	memset(l->load.shared, 0, places * places * sizeof *l->load.shared);
+	memset(l->load.uplink, 0, places * sizeof *l->load.uplink);
+	memset(l->load.downlink, 0, places * sizeof *l->load.downlink);
 	memset(l->own_s, 0, l->p->workers * sizeof *l->own_s);
 	memset(l->hop_s, 0, l->p->stages * sizeof *l->hop_s);
 	l->connection_s = l->travel_s = 0;
@@ -355,14 +382,14 @@ void skep_loads_list_stations(struct skep_loads *l, bool passes, enum skep_way w
 			continue;
 		if (passes)
 			add(l, SKEP_EXPECTED_COMPUTE, i, i, l->share[i] * skep_loads_pass_s(l, i, way), rest_of(l, i));
-		add(l, SKEP_EXPECTED_UP, i, i, l->up[i], 1);
-		add(l, SKEP_EXPECTED_DOWN, i, i, l->down[i], 1);
+		add(l, SKEP_EXPECTED_UP, i, i, l->load.up[i], 1);
+		add(l, SKEP_EXPECTED_DOWN, i, i, l->load.down[i], 1);
 	}
 	for (uint32_t a = 0; a < places; a++) {
-		add(l, SKEP_EXPECTED_UPLINK, a, a, l->uplink[a], 1);
-		add(l, SKEP_EXPECTED_DOWNLINK, a, a, l->downlink[a], 1);
+		add(l, SKEP_EXPECTED_UPLINK, a, a, l->load.uplink[a], 1);
+		add(l, SKEP_EXPECTED_DOWNLINK, a, a, l->load.downlink[a], 1);
 		for (uint32_t b = 0; b < places; b++)
-			add(l, SKEP_EXPECTED_SHARED, a, b, l->shared[(size_t)a * places + b], 1);
+			add(l, SKEP_EXPECTED_SHARED, a, b, l->load.shared[(size_t)a * places + b], 1);
 	}
 	add(l, SKEP_EXPECTED_CONNECTION, l->from, l->to, l->connection_s, 1);
 }

@@ -4,9 +4,10 @@
  * under one allocation; and of these the stations at which microbatches queue. expected.c makes a step of them.
  *
  * Whose part of the microbatches is how large: in the first stage as they are dealt (core/directory/dealing.c), by speed or in
- * turn. Behind it a sender's wiring chooses. Uniform: equal parts. By throughput: by speed. By latency a sender gives worker j
- * a part by 1 / (what j computes + what goes to j and comes back), so parts differ from sender to sender and a
- * worker's share is the sum of what all senders give it. Fixed pipelines: pipeline p is worker p mod r of each stage of r.
+ * turn. Behind it a sender's wiring chooses (core/route/wiring.h). Uniform: equal parts. By throughput a sender gives worker j a
+ * part by 1 / (what j computes + what a microbatch waits on the lines to j and back), by latency by 1 / (both and the way
+ * itself), so parts differ from sender to sender and a worker's share is the sum of what all senders give it. Routed by the
+ * trainer it is by what j computes alone. Fixed pipelines: pipeline p is worker p mod r of each stage of r.
  *
  * Called in this order: skep_loads_share_out(); then, for each question, skep_loads_clear(), skep_loads_carry..(),
  * skep_loads_list_stations().
@@ -25,6 +26,12 @@ struct skep_station { /* what serves one message, or one pass, after the other, 
 	double rest; /* of a service, that who comes finds still to be done; 1: it is shared among all that are there */
 };
 
+struct skep_ways {                 /* something of each that is no device */
+	double *up, *down;         /* [workers] */
+	double *shared;            /* [places * places] */
+	double *uplink, *downlink; /* [places] */
+};
+
 struct skep_loads { /* seconds for a microbatch of the swarm, or of a reduction */
 	const struct skep_planning *p;
 	const uint32_t *stage_of;
@@ -36,18 +43,17 @@ struct skep_loads { /* seconds for a microbatch of the swarm, or of a reduction 
 	uint32_t *first;    /* [stages] where in `member` those of the stage begin */
 	uint32_t *next;     /* [workers] in the ring of its stage */
 	uint32_t *ring;     /* [workers] scratch */
-	double *offered;    /* [workers] wired by latency: the sum of its weights for the workers of the next stage */
-	double *up, *down;  /* [workers] */
-	double *shared;     /* [places * places] */
-	double *uplink, *downlink; /* [places] */
-	double connection_s;       /* the most of any ordered pair of workers ... */
-	uint32_t from, to;         /* ... which is this one */
-	double *hop_s;             /* [stages] forwards from the stage to the next one, on the mean */
-	double *forward_hop_s;     /* [stages] the same, of the passes */
-	double *reduce_s;          /* [stages] its sum: reductions.c */
-	double travel_s;           /* of one microbatch, there and back */
-	double *until_s;           /* [workers] wired by latency: until it has sent a microbatch back */
-	double *own_s;             /* [workers] of the first stage: of that what is on its own ways */
+	double *offered; /* [workers] of senders that choose by themselves: the sum of their weights for the next stage */
+	struct skep_ways load;  /* seconds */
+	struct skep_ways crowd; /* messages that one finds there; all 0 before swarm.c has an opinion */
+	double connection_s;    /* the most of any ordered pair of workers ... */
+	uint32_t from, to;      /* ... which is this one */
+	double *hop_s;          /* [stages] forwards from the stage to the next one, on the mean */
+	double *forward_hop_s;  /* [stages] the same, of the passes */
+	double *reduce_s;       /* [stages] its sum: reductions.c */
+	double travel_s;        /* of one microbatch, there and back */
+	double *until_s;        /* [workers] wired by latency: until it has sent a microbatch back */
+	double *own_s;          /* [workers] of the first stage: of that what is on its own ways */
 	/* [workers] of the first stage, filled by swarm.c: microbatches that it may have in flight, that it may be given at a
 	 * time, and that it is given; how long one waits for its device; how many a second are its own. */
 	double *in_flight, *credit, *outstanding, *wait_s, *rate;
@@ -59,7 +65,7 @@ struct skep_loads { /* seconds for a microbatch of the swarm, or of a reduction 
 
 /* False: a stage has no worker, or one that cannot serve it. `weight` is scratch, [stages], all 0. */
 bool skep_loads_share_out(struct skep_loads *loads, double *weight);
-/* Wired by latency, what the shares of the first stage make of those behind it. */
+/* Where each sender chooses by itself, what the shares of the first stage make of those behind it. */
 void skep_loads_hand_on(struct skep_loads *loads);
 
 /* Fixed pipelines: the worker of a stage in one of them. */

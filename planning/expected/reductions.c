@@ -138,7 +138,7 @@ static double beside_tables_s(struct skep_loads *l, uint32_t stage, uint32_t oth
 		if (l->stage_of[i] != stage)
 			continue;
 		uint32_t from = skep_loads_place(l, i), to = skep_loads_place(l, l->next[i]);
-		double ends_s = fmax(l->up[i], l->down[l->next[i]]);
+		double ends_s = fmax(l->load.up[i], l->load.down[l->next[i]]);
 		longest_s = fmax(longest_s, fmax(ends_s, skep_loads_line_s(l, from, to)));
 	}
 	return longest_s;

@@ -13,9 +13,14 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/skep.h"
+
 #define ITERATIONS 100u
-#define EXACT 1e-6   /* of the rate, when iterations end */
-#define SETTLINGS 6u /* of the shares */
+#define EXACT 1e-6           /* of the rate, when iterations end */
+#define SETTLINGS 16u        /* of the shares, and of what waits on the lines */
+#define SETTLED 0.05         /* of what waits, when they end */
+#define SMOOTHING 0.1        /* of what a sender knows of a line */
+#define ROUNDS_OF_MANY 1000. /* of a run that has another end */
 #define AS_BUSY 0.8
 #define CHANCE_OF_ONE_PATH 0.6
 #define STARVED 0.5
@@ -316,9 +321,55 @@ static double share_by_rates(struct skep_loads *l)
 	return moved;
 }
 
+/* Of the messages that one finds at a station; NULL: no sender can turn away from it. */
+static double *crowd_at(const struct skep_loads *l, const struct skep_station *at)
+{
+	switch (at->bound) {
+	case SKEP_EXPECTED_UP:
+		return &l->crowd.up[at->from];
+	case SKEP_EXPECTED_DOWN:
+		return &l->crowd.down[at->from];
+	case SKEP_EXPECTED_SHARED:
+		return &l->crowd.shared[(size_t)at->from * l->p->scenario->topology.places + at->to];
+	case SKEP_EXPECTED_UPLINK:
+		return &l->crowd.uplink[at->from];
+	case SKEP_EXPECTED_DOWNLINK:
+		return &l->crowd.downlink[at->from];
+	default:
+		return NULL;
+	}
+}
+
+/* How much of what waits senders know, in the middle of the run. By then each has had so many answers of each worker: the first
+ * tells how long the line is, and of each other one their averages take in a tenth (core/route/wiring.h). */
+static double known_part(const struct skep_loads *l, double round)
+{
+	const struct skep_plan *plan = &l->p->scenario->plan;
+	double pairs = 1, rounds = plan->rounds > 0 ? 0.5 * plan->rounds : ROUNDS_OF_MANY;
+	for (uint32_t s = 0; s + 1 < l->p->stages; s++)
+		pairs = fmax(pairs, (double)l->count[s] * fmin(l->count[s + 1], SKEP_VIEW_MAX));
+	return 1 - pow(1 - SMOOTHING, fmax(0, rounds * round / pairs - 1));
+}
+
+/* Senders turn away from where messages wait, as far as they know of it, and so fewer do: an equilibrium, found by the method of
+ * successive averages (Sheffi 1985, chapter 12), of which this is the step after `before` others. Returns how far it still is,
+ * as a part. */
+static double see_crowds(struct skep_loads *l, double n, double known, uint32_t before)
+{
+	double off = 0;
+	for (uint32_t k = 0; k < l->stations; k++) {
+		double *crowd = crowd_at(l, &l->station[k]), found = known * l->queue[k] * (n - 1) / n;
+		if (!crowd)
+			continue;
+		off = fmax(off, fabs(found - *crowd) / (1 + *crowd));
+		*crowd += (found - *crowd) / (1 + before);
+	}
+	return off;
+}
+
 void skep_swarm_flow(struct skep_loads *l, struct skep_expected *e, double round)
 {
-	double n = fmax(1, fmin(fill_in_flight(l, round), round)), rate = 0;
+	double n = fmax(1, fmin(fill_in_flight(l, round), round)), known = known_part(l, round), rate = 0;
 	for (uint32_t k = 0; k < SETTLINGS; k++) {
 		skep_loads_hand_on(l);
 		skep_loads_clear(l);
@@ -327,7 +378,9 @@ void skep_swarm_flow(struct skep_loads *l, struct skep_expected *e, double round
 		find_trip(l, e);
 		find_circles(l, e);
 		rate = rate_of(l, n, e->pace_s);
-		if (!skep_loads_by_speed(l, 0) || share_by_rates(l) < 0.01)
+		bool crowds_settled = see_crowds(l, n, known, k) < SETTLED;
+		bool shares_settled = !skep_loads_by_speed(l, 0) || share_by_rates(l) < 0.01;
+		if (crowds_settled && shares_settled)
 			break;
 	}
 	double travel_s = l->travel_s;
