@@ -153,12 +153,14 @@ enum skep_message_kind {
 	SKEP_MESSAGE_KINDS
 };
 
-#ifndef SKEP_VIEW_MAX      /* a test makes it small */
-#define SKEP_VIEW_MAX 128u /* workers of the next stage that one knows (route/wiring.h) */
-#endif
 #define SKEP_TALLY_PART 11
 #define SKEP_ROSTER_PART 4
 #define SKEP_HOP_TIED UINT32_MAX
+#ifndef SKEP_VIEW_MAX      /* a test makes it small */
+#define SKEP_VIEW_MAX 128u /* workers of the next stage that one knows (route/wiring.h) */
+#endif
+#define SKEP_VIEW_SMOOTHING 10u /* an answer is a tenth of what one knows of a worker, and */
+#define SKEP_VIEW_SLACK 2u      /* a wait on the lines of a half of what its device needs is none */
 
 /* What an operation NORM measures. */
 enum skep_norm_term {

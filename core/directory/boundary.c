@@ -133,8 +133,10 @@ bool skep_boundary_wants(struct directory *d, const struct step *step, uint32_t 
 	const struct skep_plan *plan = step->plan;
 	const struct skep_stage_load *stage = stage_loads(d);
 	uint32_t began = 0, now = 0;
-	if (!stands_by(plan, worker) || step->how.losses->in_shards)
-		return !step->how.losses->in_shards;
+	if (step->how.losses->in_shards)
+		return false;
+	if (!stands_by(plan, worker))
+		return true;
 	compare_with_start(d, step, stage_loads(d));
 	for (uint32_t i = 0; i < plan->stages; i++) {
 		began += stage[i].workers;

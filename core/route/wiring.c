@@ -18,7 +18,6 @@ static_assert(sizeof(struct skep_choice) == 48, "a view is most of what a worker
 
 #define ONE (1u << 20)                    /* 1 in the fixed point of the weight */
 #define UNKNOWN_NS_PER_SAMPLE 1000000000u /* what one that has never answered is charged */
-#define SMOOTHING_DIVISOR 10              /* smoothing 0.1 */
 #define SAMPLE_NS_MAX (1ull << 43)        /* 2.4 h per sample: keeps the fixed point within 64 bits */
 #define LATE 4                            /* times the usual: more does not count */
 #define NS_PER_US 1000u
@@ -149,16 +148,17 @@ static uint64_t guess_ns(const struct skep_view *view, const struct skep_plan *p
 	return ns < SAMPLE_NS_MAX ? ns : SAMPLE_NS_MAX;
 }
 
-/* Somewhere within the first of its turns. */
-static uint64_t phase_ns(
-	const struct skep_view *view, const struct skep_plan *plan, struct skep_peer peer, uint64_t draw)
-{
-	return draw % (guess_ns(view, plan, peer) * plan->samples);
-}
-
 static uint32_t tie_of(uint64_t draw)
 {
 	return (uint32_t)(draw >> 32);
+}
+
+/* One that has never answered begins somewhere within the first of its turns. */
+static struct skep_choice begin(
+	const struct skep_view *view, const struct skep_plan *plan, struct skep_peer peer, uint64_t *random)
+{
+	uint64_t draw = skep_random_next(random), turn_ns = guess_ns(view, plan, peer) * plan->samples;
+	return (struct skep_choice){.peer = peer, .tie = tie_of(draw), .key_ns = draw % turn_ns};
 }
 
 /* Before the first answer all keys were made of guesses at a full speed of a sample in 1 s. */
@@ -179,7 +179,7 @@ static void hear_full_speed(
 {
 	uint64_t newest = sample_ns * speed(plan, peer) / SKEP_SPEED_MAX, before = view->full_speed_ns;
 	newest += newest == 0;
-	view->full_speed_ns = before > 0 ? (before * (SMOOTHING_DIVISOR - 1) + newest) / SMOOTHING_DIVISOR : newest;
+	view->full_speed_ns = before > 0 ? (before * (SKEP_VIEW_SMOOTHING - 1) + newest) / SKEP_VIEW_SMOOTHING : newest;
 	if (before == 0)
 		scale(view);
 }
@@ -187,9 +187,7 @@ static void hear_full_speed(
 static struct skep_choice newcomer(
 	const struct skep_view *view, const struct skep_plan *plan, struct skep_peer peer, uint64_t *random)
 {
-	uint64_t draw = skep_random_next(random);
-	struct skep_choice choice = {.peer = peer, .tie = tie_of(draw)};
-	choice.key_ns = phase_ns(view, plan, peer, draw);
+	struct skep_choice choice = begin(view, plan, peer, random);
 	if (view->full_speed_ns > 0 && view->count > 0)
 		choice.key_ns += view->choice[smallest(view, no_worker)].key_ns;
 	return choice;
@@ -241,9 +239,7 @@ void skep_view_meet(struct skep_view *view, const struct skep_plan *plan, uint32
 	uint64_t *random)
 {
 	assert(view->leavers <= view->count);
-	uint64_t draw = skep_random_next(random);
-	struct skep_choice choice = {.peer = peer, .tie = tie_of(draw)};
-	choice.key_ns = phase_ns(view, plan, peer, draw);
+	struct skep_choice choice = begin(view, plan, peer, random);
 	uint32_t place = view->count;
 	view->heard++;
 	if (view->count == capacity) {
@@ -322,7 +318,8 @@ static uint64_t expected_ns(
 static uint64_t waits_ns(const struct skep_choice *choice, uint64_t needed_ns)
 {
 	uint64_t wait_us = choice->line_us > choice->least_us ? choice->line_us - choice->least_us : 0;
-	return wait_us * NS_PER_US > needed_ns / 2 ? wait_us * NS_PER_US - needed_ns / 2 : 0;
+	uint64_t wait_ns = wait_us * NS_PER_US, slack_ns = needed_ns / SKEP_VIEW_SLACK;
+	return wait_ns > slack_ns ? wait_ns - slack_ns : 0;
 }
 
 /* Moves all keys down by the smallest: only differences count, and the sum of charges must not overflow. Those that are
@@ -400,15 +397,15 @@ static void measure_line(struct skep_choice *choice, skep_time needed_ns, skep_t
 		return;
 	}
 	int64_t distance = (int64_t)newest - (int64_t)choice->line_us;
-	choice->line_us = (uint32_t)((int64_t)choice->line_us + distance / SMOOTHING_DIVISOR);
+	choice->line_us = (uint32_t)((int64_t)choice->line_us + distance / (int64_t)SKEP_VIEW_SMOOTHING);
 	choice->least_us = newest < choice->least_us ? newest : choice->least_us;
 }
 
 static void measure_device(struct skep_choice *choice, uint64_t sample_ns)
 {
 	int64_t distance = (int64_t)((sample_ns > 0 ? sample_ns : 1) << FRACTION_BITS) - (int64_t)choice->average;
-	choice->average = (uint64_t)((int64_t)choice->average + distance / SMOOTHING_DIVISOR);
-	choice->weight += (ONE - choice->weight) / SMOOTHING_DIVISOR;
+	choice->average = (uint64_t)((int64_t)choice->average + distance / (int64_t)SKEP_VIEW_SMOOTHING);
+	choice->weight += (ONE - choice->weight) / SKEP_VIEW_SMOOTHING;
 }
 
 void skep_view_update(struct skep_view *view, const struct skep_plan *plan, struct skep_peer peer, skep_time needed_ns,

@@ -24,12 +24,11 @@
  *               number drawn at each charge.
  *               What a worker needed leaves out the lines to it. An answer says how long the worker had the microbatch; the
  *               rest of the time that the sender waited was on the lines there and back. Its average above the least that
- *               was ever seen of this worker is what a microbatch waits in the lines (as LEDBAT has it, RFC 6817, section
- *               3.2), and is charged beside the arithmetic, but for half as much as that, since messages always meet. So
- *               senders turn away from lines that are full, until those are just full, while a line that is merely long
- *               costs nothing. Who owes an answer for longer than the fencing time, or than schedule.reissue_timeout
- *               (reissue.h), may be gone, and is charged for the wait; an answer gives that back, but no place before the
- *               others.
+ *               was ever seen of this worker is what a microbatch waits in the lines (the queueing delay of LEDBAT, RFC 6817),
+ *               and is charged beside the arithmetic, but for half as much as that, since messages always meet. So senders
+ *               turn away from lines that are full, until those are just full, while a line that is merely long costs
+ *               nothing. Who owes an answer for longer than the fencing time, or than schedule.reissue_timeout (reissue.h),
+ *               may be gone, and is charged for the wait; an answer gives that back, but no place before the others.
  *   latency     the same, and the charge includes the time that the microbatch and its gradient are expected to take on the link.
  *
  * All arithmetic is in integers, so that every compiler chooses alike.

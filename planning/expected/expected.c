@@ -106,6 +106,7 @@ static void make(struct skep_loads *l, struct skep_expected *e)
 	e->turn_s /= t->period;
 }
 
+/* In 2 * workers + places * places + 2 * places numbers. */
 static struct skep_ways ways_in(double *room, size_t workers, size_t places)
 {
 	struct skep_ways ways = {.up = room, .down = room + workers, .shared = room + 2 * workers};

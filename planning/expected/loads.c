@@ -88,7 +88,7 @@ static double weight_for(const struct skep_loads *l, uint32_t i, uint32_t j)
 	uint32_t stage = l->stage_of[i];
 	double compute_s = skep_loads_compute_s(l, j);
 	double wait_s = crowd_s(l, i, j) * l->p->forward_bytes[stage] + crowd_s(l, j, i) * l->p->backward_bytes[stage];
-	double sum_s = compute_s + fmax(0, wait_s - compute_s / 2);
+	double sum_s = compute_s + fmax(0, wait_s - compute_s / SKEP_VIEW_SLACK);
 	if (by_latency(l))
 		sum_s += 1e-9 * (double)(skep_plan_transfer_ns(plan, i, j) + skep_plan_transfer_ns(plan, j, i));
 	return 1 / fmax(sum_s, 1e-12);

@@ -45,7 +45,7 @@ struct skep_loads { /* seconds for a microbatch of the swarm, or of a reduction 
 	uint32_t *ring;     /* [workers] scratch */
 	double *offered; /* [workers] of senders that choose by themselves: the sum of their weights for the next stage */
 	struct skep_ways load;  /* seconds */
-	struct skep_ways crowd; /* messages that one finds there; all 0 before swarm.c has an opinion */
+	struct skep_ways crowd; /* messages that one finds there; all 0 until swarm.c has counted them */
 	double connection_s;    /* the most of any ordered pair of workers ... */
 	uint32_t from, to;      /* ... which is this one */
 	double *hop_s;          /* [stages] forwards from the stage to the next one, on the mean */

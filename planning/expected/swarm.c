@@ -19,7 +19,6 @@
 #define EXACT 1e-6           /* of the rate, when iterations end */
 #define SETTLINGS 16u        /* of the shares, and of what waits on the lines */
 #define SETTLED 0.05         /* of what waits, when they end */
-#define SMOOTHING 0.1        /* of what a sender knows of a line */
 #define ROUNDS_OF_MANY 1000. /* of a run that has another end */
 #define AS_BUSY 0.8
 #define CHANCE_OF_ONE_PATH 0.6
@@ -348,7 +347,7 @@ static double known_part(const struct skep_loads *l, double round)
 	double pairs = 1, rounds = plan->rounds > 0 ? 0.5 * plan->rounds : ROUNDS_OF_MANY;
 	for (uint32_t s = 0; s + 1 < l->p->stages; s++)
 		pairs = fmax(pairs, (double)l->count[s] * fmin(l->count[s + 1], SKEP_VIEW_MAX));
-	return 1 - pow(1 - SMOOTHING, fmax(0, rounds * round / pairs - 1));
+	return 1 - pow(1 - 1.0 / SKEP_VIEW_SMOOTHING, fmax(0, rounds * round / pairs - 1));
 }
 
 /* Senders turn away from where messages wait, as far as they know of it, and so fewer do: an equilibrium, found by the method of

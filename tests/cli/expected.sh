@@ -17,8 +17,8 @@ within() { # within PERCENT COUNT: at least so many are
 check 'all but two within 15 %' within 15 48
 check 'all within 20 %' within 20 50
 
-# Runs that are long enough for senders to learn what waits on their lines, which makes them a sixth to a third faster (core/route/wiring.h).
-# Without that it would be 10.2 s for 6.7, 13.0 for 10.2 and 77 for 54.
+# Runs that are long enough for senders to learn what waits on their lines, (core/route/wiring.h): without that it would be
+# 10.2 s for 6.7, 13.0 for 10.3 and 77.0 for 55.5.
 learnt() { # learnt POOL STEPS
 	local expected seen
 	expected=$("$skep" check --json "scenario-$1.yaml" --set "train.until.steps=$2" |

@@ -19,6 +19,15 @@ out=$scratch/out err=$scratch/err status=0
 quick=("$root/scenarios/one-worker.yaml" --set train.until.steps=3)
 
 # A topology of so many machines in one place, and beside it a link `gpus` to where it looks for its GPU.
+small_model() { # makes small.yaml
+	cat >small.yaml <<-'END'
+	name: small
+	kind: mlp
+	activation: gelu
+	layers: {inputs: 1, hidden: 40, hidden_layers: 3, outputs: 1}
+	END
+}
+
 place() { # place WORKERS: makes place-WORKERS.yaml
 	[ -e gpus ] || ln -s "$root/topologies/gpus" gpus
 	cat >"place-$1.yaml" <<-END

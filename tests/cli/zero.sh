@@ -9,12 +9,7 @@ set -u
 needs python3 sqlite3
 
 # One microbatch for each worker, and each pipeline has its own: so sums add the same numbers in the same order in all runs.
-cat >small.yaml <<-'END'
-name: small
-kind: mlp
-activation: gelu
-layers: {inputs: 1, hidden: 40, hidden_layers: 3, outputs: 1}
-END
+small_model
 for n in 2 3; do
 	place "$n"
 	cat >"zero-$n.yaml" <<-END

@@ -9,12 +9,7 @@ set -u
 . "$root/tests/cli/lib_serve.sh"
 needs python3 sqlite3
 
-cat >small.yaml <<-'END'
-name: small
-kind: mlp
-activation: gelu
-layers: {inputs: 1, hidden: 40, hidden_layers: 3, outputs: 1}
-END
+small_model
 for n in 2 3 4; do place "$n"; done
 cat >kept.yaml <<-END
 name: three shards

@@ -10,9 +10,11 @@ static void test_forward_backward_counted(void **state)
 	(void)state;
 	struct fixture f;
 	begin(&f, 1);
+	skep_time came = f.now;
 	struct skep_message sent = bring_through(&f, 0, 3);
 	assert_true(sent.to.index == 2 || sent.to.index == 5);
 	assert_int_equal(sent.payload_bytes, 64);
+	f.now += 5000000;
 	fixture_deliver(&f, answer(&f, sent, SKEP_MESSAGE_BACKWARD));
 	struct skep_op op = *fixture_ran(&f, SKEP_OP_BACKWARD);
 	fixture_done(&f, op, fixture_buf(&f), none);
@@ -21,6 +23,8 @@ static void test_forward_backward_counted(void **state)
 	assert_int_equal(note->microbatch, 3);
 	const struct skep_message *up = fixture_sent(&f, SKEP_MESSAGE_BACKWARD);
 	assert_int_equal(up->to.index, 0);
+	assert_true(f.now - came >= 5000000);
+	assert_int_equal(up->u.backward.held_ns, f.now - came);
 	assert_true(fixture_released(&f, op.in) && fixture_released(&f, op.stash) && fixture_released(&f, op.gradient));
 	fixture_finish(&f);
 }
