@@ -156,7 +156,7 @@ static void tick_peer(struct skep_mesh *mesh, uint32_t rank, uint64_t now_ns)
 	struct skep_channel *channel = &peer->link->channel;
 	if (peer->dial_until_ns > 0) {
 		if (now_ns > peer->dial_until_ns)
-			skep_mesh_relay_from_now(mesh, rank);
+			skep_mesh_unreached(mesh, rank);
 		return;
 	}
 	if (now_ns > channel->heard_ns + mesh->setup.silence_ns && !peer->link->ready) {
@@ -210,7 +210,7 @@ static void closed(struct skep_mesh *mesh, struct link *link)
 	if (peer->link != link)
 		return;
 	if (peer->dial_until_ns > 0)
-		skep_mesh_relay_from_now(mesh, link->id);
+		skep_mesh_unreached(mesh, link->id);
 	else
 		skep_mesh_lost(mesh, link->id, link->channel.why);
 }

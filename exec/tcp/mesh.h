@@ -3,14 +3,16 @@
  * mesh.h - the transport of `skep serve` and `skep join`: a connection for each pair of processes, over TCP and TLS 1.3.
  *
  * Rank 0 is `serve`; it says who is a member, and its word counts. Each process has a connection to rank 0 from its admission
- * on (words.h). Of two others the one with the higher rank, which came later, connects to the lower one; both show
- * certificates of the run's authority, in which their ranks stand. What is kept true:
+ * on (words.h). Of two others the one with the higher rank connects to the lower one, and where it cannot, rank 0 hands on its
+ * request that the lower one connect to it; both show certificates of the run's authority, in which their ranks stand. Who
+ * dials last decides: a process that waits for the other's connection waits until it, or a record through rank 0, is there.
+ * What is kept true:
  *   - Frames without a tensor go first; a tensor travels in pieces between which they pass. So a tensor delays a frame by what
  *     the kernel holds and no more, and a frame with a tensor may be overtaken (transport.h).
  *   - Ranks are never used twice. A process whose connection to rank 0 ends or falls silent is GONE for all.
  *   - Two processes whose connection breaks while both are members say so to rank 0, since what was under way between them is
  *     lost and the core counts on it: one of the two is evicted (evict.h), and may come back as a new process.
- *   - Two that cannot connect to each other are connected by rank 0, which passes their records on.
+ *   - Two neither of which can connect to the other are connected by rank 0, which passes their records on.
  *   - No process is heard before its handshake has ended. Connections that have not proved who they are: at most SKEP_GUESTS_MAX,
  *     each for at most SKEP_HANDSHAKE_S seconds until its first record is there; of more the oldest have to go.
  */
@@ -54,8 +56,8 @@ void skep_mesh_destroy(struct skep_mesh *mesh, bool clean);
 /* The mesh as what the loop uses. */
 struct skep_transport skep_mesh_transport(struct skep_mesh *mesh);
 
-/* This rank is a member from now on. With an `address` and a lower rank than ours it is connected to. `news`: the loop has to
- * hear that it is there (NEW). */
+/* This rank is a member from now on. With a lower rank than ours it is connected to. `news`: the loop has to hear that it is
+ * there (NEW). */
 void skep_mesh_member(struct skep_mesh *mesh, const struct skep_member *member, bool news);
 bool skep_mesh_is_member(const struct skep_mesh *mesh, uint32_t rank);
 /* Makes the connection that of this member; the mesh owns what `channel` held. */

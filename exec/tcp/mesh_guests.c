@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * mesh_guests.c - connections that were taken in and have no rank yet: at rank 0 those of processes that ask to join, which the
- * lobby hears; elsewhere those of newer members, whose certificates say who they are.
+ * lobby hears; elsewhere those of members with a higher rank, and of others that this process has asked to connect to it, whose
+ * certificates say who they are.
  */
 #include <arpa/inet.h>
 #include <assert.h>
@@ -111,9 +112,15 @@ static uint32_t rank_of(struct skep_mesh *mesh, struct link *link)
 	return said ? words.member.rank : 0;
 }
 
+/* Does this process wait for a connection of that rank? */
+static bool may_connect(const struct skep_mesh *mesh, uint32_t rank)
+{
+	return rank > 0 && rank < mesh->setup.ranks && (rank > mesh->setup.rank || mesh->peer[rank].asked);
+}
+
 static void adopt(struct skep_mesh *mesh, struct link *link)
 {
-	assert(!skep_mesh_is_root(mesh) && link->rank > mesh->setup.rank && link->rank < mesh->setup.ranks);
+	assert(!skep_mesh_is_root(mesh) && may_connect(mesh, link->rank));
 	struct peer *peer = &mesh->peer[link->rank];
 	bool waited = link->waits;
 	if (peer->gone || peer->broken || peer->relayed || peer->link != NULL) {
@@ -127,10 +134,12 @@ static void adopt(struct skep_mesh *mesh, struct link *link)
 	link->kind = LINK_PEER;
 	link->id = link->rank;
 	peer->link = link;
+	peer->asked = false;
 	if (waited)
 		skep_mesh_rewatch(mesh, link);
 	skep_mesh_is_ready(mesh, link);
 	skep_mesh_pump(mesh, link->rank);
+	skep_mesh_pump(mesh, 0); /* LAST may have waited there for what would become of this peer's records */
 }
 
 static void become_peer(struct skep_mesh *mesh, struct link *link)
@@ -140,7 +149,7 @@ static void become_peer(struct skep_mesh *mesh, struct link *link)
 	uint32_t rank = rank_of(mesh, link);
 	if (rank == SKEP_NO_INDEX && link->channel.ssl == NULL && link->channel.state == SKEP_CHANNEL_OPEN)
 		return; /* bare, and it has not said it yet */
-	if (rank == SKEP_NO_INDEX || rank <= mesh->setup.rank || rank >= mesh->setup.ranks) {
+	if (rank == SKEP_NO_INDEX || !may_connect(mesh, rank)) {
 		end(mesh, link, "not a member that may connect");
 		return;
 	}

@@ -69,6 +69,7 @@ struct peer {
 	bool last;   /* has said LAST: its end is no loss */
 	bool broken; /* its connection has ended; rank 0 was told */
 	bool relayed;
+	bool asked; /* of a lower rank: it was asked to connect to this process, and neither has nor is relayed yet */
 	struct link *link;
 	struct queue urgent, tensors;
 	struct incoming incoming;
@@ -132,6 +133,9 @@ void skep_mesh_lost(struct skep_mesh *mesh, uint32_t rank, const char *why); /* 
 void skep_mesh_drop(struct skep_mesh *mesh, uint32_t rank);                  /* it is gone: nothing is kept for it */
 void skep_mesh_disconnected(struct skep_mesh *mesh, uint32_t by, uint32_t about); /* rank 0 */
 void skep_mesh_relay_from_now(struct skep_mesh *mesh, uint32_t rank);
+void skep_mesh_unreached(struct skep_mesh *mesh, uint32_t rank); /* this process cannot connect to it */
+void skep_mesh_dial_back(
+	struct skep_mesh *mesh, uint32_t rank); /* it cannot connect to this process, and asks for that */
 void skep_mesh_dialled(struct skep_mesh *mesh, struct link *link); /* a connection that this process makes is there */
 /* Rank 0: evicts members until none is left that another one does not hear, once all who may complain have had the time to. */
 void skep_mesh_judge(struct skep_mesh *mesh, uint64_t now_ns);

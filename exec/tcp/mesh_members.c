@@ -55,7 +55,8 @@ static void give_up(struct skep_mesh *mesh, uint32_t rank)
 		skep_mesh_tell_news(mesh, &(struct skep_transport_event){.kind = SKEP_TRANSPORT_GONE, .peer = rank});
 	for (uint32_t i = mesh->members; rank == 0 && last && i-- > 0;) {
 		const struct peer *peer = &mesh->peer[mesh->member[i]];
-		if (peer->relayed || peer->broken) /* no process passes anything on now, or says who is gone */
+		if (peer->relayed || peer->asked ||
+			peer->broken) /* no process passes anything on now, or says who is gone */
 			give_up(mesh, mesh->member[i]);
 	}
 }
@@ -90,12 +91,39 @@ void skep_mesh_relay_from_now(struct skep_mesh *mesh, uint32_t rank)
 	skep_mesh_bury_link(mesh, peer->link);
 	peer->link = NULL;
 	peer->dial_until_ns = 0;
+	peer->asked = false;
 	peer->relayed = true;
 	assert(mesh->relays < mesh->setup.ranks);
 	mesh->relayed[mesh->relays++] = rank;
 	skep_mesh_queue(
 		mesh, rank, false, SKEP_RECORD_PING, NULL, 0); /* so that it hears of this way, and takes it too */
 	skep_mesh_pump(mesh, 0);
+}
+
+/* Rank 0 hands it on as it does what it relays, so that no process has more of them wait there than it may. */
+static void ask_to_dial(struct skep_mesh *mesh, uint32_t rank)
+{
+	const uint8_t request[SKEP_RELAY_HEAD] = {
+		(uint8_t)rank, (uint8_t)(rank >> 8), (uint8_t)(rank >> 16), (uint8_t)(rank >> 24), SKEP_RECORD_DIAL};
+	assert(rank > 0 && rank < mesh->setup.rank);
+	mesh->peer[rank].asked = true;
+	mesh->passing += skep_relay_cost(sizeof request);
+	skep_mesh_queue(mesh, 0, false, SKEP_RECORD_RELAY, request, sizeof request);
+	skep_mesh_pump(mesh, 0);
+}
+
+void skep_mesh_unreached(struct skep_mesh *mesh, uint32_t rank)
+{
+	struct peer *peer = &mesh->peer[rank];
+	assert(rank > 0 && !peer->relayed && !peer->asked);
+	if (rank > mesh->setup.rank || mesh->setup.listener < 0) {
+		skep_mesh_relay_from_now(mesh, rank);
+		return;
+	}
+	skep_mesh_bury_link(mesh, peer->link);
+	peer->link = NULL;
+	peer->dial_until_ns = 0;
+	ask_to_dial(mesh, rank);
 }
 
 /* The socket of a connection that is being made, or -1. `address` is numeric. */
@@ -129,7 +157,7 @@ static void address_of_root(const struct skep_mesh *mesh, char *ret, size_t size
 static void dial(struct skep_mesh *mesh, uint32_t rank)
 {
 	struct peer *peer = &mesh->peer[rank];
-	assert(rank > 0 && rank < mesh->setup.rank && peer->link == NULL);
+	assert(rank > 0 && rank != mesh->setup.rank && peer->there && peer->link == NULL);
 	struct skep_channel channel;
 	char address[NI_MAXHOST];
 	snprintf(address, sizeof address, "%s", peer->member.address);
@@ -137,14 +165,23 @@ static void dial(struct skep_mesh *mesh, uint32_t rank)
 		address_of_root(mesh, address, sizeof address);
 	int fd = peer->member.port > 0 ? dial_socket(address, peer->member.port) : -1;
 	if (fd < 0 || !skep_channel_open(&channel, fd, false, mesh->setup.client, false)) {
-		skep_mesh_relay_from_now(mesh, rank);
+		skep_mesh_unreached(mesh, rank);
 		return;
 	}
 	uint64_t most_ns = mesh->setup.silence_ns < DIAL_NS ? mesh->setup.silence_ns : DIAL_NS;
 	peer->dial_until_ns = skep_monotonic_ns() + most_ns;
 	peer->link = skep_mesh_watch(mesh, LINK_PEER, rank, &channel);
 	if (peer->link == NULL)
-		skep_mesh_relay_from_now(mesh, rank);
+		skep_mesh_unreached(mesh, rank);
+}
+
+/* Once for a pair at most: behind it there is a connection, or rank 0 passes on what they say, or their connection broke. */
+void skep_mesh_dial_back(struct skep_mesh *mesh, uint32_t rank)
+{
+	const struct peer *peer = &mesh->peer[rank];
+	assert(rank < mesh->setup.ranks && !skep_mesh_is_root(mesh));
+	if (rank > mesh->setup.rank && peer->there && peer->link == NULL && !peer->relayed && !peer->broken)
+		dial(mesh, rank);
 }
 
 void skep_mesh_member(struct skep_mesh *mesh, const struct skep_member *member, bool news)
@@ -190,7 +227,7 @@ void skep_mesh_dialled(struct skep_mesh *mesh, struct link *link)
 	if (peer->dial_until_ns == 0)
 		return;
 	if (ssl != NULL && skep_tls_peer_rank(ssl, mesh->setup.run) != link->id) {
-		skep_mesh_relay_from_now(mesh, link->id); /* another process of the run listens there */
+		skep_mesh_unreached(mesh, link->id); /* another process of the run listens there */
 		return;
 	}
 	peer->dial_until_ns = 0;
@@ -201,6 +238,7 @@ void skep_mesh_dialled(struct skep_mesh *mesh, struct link *link)
 		skep_channel_put(&link->channel, SKEP_RECORD_MEMBER, content, bytes, NULL, 0);
 	}
 	skep_mesh_pump(mesh, link->id);
+	skep_mesh_pump(mesh, 0); /* LAST may have waited there for what would become of this peer's records */
 }
 
 /* ---- disconnects ------------------------------------------------------------------------------------------------------ */

@@ -106,8 +106,11 @@ static uint32_t relay_rank(const struct skep_record *record)
 	return (uint32_t)at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24;
 }
 
-static bool may_be_relayed(uint8_t type)
+static bool may_be_relayed(const struct skep_record *record)
 {
+	uint8_t type = record->content[4];
+	if (type == SKEP_RECORD_DIAL)
+		return record->bytes == SKEP_RELAY_HEAD;
 	return type == SKEP_RECORD_FRAME || type == SKEP_RECORD_BODY || type == SKEP_RECORD_DATA ||
 	       type == SKEP_RECORD_PING;
 }
@@ -120,6 +123,15 @@ static bool is_last(const struct skep_mesh *mesh, const struct skep_record *reco
 	       skep_frame_decode(record->content + SKEP_RELAY_HEAD, record->bytes - SKEP_RELAY_HEAD, mesh->setup.run,
 		       &frame) == SKEP_FRAME_GOOD &&
 	       frame.type == SKEP_FRAME_LAST;
+}
+
+static void count_relayed(struct skep_mesh *mesh, uint32_t from, uint32_t to, uint32_t bytes)
+{
+	struct peer *sender = &mesh->peer[from];
+	mesh->counts.relayed_bytes += bytes;
+	if (sender->relay_to != to && mesh->peer[to].there && mesh->setup.lobby.relayed != NULL)
+		mesh->setup.lobby.relayed(mesh->setup.lobby.self, from, to);
+	sender->relay_to = to;
 }
 
 /* Rank 0: on to its receiver, with its sender's rank in the receiver's place. */
@@ -140,10 +152,8 @@ static void pass_on(struct skep_mesh *mesh, uint32_t from, uint32_t to, const st
 	memcpy(copy, record->content, record->bytes);
 	for (int i = 0; i < 4; i++)
 		copy[i] = (uint8_t)(from >> 8 * i);
-	mesh->counts.relayed_bytes += record->bytes;
-	if (mesh->peer[from].relay_to != to && mesh->peer[to].there && mesh->setup.lobby.relayed != NULL)
-		mesh->setup.lobby.relayed(mesh->setup.lobby.self, from, to);
-	mesh->peer[from].relay_to = to;
+	if (record->content[4] != SKEP_RECORD_DIAL)
+		count_relayed(mesh, from, to, record->bytes);
 	skep_mesh_queue_relayed(mesh, from, to, tensors, copy, record->bytes);
 	skep_mesh_pump(mesh, to);
 }
@@ -151,7 +161,7 @@ static void pass_on(struct skep_mesh *mesh, uint32_t from, uint32_t to, const st
 static bool take_relay(
 	struct skep_mesh *mesh, uint32_t rank, const struct skep_record *record, struct skep_transport_event *ret)
 {
-	if (record->bytes < SKEP_RELAY_HEAD || !may_be_relayed(record->content[4])) {
+	if (record->bytes < SKEP_RELAY_HEAD || !may_be_relayed(record)) {
 		refuse(mesh, rank, "it sent a record that no skep sends");
 		return false;
 	}
@@ -166,6 +176,10 @@ static bool take_relay(
 	}
 	if (!mesh->peer[other].there)
 		return false;
+	if (record->content[4] == SKEP_RECORD_DIAL) {
+		skep_mesh_dial_back(mesh, other);
+		return false;
+	}
 	skep_mesh_relay_from_now(mesh, other);
 	struct skep_record inner = {.type = record->content[4],
 		.content = record->content + SKEP_RELAY_HEAD,

@@ -149,10 +149,13 @@ static bool has_queued(const struct peer *peer)
 	return peer->urgent.first != NULL || peer->tensors.first != NULL;
 }
 
-static bool any_relayed(const struct skep_mesh *mesh)
+/* Of a peer that is relayed, or that may come to be: no connection to it is there. */
+static bool any_for_rank_0(const struct skep_mesh *mesh)
 {
-	for (uint32_t i = 0; i < mesh->relays; i++) {
-		if (has_queued(&mesh->peer[mesh->relayed[i]]))
+	for (uint32_t i = 0; i < mesh->members; i++) {
+		const struct peer *peer = &mesh->peer[mesh->member[i]];
+		bool direct = peer->link != NULL && peer->dial_until_ns == 0;
+		if (mesh->member[i] > 0 && !direct && has_queued(peer))
 			return true;
 	}
 	return false;
@@ -174,11 +177,11 @@ static bool any_to_relay_now(const struct skep_mesh *mesh)
 	return false;
 }
 
-/* LAST to rank 0 goes behind all that rank 0 is to pass on: when it has the LAST of every process it ends. */
+/* LAST to rank 0 goes behind all that rank 0 is or may be to pass on: when it has the LAST of every process it ends. */
 static bool has_to_wait(const struct skep_mesh *mesh, const struct way *way, const struct item *item)
 {
 	bool last = item == mesh->peer[way->rank].tensors.first && item->type == SKEP_RECORD_FRAME;
-	return last && way->rank == 0 && (mesh->holds_last || any_relayed(mesh));
+	return last && way->rank == 0 && (mesh->holds_last || any_for_rank_0(mesh));
 }
 
 /* One record of this peer. False: there is none, or no room. */

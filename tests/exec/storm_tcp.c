@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * storm_tcp.c - the transport over TCP, four processes on this host: thousands of tensors of all sizes crossing each other, some
- * refused, two processes that cannot connect to each other, and with --kill one that dies in the middle of it.
+ * refused, two processes that cannot connect to each other, one that can be reached by another one alone, and with --kill one
+ * that dies in the middle of it.
  *
  *     storm_tcp [--bare] [--kill]    checks; status 0 if all is well
  *     storm_tcp [--bare] --bench     what a frame and a tensor cost between two processes
@@ -385,8 +386,9 @@ static void enter(struct process *p, const struct sockets *s, const struct skep_
 		attach(p, setup, 0, s->own[setup->rank]);
 	for (uint32_t peer = 1; peer < RANKS && setup->rank > 0; peer++) {
 		struct skep_member member = {.rank = peer, .port = s->port[peer], .address = "127.0.0.1"};
-		if (setup->rank == 3 && peer == DEAD)
-			member.port = 0; /* it cannot be reached */
+		bool apart = (setup->rank == 3 && peer == DEAD) || (setup->rank == DEAD && peer == 3);
+		if (apart || (setup->rank == 3 && peer == 1)) /* of 1 and 3 the former can connect to the latter */
+			member.port = 0;
 		if (peer != setup->rank)
 			skep_mesh_member(p->mesh, &member, false);
 	}
@@ -417,6 +419,8 @@ static int one(uint32_t rank, const struct sockets *s, struct tally *tally, cons
 		fail(&p, "frames were rejected");
 	if (!choice->bench && rank == 0 && skep_mesh_counts(p.mesh).relayed_bytes == 0)
 		fail(&p, "nothing was passed on");
+	if (!choice->bench && (rank == 1 || rank == 3) && p.mesh->peer[4 - rank].relayed)
+		fail(&p, "what 1 and 3 say to each other was passed on");
 	if (!choice->bench && rank == 0 && skep_mesh_counts(p.mesh).relay_most > SKEP_RELAY_MOST)
 		fail(&p, "a sender's records filled rank 0");
 	skep_mesh_destroy(p.mesh, !p.wrong);
