@@ -208,11 +208,6 @@ static uint32_t stages_of(const struct skep_plan *plan, uint8_t kind)
 	return skep_op_sliced(kind) ? skep_plan_vstages(plan) : plan->stages;
 }
 
-static bool is_pass(uint8_t kind)
-{
-	return kind == SKEP_OP_FORWARD || kind == SKEP_OP_BACKWARD || kind == SKEP_OP_RECOMPUTE;
-}
-
 static bool backward_legal(const struct skep_plan *plan, const struct skep_op *op)
 {
 	return (op->parts > 0 ? op->part < op->parts && elements_legal(plan, op) : op->part == 0) &&
@@ -300,7 +295,7 @@ static bool other_op_legal(const struct skep_plan *plan, const struct skep_op *o
 
 bool skep_op_legal(const struct skep_plan *plan, const struct skep_op *op)
 {
-	return is_pass(op->kind) ? pass_legal(plan, op) : other_op_legal(plan, op);
+	return skep_op_passes(op->kind) ? pass_legal(plan, op) : other_op_legal(plan, op);
 }
 
 /* ---- notes ------------------------------------------------------------------------------------------------------ */

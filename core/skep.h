@@ -379,12 +379,10 @@ enum skep_op_kind {
 	SKEP_OP_NORM, /* the event says the sum of the squares of the virtual stage's result, with members == 1 of its
 	                 accumulator. With tied embeddings, in the first virtual stage, `term` says what is summed:
 	                 enum skep_norm_term */
-	/* with tied embeddings, of their elements first .. first + count - 1 in this stage's vector; on the reduce
-	 * lane */
+	/* the same, with tied embeddings, of their elements first .. first + count - 1 in this stage's vector */
 	SKEP_OP_COPY_TIED, /* out: copy of the result, which holds from now on what out says, also with members == 1; of the
 	                     accumulator then, which stays as it is */
-	SKEP_OP_STORE_TIED, /* the device has what the other stage has summed, which is `in`, beside its result. `in` is
-			       consumed */
+	SKEP_OP_STORE_TIED, /* the device has `in`, the sum of the other stage, beside its result. `in` is consumed */
 	/* on the compute lane */
 	SKEP_OP_DISCARD, /* the round's accumulator is empty, whatever was added to it */
 	/* on the reduce lane, with plan->sharded, behind the STEP of the worker's own shard: of the parameters that round's step
@@ -398,6 +396,12 @@ enum skep_op_kind {
 static inline bool skep_op_sliced(uint8_t kind)
 {
 	return kind == SKEP_OP_FORWARD || kind == SKEP_OP_BACKWARD || kind == SKEP_OP_STEP || kind == SKEP_OP_NORM;
+}
+
+/* A pass of a microbatch. */
+static inline bool skep_op_passes(uint8_t kind)
+{
+	return kind == SKEP_OP_FORWARD || kind == SKEP_OP_BACKWARD || kind == SKEP_OP_RECOMPUTE;
 }
 
 /* It is a part of a reduction, and runs on that lane. */
@@ -468,11 +472,10 @@ struct skep_op {
 		 * their pseudo-gradient, weighted by `microbatches`, takes the place of what they were. 0: neither */
 		uint32_t inner;
 	};
-	uint32_t
-		microbatches; /* STEP: the divisor; PACK_PART, UNPACK_PART: how many its own part has; BACKWARD: see inner */
-	uint8_t update;       /* STEP with `async`: enum skep_outer_update */
-	bool uncounted;       /* BACKWARD, for the sake of earlier stages: the accumulator stays as it is */
-	bool recomputed;      /* BACKWARD, and the operation before it on this lane was the RECOMPUTE for it */
+	uint32_t microbatches; /* STEP: the divisor; PACK_PART, UNPACK_PART: of its own part; BACKWARD: see inner */
+	uint8_t update;        /* STEP with `async`: enum skep_outer_update */
+	bool uncounted;        /* BACKWARD, for the sake of earlier stages: the accumulator stays as it is */
+	bool recomputed;       /* BACKWARD, and the operation before it on this lane was the RECOMPUTE for it */
 };
 
 /* ---- events: everything a machine may learn ------------------------------------------------------------------- */

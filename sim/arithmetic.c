@@ -73,16 +73,11 @@ bool skep_arithmetic_device(struct skep_world *world, uint32_t worker, uint32_t 
 /* Less than about so many floating point operations are done in the time that it takes to wake a thread. */
 #define LIGHT_FLOP 500e3
 
-static bool is_pass(const struct skep_op *op)
-{
-	return op->kind == SKEP_OP_FORWARD || op->kind == SKEP_OP_BACKWARD || op->kind == SKEP_OP_RECOMPUTE;
-}
-
 static bool is_shared_out(const struct skep_op *op)
 {
 	bool steps = op->kind == SKEP_OP_STEP || op->kind == SKEP_OP_INNER_STEP || op->kind == SKEP_OP_PSEUDO_GRAD ||
 	             op->kind == SKEP_OP_DISCARD;
-	return is_pass(op) || steps || skep_op_reduces(op->kind);
+	return skep_op_passes(op->kind) || steps || skep_op_reduces(op->kind);
 }
 
 /* On the mean of the stages: what is light costs little wherever it is done. A parameter is used for each sample, in a language
@@ -117,7 +112,7 @@ void skep_arithmetic_begin(struct skep_world *world, uint32_t worker, const stru
 	struct skep_device *device = world->process[worker].device;
 	if (device && is_shared_out(op))
 		skep_device_threads_begin(world->device_threads, worker, device, op,
-			is_pass(op) ? world->light_passes : world->light_steps);
+			skep_op_passes(op->kind) ? world->light_passes : world->light_steps);
 }
 
 void skep_arithmetic_end(

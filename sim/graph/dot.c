@@ -57,7 +57,7 @@ static void put_op(const struct skep_graph *graph, FILE *out, uint32_t node)
 {
 	const struct skep_graph_node *of = &graph->node[node];
 	fprintf(out, "\t\tn%u [label=\"%s", node, skep_op_name(of->op.kind));
-	if (skep_graph_passes(of->op.kind))
+	if (skep_op_passes(of->op.kind))
 		fprintf(out, " of microbatch %u", of->op.microbatch);
 	else if (skep_op_reduces(of->op.kind))
 		fprintf(out, " of part %u", of->op.index);

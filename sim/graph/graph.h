@@ -125,11 +125,6 @@ static inline const char *skep_graph_tensor_name(const struct skep_graph *graph,
 /* "worker 3", "directory". */
 #define SKEP_GRAPH_PLACE_BYTES 24u
 const char *skep_graph_place_name(const struct skep_graph *graph, uint32_t place, char ret[SKEP_GRAPH_PLACE_BYTES]);
-/* A pass of a microbatch. */
-static inline bool skep_graph_passes(uint8_t kind)
-{
-	return kind == SKEP_OP_FORWARD || kind == SKEP_OP_BACKWARD || kind == SKEP_OP_RECOMPUTE;
-}
 /* Of a message: its header and what it writes. */
 uint64_t skep_graph_message_bytes(const struct skep_graph *graph, const struct skep_graph_node *node);
 

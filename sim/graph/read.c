@@ -264,7 +264,7 @@ static bool read_op(struct reading *r, const cJSON *item, struct skep_graph_node
 		return fail(r, "lane: expected %s or %s", skep_lane_name(0), skep_lane_name(1));
 	if (!read_place(r, item, "place", true, &of->place) || !read_u32(r, item, "stage", UINT16_MAX, &stage) ||
 		!read_u32(r, item, "round", UINT32_MAX, &op->round) ||
-		!read_u32(r, item, skep_graph_passes(op->kind) ? "microbatch" : "number", UINT32_MAX, &op->number) ||
+		!read_u32(r, item, skep_op_passes(op->kind) ? "microbatch" : "number", UINT32_MAX, &op->number) ||
 		!read_u32(r, item, "part", UINT32_MAX, &op->index) || !read_u32(r, item, "of", UINT32_MAX, &op->size) ||
 		!read_count(r, item, "elements", SKEP_GRAPH_BYTES_MAX, false, &op->count) ||
 		!read_u32(r, item, "inner", UINT32_MAX, &inner) || !read_flag(r, item, "recomputed", &op->recomputed) ||

@@ -244,7 +244,7 @@ void skep_trace_operands(struct skep_trace *trace, uint32_t node, const struct s
 	skep_trace_add(&reads, tensor_of(trace, op->in));
 	skep_trace_add(&reads, tensor_of(trace, op->stash));
 	skep_trace_add(&reads, tensor_of(trace, op->gradient));
-	if (skep_graph_passes(op->kind) || is_of_shards(op->kind))
+	if (skep_op_passes(op->kind) || is_of_shards(op->kind))
 		read_parameters(trace, worker, op, &reads);
 	read_sums(trace, worker, op, &reads);
 	skep_trace_append(trace, &trace->graph->node[node].reads, &reads);

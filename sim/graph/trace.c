@@ -193,7 +193,7 @@ static uint32_t permit(const struct skep_trace *trace, const struct skep_op *op)
 static void name_op(const struct skep_trace *trace, const struct skep_op *op, char *ret, size_t size)
 {
 	int used = snprintf(ret, size, "%s.s%u.r%u", skep_op_name(op->kind), op->stage, op->round);
-	if (skep_graph_passes(op->kind))
+	if (skep_op_passes(op->kind))
 		used += snprintf(ret + used, size - (size_t)used, ".m%u", op->microbatch);
 	if (op->kind == SKEP_OP_BACKWARD && op->parts > 1)
 		used += snprintf(ret + used, size - (size_t)used, ".p%u", op->part);

@@ -84,7 +84,7 @@ static void put_op(const struct skep_graph *graph, FILE *out, const struct skep_
 	put_pair(out, "lane", skep_lane_name(of->op.lane));
 	put_count(out, "stage", of->op.stage);
 	put_count(out, "round", of->op.round);
-	put_count(out, skep_graph_passes(of->op.kind) ? "microbatch" : "number", of->op.number);
+	put_count(out, skep_op_passes(of->op.kind) ? "microbatch" : "number", of->op.number);
 	put_model(out, &of->op);
 	put_count(out, "ns", of->duration_ns);
 	if (of->timed_on != NONE)

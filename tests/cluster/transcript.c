@@ -375,7 +375,7 @@ static void put_op(struct text *text, const struct skep_plan *plan, const struct
 {
 	put(text, "%s, %s %u, round %u", skep_op_name(op->kind), skep_op_sliced(op->kind) ? part(plan) : "stage",
 		op->stage, op->round);
-	if (op->kind == SKEP_OP_FORWARD || op->kind == SKEP_OP_BACKWARD || op->kind == SKEP_OP_RECOMPUTE)
+	if (skep_op_passes(op->kind))
 		put(text, ", microbatch %u%s%s", op->microbatch,
 			op->version == op->round       ? ""
 			: op->version + 1 == op->round ? ", on the version before"
