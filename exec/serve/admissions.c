@@ -324,6 +324,7 @@ static void on_prepared(struct skep_admissions *a, uint32_t number, const struct
 	say_who_came(a, process);
 	if (a->clock == NULL)
 		return;
+	process->since_ns = skep_clock_now(a->clock);
 	welcome(a, process->member.rank);
 	announce(a, process->member.rank);
 }
@@ -370,10 +371,21 @@ static void on_left(void *self, uint32_t number, const char *why)
 	*guest = (struct guest){.fd = -1};
 }
 
+/* Who stands by has no machine of the topology until it gets a place. */
+static void compare_pair(struct skep_admissions *a, uint32_t rank, uint32_t other)
+{
+	uint32_t worker = a->process[rank].worker, of_other = a->process[other].worker;
+	if (worker != SKEP_NO_INDEX && of_other != SKEP_NO_INDEX && worker != of_other)
+		skep_relays_between(&a->relays, a->setup.scenario, worker, of_other);
+}
+
 static void on_relayed(void *self, uint32_t from, uint32_t to)
 {
 	struct skep_admissions *a = self;
-	if (skep_relays_add(&a->relays, from, to) && !a->setup.quiet)
+	if (!skep_relays_add(&a->relays, from, to))
+		return;
+	compare_pair(a, from, to);
+	if (!a->setup.quiet)
 		skep_relays_say(&a->relays, a->process[from].hello.host, a->process[to].hello.host);
 }
 
@@ -470,6 +482,21 @@ bool *skep_admissions_begin(struct skep_admissions *a, const struct skep_clock *
 	return absent;
 }
 
+void skep_admissions_compare_relays(const struct skep_admissions *a)
+{
+	const struct skep_scenario *scenario = a->setup.scenario;
+	bool *settled = calloc(scenario->topology.places, sizeof *settled);
+	for (uint32_t rank = 1; settled != NULL && a->clock != NULL && rank < a->ranks; rank++) {
+		const struct process *process = &a->process[rank];
+		if (process->there && process->worker != SKEP_NO_INDEX && skep_mesh_stays(a->mesh, rank) &&
+			skep_clock_now(a->clock) > process->since_ns + SKEP_SETTLED_NS)
+			settled[skep_scenario_place(scenario, process->worker)] = true;
+	}
+	if (settled != NULL)
+		skep_relays_compare(&a->relays, scenario, settled, stderr);
+	free(settled);
+}
+
 static uint32_t fit(void *self, uint32_t worker, uint32_t rank)
 {
 	const struct skep_admissions *a = self;
@@ -482,6 +509,11 @@ static void on_placed(void *self, uint32_t worker, uint32_t rank)
 	struct skep_admissions *a = self;
 	assert(worker < a->setup.scenario->plan.workers && rank < a->ranks);
 	a->process[rank].worker = worker;
+	for (uint32_t i = 0; i < a->relays.pairs; i++) {
+		const uint32_t *pair = a->relays.pair[i];
+		if (pair[0] == rank || pair[1] == rank)
+			compare_pair(a, pair[0], pair[1]);
+	}
 	skep_status_begins(a->setup.status, worker, skep_clock_now(a->clock));
 	if (!a->setup.quiet)
 		fprintf(stderr, "skep: %s takes the place of worker %" PRIu32 "\n", a->process[rank].hello.host,

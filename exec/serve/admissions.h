@@ -64,6 +64,9 @@ bool *skep_admissions_begin(struct skep_admissions *admissions, const struct ske
 /* How many guests were told that they may not join; each of the first ones has its line on standard error. */
 uint64_t skep_admissions_refused(const struct skep_admissions *admissions);
 
+/* At the end: says on standard error where which pairs are relayed is not what the topology says. */
+void skep_admissions_compare_relays(const struct skep_admissions *admissions);
+
 /* Who gets the place of a worker that was lost, for the loop. */
 struct skep_newcomers skep_admissions_newcomers(struct skep_admissions *admissions);
 

@@ -27,8 +27,9 @@ struct guest {
 struct process { /* of a rank that a process was given */
 	struct skep_hello hello;
 	struct skep_member member;
-	uint32_t worker; /* that it began with; SKEP_NO_INDEX: it stood by */
-	bool there;      /* it has said that it is ready */
+	uint32_t worker;    /* that it began with; SKEP_NO_INDEX: it stood by */
+	bool there;         /* it has said that it is ready */
+	skep_time since_ns; /* ... at this time of the run */
 };
 
 struct skep_admissions {

@@ -229,6 +229,8 @@ static void say_strangers(const struct serving *s)
 	if (counts.relayed_bytes > 0 && !s->options->quiet)
 		fprintf(stderr, "skep: passed on %" PRIu64 " bytes for processes that cannot connect to each other\n",
 			counts.relayed_bytes);
+	if (!s->options->quiet)
+		skep_admissions_compare_relays(s->admissions);
 }
 
 /* Where the states of all stages are kept. */

@@ -9,10 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/grow.h"
 #include "base/json.h"
-
-#define RELAYS_TOLD 20u
 
 struct skep_status {
 	const struct skep_scenario *scenario;
@@ -227,57 +224,4 @@ char *skep_status_json(const struct skep_status *status, bool running, skep_time
 	char *text = cJSON_PrintUnformatted(root);
 	cJSON_Delete(root);
 	return text;
-}
-
-/* ---- pairs that are relayed ------------------------------------------------------------------------------------------- */
-
-bool skep_relays_add(struct skep_relays *relays, uint32_t a, uint32_t b)
-{
-	uint32_t low = a < b ? a : b, high = a < b ? b : a;
-	assert(a != b);
-	for (uint32_t i = 0; i < relays->pairs; i++) {
-		if (relays->pair[i][0] == low && relays->pair[i][1] == high)
-			return false;
-	}
-	if (!skep_grow(&relays->pair, relays->pairs, sizeof *relays->pair))
-		return false;
-	relays->pair[relays->pairs][0] = low;
-	relays->pair[relays->pairs++][1] = high;
-	return true;
-}
-
-void skep_relays_keep(
-	struct skep_relays *relays, bool (*is_here)(const void *context, uint32_t rank), const void *context)
-{
-	uint32_t kept = 0;
-	for (uint32_t i = 0; i < relays->pairs; i++) {
-		uint32_t low = relays->pair[i][0], high = relays->pair[i][1];
-		if (!is_here(context, low) || !is_here(context, high))
-			continue;
-		relays->pair[kept][0] = low;
-		relays->pair[kept++][1] = high;
-	}
-	relays->pairs = kept;
-}
-
-uint32_t skep_relays_of(const struct skep_relays *relays, uint32_t rank)
-{
-	uint32_t count = 0;
-	for (uint32_t i = 0; i < relays->pairs; i++)
-		count += relays->pair[i][0] == rank || relays->pair[i][1] == rank;
-	return count;
-}
-
-void skep_relays_say(struct skep_relays *relays, const char *host, const char *other)
-{
-	if (relays->told == RELAYS_TOLD)
-		return;
-	fprintf(stderr, "skep: %s and %s cannot connect to each other: what they say goes through here%s\n", host,
-		other, ++relays->told == RELAYS_TOLD ? " (`skep status` counts further ones)" : "");
-}
-
-void skep_relays_finish(struct skep_relays *relays)
-{
-	free(relays->pair);
-	*relays = (struct skep_relays){0};
 }

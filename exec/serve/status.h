@@ -8,13 +8,21 @@
 #ifndef SKEP_EXEC_SERVE_STATUS_H
 #define SKEP_EXEC_SERVE_STATUS_H
 
+#include <stdio.h>
+
 #include "core/record.h"
 #include "scenarios/read/scenario.h"
+
+#define SKEP_SETTLED_NS                                                                                                \
+	UINT64_C(12000000000) /* both attempts to connect of a pair, of 5 s at most each, are over then */
 
 /* Which pairs of processes cannot connect to each other, so that `serve` passes on what they say. */
 struct skep_relays {
 	uint32_t (*pair)[2]; /* [pairs] ranks, the lower one first */
 	uint32_t pairs, told;
+	bool *passed;        /* [places * places] the lower one first: between workers there; NULL: none was */
+	uint32_t unforeseen; /* pairs that the topology says can connect */
+	uint32_t first[2];   /* ... workers of the first one */
 };
 
 /* True: the pair was not there. Without memory for another one it is left out. */
@@ -25,6 +33,13 @@ void skep_relays_keep(
 uint32_t skep_relays_of(const struct skep_relays *relays, uint32_t rank); /* in how many pairs it is */
 /* On standard error, of the first ones. */
 void skep_relays_say(struct skep_relays *relays, const char *host, const char *other);
+/* A pair of workers is relayed, once for each pair of their processes: compared with what the topology says. */
+void skep_relays_between(struct skep_relays *relays, const struct skep_scenario *scenario, uint32_t a, uint32_t b);
+/* At the end: one line if the topology says of relayed pairs that they can connect, and one if it says of others that they
+ * cannot. `settled` [places]: those of workers that are there, and have been for SKEP_SETTLED_NS, in which they have tried all
+ * others. */
+void skep_relays_compare(
+	const struct skep_relays *relays, const struct skep_scenario *scenario, const bool *settled, FILE *out);
 void skep_relays_finish(struct skep_relays *relays);
 
 struct skep_status;

@@ -73,6 +73,8 @@ void skep_mesh_guest_trust(
 	struct skep_mesh *mesh, uint32_t guest); /* it has proved itself: no limit of time any more */
 /* Its connection is that of this member from now on, of whom the loop hears (NEW) with `news`. False: the guest has left. */
 bool skep_mesh_guest_admit(struct skep_mesh *mesh, uint32_t guest, const struct skep_member *member, bool news);
+bool skep_mesh_stays(
+	const struct skep_mesh *mesh, uint32_t rank); /* it is a member, or was one until it had said LAST */
 /* Before the run begins: has this member been lost? Another process may then be there in its place. */
 bool skep_mesh_was_lost(const struct skep_mesh *mesh, uint32_t rank);
 void skep_mesh_forgive(struct skep_mesh *mesh, uint32_t rank);

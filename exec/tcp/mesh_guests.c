@@ -283,6 +283,12 @@ bool skep_mesh_was_lost(const struct skep_mesh *mesh, uint32_t rank)
 	return mesh->peer[rank].gone;
 }
 
+bool skep_mesh_stays(const struct skep_mesh *mesh, uint32_t rank)
+{
+	assert(rank < mesh->setup.ranks);
+	return mesh->peer[rank].there || mesh->peer[rank].last;
+}
+
 void skep_mesh_forgive(struct skep_mesh *mesh, uint32_t rank)
 {
 	assert(!mesh->peer[rank].there && mesh->peer[rank].link == NULL);

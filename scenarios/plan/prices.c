@@ -115,7 +115,7 @@ static bool is_used(const struct skep_scenario *s, uint32_t place)
 {
 	bool used = false;
 	for (uint32_t i = 0; i <= s->plan.workers && !used; i++)
-		used = s->topology.machine[skep_scenario_machine(s, i)].place == place;
+		used = skep_scenario_place(s, i) == place;
 	return used;
 }
 

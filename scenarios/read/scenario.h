@@ -210,6 +210,11 @@ static inline uint32_t skep_scenario_machine(const struct skep_scenario *scenari
 {
 	return worker == scenario->plan.workers ? scenario->topology.machines : worker;
 }
+/* ... and the place of that machine. */
+static inline uint32_t skep_scenario_place(const struct skep_scenario *scenario, uint32_t worker)
+{
+	return scenario->topology.machine[skep_scenario_machine(scenario, worker)].place;
+}
 /* What a worker pays, or the directory, to send so many bytes to another; 0 if the topology has no prices of traffic, NAN if it
  * has some and not this one. */
 double skep_scenario_egress_usd(

@@ -34,5 +34,7 @@ ends nat
 check 'nat: and of no other pair' [ "$(grep -c 'cannot connect to each other: ' nat.err)" = 1 ]
 gather
 show_port b1 7400
+check 'nat: serve says that the topology, in which all are at one site, knows nothing of that' grep -qE \
+	'^skep: relayed workers 0 and 1, which the topology says can connect: give sites of their own, with .reach: out., to .* here$' nat.err
 whole nat
 check 'nat: and how much: serve says that it has passed bytes on' grep -qE 'passed on [0-9]{4,} bytes' nat.err
