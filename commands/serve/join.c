@@ -175,9 +175,9 @@ static enum status join(struct skep_command_line *line)
 		return status;
 	a.join.server = a.common.positional[0];
 	a.join.quiet = a.common.quiet;
-	if (a.join.ticket == NULL)
-		return skep_report_error(STATUS_BAD_INPUT, "expected --ticket, which `skep serve` has printed");
 	struct skep_diag error = {0};
+	if (!skep_joining_check(a.join.server, a.join.ticket, &error))
+		return skep_report_diag(STATUS_BAD_INPUT, &error);
 	pid_t watcher = a.notice != NULL ? skep_notice_begin(a.notice, &error) : 0;
 	if (watcher < 0)
 		return skep_report_diag(STATUS_FAILED, &error);

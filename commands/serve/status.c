@@ -149,8 +149,9 @@ static enum status run(struct skep_command_line *line)
 	enum status status;
 	if (!skep_arguments_read(line, &a.common, &status))
 		return status;
-	if (a.ticket == NULL)
-		return skep_report_error(STATUS_BAD_INPUT, "expected --ticket, which `skep serve` has printed");
+	struct skep_diag error = {0};
+	if (!skep_joining_check(a.common.positional[0], a.ticket, &error))
+		return skep_report_diag(STATUS_BAD_INPUT, &error);
 	bool screen = a.has_every && isatty(STDOUT_FILENO) && !a.common.json;
 	struct timespec pause = {(time_t)a.every_s, (long)(fmod(a.every_s, 1) * 1e9)};
 	status = ask_once(&a, screen, false);

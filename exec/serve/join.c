@@ -285,6 +285,15 @@ struct skep_joining *skep_joining_create(const struct skep_join_options *options
 	return j;
 }
 
+bool skep_joining_check(const char *server, const char *ticket, struct skep_diag *reterr)
+{
+	struct skep_ticket parsed;
+	if (!skep_endpoint_check_list(server, reterr))
+		return false;
+	return ticket != NULL ? skep_ticket_parse(ticket, &parsed, reterr)
+	                      : skep_fail(reterr, "expected --ticket, which `skep serve` has printed");
+}
+
 struct skep_joining *skep_joining_begin(
 	const struct skep_join_options *options, struct skep_joined *ret, bool *ret_for_good, struct skep_diag *reterr)
 {
@@ -297,8 +306,8 @@ struct skep_joining *skep_joining_begin(
 		return NULL;
 	}
 	j->for_good = true;
-	bool fine = skep_ticket_parse(options->ticket, &ticket, reterr) &&
-	            skep_endpoint_check_list(options->server, reterr) &&
+	bool fine = skep_joining_check(options->server, options->ticket, reterr) &&
+	            skep_ticket_parse(options->ticket, &ticket, reterr) &&
 	            skep_cache_open(options->cache, &j->cache, reterr);
 	if (fine)
 		j->listener = skep_endpoint_listen(options->listen != NULL ? options->listen : ":0", &j->port, reterr);
@@ -553,7 +562,7 @@ char *skep_status_ask(const char *server, const char *ticket_text, const char *v
 		return NULL;
 	}
 	j->asks = true;
-	if (skep_ticket_parse(ticket_text, &ticket, reterr) && skep_endpoint_check_list(server, reterr) &&
+	if (skep_joining_check(server, ticket_text, reterr) && skep_ticket_parse(ticket_text, &ticket, reterr) &&
 		skep_joining_connect(j, &ticket, reterr)) {
 		introduce(j, &ticket);
 		text = hear_status(j, reterr);

@@ -30,6 +30,9 @@ struct skep_join_options {
 
 struct skep_joining;
 
+/* Has the user given addresses of servers, and a ticket (NULL: none) that may be one? Neither network nor file is asked. */
+bool skep_joining_check(const char *server, const char *ticket, struct skep_diag *reterr);
+
 /* What the scenario is read with. */
 struct skep_joined {
 	char scenario[SKEP_CACHE_PATH], root[SKEP_CACHE_PATH];

@@ -56,6 +56,10 @@ fails() { # fails NAME STATUS REGEX ARGUMENT...
 other=skep1-8x1e28nbr66eqdkdpgxr9qnwnzrwjprnj86vgtbrp0s512sa7c38vd8w0cnn4t6rqdj8f3fpcwk3vz39
 fails 'no ticket' 2 'expected --ticket' join 127.0.0.1:1
 fails 'no ticket at all' 2 'ticket' join 127.0.0.1:1 --ticket nonsense --cache cache/x
+fails 'an address that is none is said before the ticket that lacks' 2 'node7:port: expected HOST:PORT' join node7:port
+fails 'which status does too' 2 'node7:port: expected HOST:PORT' status node7:port
+fails 'status without a ticket' 2 'expected --ticket' status 127.0.0.1:1
+fails 'status with a ticket that is none' 2 'ticket' status 127.0.0.1:1 --ticket nonsense
 fails 'a port that is none' 2 'expected HOST:PORT' join 127.0.0.1:99999 --ticket "$other" --cache cache/x
 fails 'an address that is none' 1 'no-such-host.invalid:7337: .*, or give its address' join no-such-host.invalid:7337 --ticket "$other" --cache cache/x
 fails 'an empty place in a list' 2 'expected HOST:PORT, or several' join 127.0.0.1:1, --ticket "$other" --cache cache/x
