@@ -19,6 +19,7 @@ static_assert(sizeof(struct skep_choice) == 48, "a view is most of what a worker
 #define ONE (1u << 20)                    /* 1 in the fixed point of the weight */
 #define UNKNOWN_NS_PER_SAMPLE 1000000000u /* what one that has never answered is charged */
 #define SAMPLE_NS_MAX (1ull << 43)        /* 2.4 h per sample: keeps the fixed point within 64 bits */
+#define CHARGE_NS_MAX (1ull << 60)        /* 36 years: a key that is charged it stays within 64 bits (resolve()) */
 #define LATE 4                            /* times the usual: more does not count */
 #define NS_PER_US 1000u
 #define GUESSED_MAX ((1u << 15) - 1) /* of its bits */
@@ -367,7 +368,8 @@ static void charge_again(
 	const struct skep_view *view, const struct skep_plan *plan, struct skep_choice *choice, skep_time needed_ns)
 {
 	uint64_t guessed_ns = choice->guessed * guess_ns(view, plan, choice->peer) * plan->samples;
-	choice->key_ns += choice->guessed * needed_ns;
+	bool beyond = choice->guessed > 0 && needed_ns > CHARGE_NS_MAX / choice->guessed;
+	choice->key_ns += beyond ? CHARGE_NS_MAX : choice->guessed * needed_ns;
 	choice->key_ns -= guessed_ns < choice->key_ns ? guessed_ns : choice->key_ns;
 	choice->guessed = 0;
 }

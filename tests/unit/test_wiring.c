@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "core/route/wiring.h"
+#include "core/worker/worker.h"
 
 static struct skep_view *view_of(uint32_t capacity)
 {
@@ -311,6 +312,84 @@ static void test_one_late_answer_says_little(void **state)
 	free(view);
 }
 
+#define SENT_NS 7000000u
+#define AWAY_NS 5000000u /* from there until the answer came */
+#define NEEDED_NS 4000000u
+
+/* What a sender makes of an answer whose worker says that it had the microbatch for so long. */
+static skep_time line_of(skep_time held_ns)
+{
+	static const struct worker sender = {.node.now = SENT_NS + AWAY_NS};
+	static const struct skep_work work = {.sent_ns = SENT_NS};
+	return worker_line_ns(&sender, &work, held_ns);
+}
+
+static void test_no_clock_makes_a_line_shorter_than_nothing(void **state)
+{
+	(void)state;
+	assert_int_equal(line_of(NEEDED_NS), AWAY_NS - NEEDED_NS);
+	assert_int_equal(line_of(0), AWAY_NS);
+	assert_int_equal(line_of(AWAY_NS - 1), 1);
+	assert_int_equal(line_of(AWAY_NS), 0);
+	assert_int_equal(line_of(AWAY_NS + 1), 0);
+	assert_int_equal(line_of(UINT64_MAX), 0);
+}
+
+/* Of 600 microbatches for three workers, those of the last one, which says in turn that it had one for so long. */
+static uint32_t part_of_a_liar(skep_time held_ns, skep_time next_held_ns)
+{
+	struct skep_view *view = view_of(3);
+	uint64_t random = 9;
+	uint32_t hits = 0, answers = 0;
+	for (uint32_t i = 0; i < 3; i++)
+		skep_view_add(view, &plan, 3, (struct skep_peer){i, 1}, &random);
+	for (uint32_t n = 0; n < 1200; n++) {
+		struct skep_peer peer = choose(view, &by_rate, me, &random);
+		skep_time said_ns = answers++ % 2 > 0 ? next_held_ns : held_ns;
+		uint64_t before_ns = view->choice[2].key_ns;
+		skep_view_update(view, &plan, peer, NEEDED_NS, line_of(peer.index == 2 ? said_ns : NEEDED_NS));
+		if (n >= 600) {
+			assert_true(view->choice[2].key_ns ==
+				    before_ns); /* an answer is no charge, and gives nothing back */
+			hits += peer.index == 2;
+		}
+	}
+	free(view);
+	return hits;
+}
+
+/* Whatever it says of its own time, its microbatches are not charged less than its device needs for them. */
+static void test_a_clock_that_lies_wins_nothing(void **state)
+{
+	(void)state;
+	assert_in_range(part_of_a_liar(NEEDED_NS, NEEDED_NS), 199, 201);
+	assert_in_range(part_of_a_liar(0, 0), 199, 201); /* as if all of it were a long line, in which nothing waits */
+	assert_in_range(part_of_a_liar(UINT64_MAX, UINT64_MAX), 199, 201);
+	assert_in_range(part_of_a_liar(AWAY_NS + 1, UINT64_MAX), 199, 201);
+	assert_in_range(part_of_a_liar(0, UINT64_MAX), 180, 190); /* its mean of 2.5 ms but for 2: 4.5 ms beside 4 */
+}
+
+/* A first answer beyond all measure: what it was charged by guess becomes that, and its key goes round to no small one. */
+static void test_a_need_beyond_measure_comes_last(void **state)
+{
+	(void)state;
+	const skep_time beyond_ns[] = {UINT64_MAX, UINT64_MAX / 2 + 1, UINT64_MAX / 3, UINT64_MAX / 4 + 1};
+	for (uint32_t k = 0; k < sizeof beyond_ns / sizeof *beyond_ns; k++) {
+		struct skep_view *view = view_of(2);
+		uint64_t random = 9;
+		for (uint32_t i = 0; i < 2; i++)
+			skep_view_add(view, &plan, 2, (struct skep_peer){i, 1}, &random);
+		skep_view_update(view, &plan, (struct skep_peer){0, 1}, NEEDED_NS, 0);
+		for (uint32_t n = 0; n < 8; n++)
+			choose(view, &by_rate, me, &random);
+		assert_in_range(view->choice[1].guessed, 3, 5);
+		skep_view_update(view, &plan, (struct skep_peer){1, 1}, beyond_ns[k], 0);
+		for (uint32_t n = 0; n < 1000; n++)
+			assert_int_equal(choose(view, &by_rate, me, &random).index, 0);
+		free(view);
+	}
+}
+
 static void test_latency_counts_the_link(void **state)
 {
 	(void)state;
@@ -431,6 +510,9 @@ int main(void)
 		cmocka_unit_test(test_an_answer_ends_silence),
 		cmocka_unit_test(test_who_is_behind_a_full_line_gets_less),
 		cmocka_unit_test(test_one_late_answer_says_little),
+		cmocka_unit_test(test_no_clock_makes_a_line_shorter_than_nothing),
+		cmocka_unit_test(test_a_clock_that_lies_wins_nothing),
+		cmocka_unit_test(test_a_need_beyond_measure_comes_last),
 		cmocka_unit_test(test_latency_counts_the_link),
 		cmocka_unit_test(test_a_thin_sample_asks_for_the_rest),
 		cmocka_unit_test(test_a_whole_view_never_asks),
