@@ -106,10 +106,12 @@ static void make(struct skep_loads *l, struct skep_expected *e)
 	e->turn_s /= t->period;
 }
 
-/* In 2 * workers + places * places + 2 * places numbers. */
+/* In 4 * workers + places * places + 2 * places numbers. */
 static struct skep_ways ways_in(double *room, size_t workers, size_t places)
 {
-	struct skep_ways ways = {.up = room, .down = room + workers, .shared = room + 2 * workers};
+	struct skep_ways ways = {.up = room, .down = room + workers, .there = room + 2 * workers};
+	ways.back = ways.there + workers;
+	ways.shared = ways.back + workers;
 	ways.uplink = ways.shared + places * places;
 	ways.downlink = ways.uplink + places;
 	return ways;
@@ -118,8 +120,8 @@ static struct skep_ways ways_in(double *room, size_t workers, size_t places)
 bool skep_expected_make(const struct skep_planning *p, const uint32_t *stage_of, struct skep_expected *e)
 {
 	size_t places = p->scenario->topology.places, workers = p->workers;
-	size_t stations = 3 * workers + places * places + 2 * places + 1;
-	size_t ways = 2 * workers + places * places + 2 * places;
+	size_t stations = 5 * workers + places * places + 2 * places + 1;
+	size_t ways = 4 * workers + places * places + 2 * places;
 	double *room = calloc(9 * workers + 2 * places + 2 * ways + stations + 4 * p->stages, sizeof *room);
 	uint32_t *numbers = calloc(4 * workers + 2 * p->stages, sizeof *numbers);
 	struct skep_station *station = calloc(stations, sizeof *station);
@@ -172,6 +174,8 @@ void skep_expected_bound_text(const struct skep_planning *p, const struct skep_e
 	static const char *const of_worker[] = {[SKEP_EXPECTED_COMPUTE] = "the device of",
 		[SKEP_EXPECTED_UP] = "the way out of",
 		[SKEP_EXPECTED_DOWN] = "the way into",
+		[SKEP_EXPECTED_TO_DIRECTORY] = "the connection to the directory of",
+		[SKEP_EXPECTED_FROM_DIRECTORY] = "the connection from the directory to",
 		[SKEP_EXPECTED_CONNECTION] = "the connection from"};
 	const struct skep_topology *t = &p->scenario->topology;
 	if (e->bound == SKEP_EXPECTED_SHARED) {

@@ -6,8 +6,9 @@
  *
  *   load      of whatever can be a bottleneck, in seconds for a microbatch of the whole swarm: of a worker's device, its way out
  *             and its way in; of the connections of an ordered pair of machines, with their window; of a line that two places
- *             share; of a site's uplink and downlink. Bytes are those of every pair of workers that may exchange a microbatch,
- *             times the part of all microbatches that both have (loads.h)
+ *             share; of a site's uplink and downlink. What the directory passes on is on both its ways: on the connection of the
+ *             sender to it, on that from it to the receiver, and on all that these use. Bytes are those of every pair of workers
+ *             that may exchange a microbatch, times the part of all microbatches that both have (loads.h)
  *   pace      the largest load; of GPipe the largest of forward passes and the largest of backward passes together
  *   trip      of one microbatch, there and back, on empty links
  *   rate      of microbatches when K are in flight: all of that is a closed network of queues (mean value analysis: Reiser and
@@ -20,7 +21,8 @@
  *             normal deviates, or the lines on their way one after the other. Of a single stage the shortest in which the workers
  *             can do M, each one microbatch in max(c, (c + way to the directory and back) / those it may be dealt ahead)
  *   reduction of each ring as throughput.h has it, with the mean delay and the least that an edge gets of what the ring's own
- *             edges share; and no less than what all rings together take of any shared line
+ *             edges share; and no less than what all rings together take of any shared line. Of other collectives the closed
+ *             form, and where the directory passes anything on no less than all pairs together take of any shared line
  *   tied      the tables of tied embeddings, from the first stage's ranks to the last one's and back, then along the wider stage
  *   turn      from a round's last microbatch to the next one's first: four messages to or from the directory, two where updates
  *             are delayed
@@ -41,6 +43,8 @@ enum skep_expected_bound { /* what sets the pace */
 	SKEP_EXPECTED_COMPUTE,
 	SKEP_EXPECTED_UP, /* of a machine */
 	SKEP_EXPECTED_DOWN,
+	SKEP_EXPECTED_TO_DIRECTORY, /* the connection of a machine whose messages it passes on */
+	SKEP_EXPECTED_FROM_DIRECTORY,
 	SKEP_EXPECTED_CONNECTION,
 	SKEP_EXPECTED_SHARED, /* a line between two places, or inside one */
 	SKEP_EXPECTED_UPLINK, /* of a site */

@@ -12,6 +12,27 @@
 #include "core/schedule/pipelines.h"
 #include "topologies/read/path.h"
 
+/* ---- places --------------------------------------------------------------------------------------------------------- */
+
+uint32_t skep_loads_place(const struct skep_loads *l, uint32_t worker)
+{
+	return l->p->scenario->topology.machine[l->p->machine[worker]].place;
+}
+
+static uint32_t directory_place(const struct skep_loads *l)
+{
+	const struct skep_topology *t = &l->p->scenario->topology;
+	return t->machine[t->machines].place;
+}
+
+/* What one ordered pair of machines gets, all its connections together. */
+static double pair_Bps(const struct skep_topology *t, uint32_t from, uint32_t to)
+{
+	uint32_t streams = skep_path_streams(t, from, to);
+	double capacity = t->pair[(size_t)from * t->places + to].capacity_Bps;
+	return streams == SKEP_STREAMS_EACH ? capacity : fmin(capacity, streams * skep_path_cap_Bps(t, from, to));
+}
+
 /* ---- shares --------------------------------------------------------------------------------------------------------- */
 
 double skep_loads_compute_s(const struct skep_loads *l, uint32_t worker)
@@ -67,18 +88,30 @@ static bool by_sender(const struct skep_loads *l)
 					plan->routing != SKEP_ROUTING_TRAINER);
 }
 
-/* What a byte from worker i to j waits for the messages of others. */
+/* What a byte waits for the messages of others on the lines from one place to another. */
+static double crowd_between_s(const struct skep_loads *l, uint32_t from, uint32_t to)
+{
+	const struct skep_topology *t = &l->p->scenario->topology;
+	size_t at = (size_t)from * t->places + to;
+	double sum_s = l->crowd.shared[at] / t->pair[at].shared_Bps;
+	if (t->site_link && from != to)
+		sum_s += l->crowd.uplink[from] / t->site_link[from].up_Bps +
+		         l->crowd.downlink[to] / t->site_link[to].down_Bps;
+	return sum_s;
+}
+
+/* ... from worker i to j. */
 static double crowd_s(const struct skep_loads *l, uint32_t i, uint32_t j)
 {
 	const struct skep_topology *t = &l->p->scenario->topology;
-	uint32_t from = skep_loads_place(l, i), to = skep_loads_place(l, j);
-	size_t at = (size_t)from * t->places + to;
+	uint32_t from = skep_loads_place(l, i), to = skep_loads_place(l, j), middle = directory_place(l);
 	const struct skep_ways *c = &l->crowd;
-	double sum_s = c->up[i] / t->machine[l->p->machine[i]].up_Bps +
-	               c->down[j] / t->machine[l->p->machine[j]].down_Bps + c->shared[at] / t->pair[at].shared_Bps;
-	if (t->site_link && from != to)
-		sum_s += c->uplink[from] / t->site_link[from].up_Bps + c->downlink[to] / t->site_link[to].down_Bps;
-	return sum_s;
+	double sum_s =
+		c->up[i] / t->machine[l->p->machine[i]].up_Bps + c->down[j] / t->machine[l->p->machine[j]].down_Bps;
+	if (!skep_topology_relays(t, from, to))
+		return sum_s + crowd_between_s(l, from, to);
+	sum_s += crowd_between_s(l, from, middle) + crowd_between_s(l, middle, to);
+	return sum_s + c->there[i] / pair_Bps(t, from, middle) + c->back[j] / pair_Bps(t, middle, to);
 }
 
 /* Of worker j of the next stage, for sender i. */
@@ -171,17 +204,6 @@ void skep_loads_hand_on(struct skep_loads *l)
 
 /* ---- bytes on their way --------------------------------------------------------------------------------------------- */
 
-uint32_t skep_loads_place(const struct skep_loads *l, uint32_t worker)
-{
-	return l->p->scenario->topology.machine[l->p->machine[worker]].place;
-}
-
-static uint32_t directory_place(const struct skep_loads *l)
-{
-	const struct skep_topology *t = &l->p->scenario->topology;
-	return t->machine[t->machines].place;
-}
-
 double skep_loads_up_s(const struct skep_loads *l, uint32_t worker)
 {
 	return skep_path_mean_s(&l->p->scenario->topology, skep_loads_place(l, worker), directory_place(l));
@@ -192,12 +214,11 @@ double skep_loads_down_s(const struct skep_loads *l, uint32_t worker)
 	return skep_path_mean_s(&l->p->scenario->topology, directory_place(l), skep_loads_place(l, worker));
 }
 
-/* What one ordered pair of machines gets, all its connections together. */
-static double pair_Bps(const struct skep_topology *t, uint32_t from, uint32_t to)
+double skep_loads_message_s(const struct skep_loads *l, uint32_t i, uint32_t j, double bytes)
 {
-	uint32_t streams = skep_path_streams(t, from, to);
-	double capacity = t->pair[(size_t)from * t->places + to].capacity_Bps;
-	return streams == SKEP_STREAMS_EACH ? capacity : fmin(capacity, streams * skep_path_cap_Bps(t, from, to));
+	double rate_Bps = l->p->rate_Bps[SKEP_UNCONTENDED][(size_t)i * l->p->workers + j];
+	return bytes / rate_Bps +
+	       skep_path_relay_s(&l->p->scenario->topology, l->p->machine[i], l->p->machine[j], bytes);
 }
 
 /* What machines share. */
@@ -212,16 +233,22 @@ static void carry_shared(struct skep_loads *l, uint32_t from, uint32_t to, doubl
 	}
 }
 
-void skep_loads_carry(struct skep_loads *l, uint32_t i, uint32_t j, double bytes, double part)
+/* Each way of what the directory passes on is one connection for all whom the machine has messages for, or of. */
+static void carry_through(struct skep_loads *l, uint32_t i, uint32_t j, double bytes)
 {
 	const struct skep_topology *t = &l->p->scenario->topology;
+	uint32_t from = skep_loads_place(l, i), to = skep_loads_place(l, j), middle = directory_place(l);
+	l->load.there[i] += bytes / pair_Bps(t, from, middle);
+	l->load.back[j] += bytes / pair_Bps(t, middle, to);
+	carry_shared(l, from, middle, bytes);
+	carry_shared(l, middle, to, bytes);
+}
+
+static void carry_straight(struct skep_loads *l, uint32_t i, uint32_t j, double bytes)
+{
 	uint32_t from = skep_loads_place(l, i), to = skep_loads_place(l, j);
-	size_t at = (size_t)i * l->p->workers + j;
-	double connection_s = part * bytes / pair_Bps(t, from, to);
-	l->load.up[i] += part * bytes / t->machine[l->p->machine[i]].up_Bps;
-	l->load.down[j] += part * bytes / t->machine[l->p->machine[j]].down_Bps;
-	carry_shared(l, from, to, part * bytes);
-	l->travel_s += part * (l->p->delay_s[at] + bytes / l->p->rate_Bps[SKEP_UNCONTENDED][at]);
+	double connection_s = bytes / pair_Bps(&l->p->scenario->topology, from, to);
+	carry_shared(l, from, to, bytes);
 	if (connection_s > l->connection_s) {
 		l->connection_s = connection_s;
 		l->from = i;
@@ -229,9 +256,26 @@ void skep_loads_carry(struct skep_loads *l, uint32_t i, uint32_t j, double bytes
 	}
 }
 
+void skep_loads_carry(struct skep_loads *l, uint32_t i, uint32_t j, double bytes, double part)
+{
+	const struct skep_topology *t = &l->p->scenario->topology;
+	size_t at = (size_t)i * l->p->workers + j;
+	l->load.up[i] += part * bytes / t->machine[l->p->machine[i]].up_Bps;
+	l->load.down[j] += part * bytes / t->machine[l->p->machine[j]].down_Bps;
+	if (skep_topology_relays(t, skep_loads_place(l, i), skep_loads_place(l, j)))
+		carry_through(l, i, j, part * bytes);
+	else
+		carry_straight(l, i, j, part * bytes);
+	l->travel_s += part * (l->p->delay_s[at] + skep_loads_message_s(l, i, j, bytes));
+}
+
 double skep_loads_line_s(const struct skep_loads *l, uint32_t from, uint32_t to)
 {
-	double own_s = l->load.shared[(size_t)from * l->p->scenario->topology.places + to];
+	const struct skep_topology *t = &l->p->scenario->topology;
+	double own_s = l->load.shared[(size_t)from * t->places + to];
+	if (skep_topology_relays(t, from, to))
+		return fmax(
+			skep_loads_line_s(l, from, directory_place(l)), skep_loads_line_s(l, directory_place(l), to));
 	return from == to ? own_s : fmax(own_s, fmax(l->load.uplink[from], l->load.downlink[to]));
 }
 
@@ -261,9 +305,8 @@ static double until_back_s(const struct skep_loads *l, uint32_t i)
 		if (l->stage_of[j] != stage + 1)
 			continue;
 		size_t there = (size_t)i * l->p->workers + j, back = (size_t)j * l->p->workers + i;
-		const double *rate_Bps = l->p->rate_Bps[SKEP_UNCONTENDED];
-		double way_s = l->p->delay_s[there] + l->p->forward_bytes[stage] / rate_Bps[there];
-		way_s += l->p->delay_s[back] + l->p->backward_bytes[stage] / rate_Bps[back];
+		double way_s = l->p->delay_s[there] + skep_loads_message_s(l, i, j, l->p->forward_bytes[stage]);
+		way_s += l->p->delay_s[back] + skep_loads_message_s(l, j, i, l->p->backward_bytes[stage]);
 		sum += weight_for(l, i, j) / l->offered[i] * (way_s + l->until_s[j]);
 	}
 	return sum;
@@ -283,6 +326,8 @@ void skep_loads_clear(struct skep_loads *l)
 	size_t places = l->p->scenario->topology.places;
 	memset(l->load.up, 0, l->p->workers * sizeof *l->load.up);
 	memset(l->load.down, 0, l->p->workers * sizeof *l->load.down);
+	memset(l->load.there, 0, l->p->workers * sizeof *l->load.there);
+	memset(l->load.back, 0, l->p->workers * sizeof *l->load.back);
 	memset(l->load.shared, 0, places * places * sizeof *l->load.shared);
 	memset(l->load.uplink, 0, places * sizeof *l->load.uplink);
 	memset(l->load.downlink, 0, places * sizeof *l->load.downlink);
@@ -384,6 +429,8 @@ void skep_loads_list_stations(struct skep_loads *l, bool passes, enum skep_way w
 			add(l, SKEP_EXPECTED_COMPUTE, i, i, l->share[i] * skep_loads_pass_s(l, i, way), rest_of(l, i));
 		add(l, SKEP_EXPECTED_UP, i, i, l->load.up[i], 1);
 		add(l, SKEP_EXPECTED_DOWN, i, i, l->load.down[i], 1);
+		add(l, SKEP_EXPECTED_TO_DIRECTORY, i, i, l->load.there[i], 1);
+		add(l, SKEP_EXPECTED_FROM_DIRECTORY, i, i, l->load.back[i], 1);
 	}
 	for (uint32_t a = 0; a < places; a++) {
 		add(l, SKEP_EXPECTED_UPLINK, a, a, l->load.uplink[a], 1);

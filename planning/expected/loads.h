@@ -28,6 +28,7 @@ struct skep_station { /* what serves one message, or one pass, after the other, 
 
 struct skep_ways {                 /* something of each that is no device */
 	double *up, *down;         /* [workers] */
+	double *there, *back;      /* [workers] the connection to the directory, and from it, with what it passes on */
 	double *shared;            /* [places * places] */
 	double *uplink, *downlink; /* [places] */
 };
@@ -58,7 +59,7 @@ struct skep_loads { /* seconds for a microbatch of the swarm, or of a reduction 
 	 * time, and that it is given; how long one waits for its device; how many a second are its own. */
 	double *in_flight, *credit, *outstanding, *wait_s, *rate;
 	double *way, *way_scratch;    /* [places] of swarm.c */
-	struct skep_station *station; /* [3 * workers + places * places + 2 * places + 1] */
+	struct skep_station *station; /* [5 * workers + places * places + 2 * places + 1] */
 	double *queue;                /* the same: those that wait or are served */
 	uint32_t stations;
 };
@@ -78,6 +79,8 @@ bool skep_loads_takes_part(const struct skep_loads *loads, uint32_t worker);
 bool skep_loads_by_speed(const struct skep_loads *loads, uint32_t stage); /* are parts of its workers by their speed? */
 double skep_loads_up_s(const struct skep_loads *loads, uint32_t worker);  /* a message to the directory */
 double skep_loads_down_s(const struct skep_loads *loads, uint32_t worker); /* one from it */
+/* A message from worker i to j on empty links, without its delay. */
+double skep_loads_message_s(const struct skep_loads *loads, uint32_t i, uint32_t j, double bytes);
 /* Wired by latency, how long a microbatch takes depends on where it begins: fills until_s. False: wired otherwise. */
 bool skep_loads_find_circles(struct skep_loads *loads);
 

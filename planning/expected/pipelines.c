@@ -32,7 +32,7 @@ static uint32_t at(const struct skep_loads *l, uint32_t pipeline, uint32_t vstag
 static double message_s(const struct skep_loads *l, uint32_t from, uint32_t to, double bytes)
 {
 	size_t pair = (size_t)from * l->p->workers + to;
-	return l->p->delay_s[pair] + bytes / l->p->rate_Bps[SKEP_UNCONTENDED][pair];
+	return l->p->delay_s[pair] + skep_loads_message_s(l, from, to, bytes);
 }
 
 /* Of both messages between a virtual stage and the next one. */

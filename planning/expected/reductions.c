@@ -8,6 +8,7 @@
 
 #include "planning/problem/forecast.h"
 #include "scenarios/plan/links.h"
+#include "topologies/read/path.h"
 #include "topologies/ring/ring.h"
 
 static uint32_t worker_of(const struct skep_loads *l, uint32_t machine)
@@ -38,9 +39,13 @@ static void find_ring(struct skep_loads *l, uint32_t stage)
 		l->next[worker_of(l, l->ring[rank])] = worker_of(l, l->ring[rank + 1 < members ? rank + 1 : 0]);
 }
 
-/* Each edge of the stage's ring carries so many bytes. The sum of the delays of all edges. */
+/* Each edge of the stage's ring carries so many bytes. The sum of the delays of all edges, with what the directory takes longer
+ * for a segment of a chunk that it passes on. */
 static double carry_ring(struct skep_loads *l, uint32_t stage, double bytes)
 {
+	const struct skep_topology *t = &l->p->scenario->topology;
+	double segment = l->p->reduced_bytes[stage] / l->count[stage];
+	segment /= skep_throughput_ring_segments(&l->p->throughput[0], segment);
 	double delay_s = 0;
 	for (uint32_t i = 0; i < l->p->workers; i++) {
 		if (l->stage_of[i] != stage)
@@ -48,6 +53,7 @@ static double carry_ring(struct skep_loads *l, uint32_t stage, double bytes)
 		uint32_t next = l->next[i];
 		skep_loads_carry(l, i, next, bytes, 1);
 		delay_s += l->p->delay_s[(size_t)i * l->p->workers + next];
+		delay_s += skep_path_relay_s(t, l->p->machine[i], l->p->machine[next], segment);
 	}
 	return delay_s;
 }
@@ -115,6 +121,15 @@ static double across_s(struct skep_loads *l, uint32_t from, uint32_t to)
 	return busiest_s(l) + delay_s;
 }
 
+/* What both ways share: where the directory passes them on, its lines. */
+static double crossing_s(struct skep_loads *l, uint32_t a, uint32_t b)
+{
+	skep_loads_clear(l);
+	carry_tables(l, a, b);
+	carry_tables(l, b, a);
+	return busiest_s(l);
+}
+
 /* Ranks that only one of the stages has get both tables from an earlier one of their own. */
 static double along_s(struct skep_loads *l, uint32_t last)
 {
@@ -153,7 +168,33 @@ static double until_tied_s(struct skep_loads *l)
 	double slow_s = ring_s + (ring_s - l->reduce_s[first]) * tables;
 	double summed_s = fmax(ring_s, fmin(slow_s, beside_tables_s(l, other, first)));
 	double until_s = fmax(l->reduce_s[first] + across_s(l, first, other), summed_s + across_s(l, other, first));
+	until_s = fmax(until_s, l->reduce_s[first] + crossing_s(l, first, other));
 	return until_s + along_s(l, last);
+}
+
+/* ---- other collectives ---------------------------------------------------------------------------------------------- */
+
+/* Each member sends each other one as much as all say on the mean. */
+static void carry_all_pairs(struct skep_loads *l, uint32_t stage)
+{
+	double n = l->count[stage], all = 2 * (n - 1) * l->p->reduced_bytes[stage];
+	if (l->p->scenario->plan.collective == SKEP_COLLECTIVE_ALL_TO_ALL)
+		all *= n / 2;
+	for (uint32_t i = 0; i < l->p->workers; i++)
+		for (uint32_t j = 0; j < l->p->workers; j++)
+			if (i != j && l->stage_of[i] == stage && l->stage_of[j] == stage)
+				skep_loads_carry(l, i, j, all / n / (n - 1), 1);
+}
+
+/* As its closed form has it, with an even part of each line. Over the lines of the directory all sites that only dial out reach
+ * each other, and parts are not even: no sooner than they have carried it all. */
+static double other_s(struct skep_loads *l, uint32_t stage)
+{
+	if (l->p->scenario->topology.dials_out == NULL || l->count[stage] < 2)
+		return skep_forecast_reduction_s(l->p, SKEP_CONTENDED, l->stage_of, stage);
+	skep_loads_clear(l);
+	carry_all_pairs(l, stage);
+	return fmax(busiest_s(l), skep_forecast_reduction_s(l->p, SKEP_UNCONTENDED, l->stage_of, stage));
 }
 
 double skep_reductions_s(struct skep_loads *l)
@@ -164,7 +205,7 @@ double skep_reductions_s(struct skep_loads *l)
 		rings_s(l);
 	else
 		for (uint32_t s = 0; s < l->p->stages; s++)
-			l->reduce_s[s] = skep_forecast_reduction_s(l->p, SKEP_CONTENDED, l->stage_of, s);
+			l->reduce_s[s] = other_s(l, s);
 	if (l->p->scenario->plan.tied > 0 && last > 0)
 		l->reduce_s[0] = l->reduce_s[last] = until_tied_s(l);
 	for (uint32_t s = 0; s < l->p->stages; s++)

@@ -328,6 +328,10 @@ static double *crowd_at(const struct skep_loads *l, const struct skep_station *a
 		return &l->crowd.up[at->from];
 	case SKEP_EXPECTED_DOWN:
 		return &l->crowd.down[at->from];
+	case SKEP_EXPECTED_TO_DIRECTORY:
+		return &l->crowd.there[at->from];
+	case SKEP_EXPECTED_FROM_DIRECTORY:
+		return &l->crowd.back[at->from];
 	case SKEP_EXPECTED_SHARED:
 		return &l->crowd.shared[(size_t)at->from * l->p->scenario->topology.places + at->to];
 	case SKEP_EXPECTED_UPLINK:

@@ -42,9 +42,13 @@ static uint32_t crowd(const struct skep_planning *p, uint32_t place)
 	return count;
 }
 
-/* Of a line that all from one place to the other share, and of what each place has for all others. */
+/* Of a line that all from one place to the other share, and of what each place has for all others. The directory's have all whose
+ * messages it passes on. */
 static double fair_part(const struct skep_topology *t, uint32_t from, uint32_t to, const uint32_t *crowds)
 {
+	uint32_t directory = t->machine[t->machines].place;
+	if (skep_topology_relays(t, from, to))
+		return fmin(fair_part(t, from, directory, crowds), fair_part(t, directory, to, crowds));
 	double part = t->pair[(size_t)from * t->places + to].shared_Bps / crowds[from];
 	if (t->site_link && from != to)
 		part = fmin(
@@ -58,7 +62,11 @@ static bool fill_links(struct skep_planning *p)
 	uint32_t *crowds = calloc(t->places, sizeof *crowds);
 	for (uint32_t i = 0; crowds && i < t->places; i++)
 		crowds[i] = crowd(p, i);
-	uint32_t directory = t->machine[t->machines].place;
+	uint32_t directory = t->machine[t->machines].place, passed_on = 0;
+	for (uint32_t i = 0; crowds && t->dials_out && i < t->places; i++)
+		passed_on += t->dials_out[i] ? crowds[i] : 0;
+	if (passed_on > 0)
+		crowds[directory] += passed_on;
 	for (uint32_t i = 0; i < p->workers; i++) {
 		uint32_t place = p->place[i] = t->machine[p->machine[i]].place;
 		p->directory_s[i] = skep_path_mean_s(t, place, directory) + skep_path_mean_s(t, directory, place);

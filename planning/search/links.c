@@ -127,12 +127,16 @@ static const uint64_t *members_of(const struct flow *f, uint32_t stage)
 	return f->member + (size_t)stage * f->words;
 }
 
+uint32_t skep_throughput_ring_segments(const struct skep_throughput *t, double chunk_bytes)
+{
+	return t->ring_segments > 0 ? t->ring_segments
+	                            : skep_ring_segments_for((uint64_t)chunk_bytes, t->ring_latency_bytes);
+}
+
 double skep_throughput_ring_s(
 	const struct skep_throughput *t, double members, double chunk_bytes, double busy_s, double delay_s)
 {
-	uint32_t segments = t->ring_segments > 0 ? t->ring_segments
-	                                         : skep_ring_segments_for((uint64_t)chunk_bytes, t->ring_latency_bytes);
-	double hop_s = busy_s / segments + delay_s;
+	double hop_s = busy_s / skep_throughput_ring_segments(t, chunk_bytes) + delay_s;
 	return members > 1 ? (2 * members - 3) * (hop_s > busy_s ? hop_s : busy_s) + busy_s + delay_s : 0;
 }
 

@@ -117,6 +117,7 @@ struct skep_throughput_stage skep_throughput_measure(const struct skep_objective
 
 /* A ring of n members, whose links are busy with a chunk for busy_s and have this mean delay: a hop takes as long as its chunk
  * or, where that is longer, as a segment and the delay (core/collective/ring.h). */
+uint32_t skep_throughput_ring_segments(const struct skep_throughput *throughput, double chunk_bytes); /* of a chunk */
 double skep_throughput_ring_s(
 	const struct skep_throughput *throughput, double members, double chunk_bytes, double busy_s, double delay_s);
 

@@ -65,6 +65,24 @@ check 'its links have both ways, as dear, and it takes little longer' python3 - 
 	assert 1 < time / direct_time < 1.03, (time, direct_time)
 	END
 
+# What is expected of a step knows that both ways, and messages of all pairs, share the line of the directory's site.
+topology thin.yaml ', uplink: 20 Mbit/s, downlink: 30 Mbit/s'
+for stages in 1 2; do
+	accepts "expected with $stages stages" check "$job" "${settings[@]}" --set cluster.topology=thin.yaml --set model.stages=$stages --json
+	mv "$out" "expected-$stages.json"
+	accepts "simulated with $stages stages" sim "$job" "${settings[@]}" --set cluster.topology=thin.yaml --set model.stages=$stages --db thin.db --json
+	mv "$out" "simulated-$stages.json"
+done
+check 'expected is what is simulated, within 5 %' python3 - <<-'END'
+	import json
+	for stages in (1, 2):
+	    expected = json.load(open(f"expected-{stages}.json"))["expected"]
+	    run = json.load(open(f"simulated-{stages}.json"))
+	    step = run["time_s"] / run["steps"]
+	    assert abs(expected["step_s"] / step - 1) < 0.05, (stages, expected, step)
+	assert expected["busiest"] == "the uplink of rented", expected
+END
+
 refuses 'a link between two that only dial out' 'first and second have `reach: out`.*expected no link between them' \
 	check "$job" "${settings[@]}" --set cluster.topology=linked.yaml
 refuses 'a directory that none can connect to' 'site rented has the directory.*expected `reach: any` there' \

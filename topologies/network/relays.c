@@ -70,8 +70,7 @@ bool skep_relay_start(struct skep_network *network, skep_time now, uint32_t sour
 	skep_time due;
 	if (i == NONE)
 		return false;
-	uint64_t records = (bytes + SKEP_RELAY_RECORD_BYTES - 1) / SKEP_RELAY_RECORD_BYTES;
-	uint32_t pieces = records < 1 ? 1 : records < SKEP_RELAY_PIECES_MAX ? (uint32_t)records : SKEP_RELAY_PIECES_MAX;
+	uint32_t pieces = skep_path_relay_pieces(bytes);
 	network->relay[i] = (struct skep_relay){.tag = tag,
 		.bytes = bytes,
 		.source = source,

@@ -17,9 +17,8 @@
 #define SKEP_TOPOLOGIES_RELAYS_H
 
 #include "topologies/network/state.h"
+#include "topologies/read/path.h"
 
-#define SKEP_RELAY_RECORD_BYTES 65536u
-#define SKEP_RELAY_PIECES_MAX 64u
 /* Set, and the bit above it is not: the tag of a piece; no caller's tag is like that. */
 #define SKEP_RELAY_TAG (UINT64_C(1) << 62)
 #define SKEP_RELAY_SECOND (UINT64_C(1) << 61) /* it is on the way from the directory */

@@ -92,6 +92,15 @@ double skep_path_lone_Bps(const struct skep_topology *t, uint32_t source, uint32
 	return fmin(path, fmin(a->up_Bps, b->down_Bps));
 }
 
+/* The last piece is on the faster way alone, or the first one. */
+double skep_path_relay_s(const struct skep_topology *t, uint32_t source, uint32_t destination, double bytes)
+{
+	if (!skep_topology_relays(t, t->machine[source].place, t->machine[destination].place))
+		return 0;
+	double there = skep_path_lone_Bps(t, source, t->machines), on = skep_path_lone_Bps(t, t->machines, destination);
+	return bytes / skep_path_relay_pieces((uint64_t)bytes) / fmax(there, on);
+}
+
 /* A TCP connection that loses packets as often as another one beside it moves in proportion to 1 / RTT (Mathis et al. 1997, as
  * above). SimGrid's models of the network take 1 / the latencies of the way there (Velho and Legrand 2009). */
 double skep_path_weight(const struct skep_topology *t, uint32_t from, uint32_t to)

@@ -37,6 +37,18 @@ uint32_t skep_path_streams(const struct skep_topology *topology, uint32_t from, 
 /* Messages of an ordered pair of machines may overtake each other. */
 bool skep_path_overtakes(const struct skep_topology *topology, uint32_t from, uint32_t to);
 
+/* In so many pieces the directory passes a message on (topologies/network/relays.h). */
+#define SKEP_RELAY_RECORD_BYTES 65536u
+#define SKEP_RELAY_PIECES_MAX 64u
+static inline uint32_t skep_path_relay_pieces(uint64_t bytes)
+{
+	uint64_t records = (bytes + SKEP_RELAY_RECORD_BYTES - 1) / SKEP_RELAY_RECORD_BYTES;
+	return records < 1 ? 1 : records < SKEP_RELAY_PIECES_MAX ? (uint32_t)records : SKEP_RELAY_PIECES_MAX;
+}
+/* Between two machines, on empty links: how much longer it takes than latency and speed say, since a piece is passed on when it
+ * is there; 0 where nothing is passed on. */
+double skep_path_relay_s(const struct skep_topology *topology, uint32_t source, uint32_t destination, double bytes);
+
 double skep_path_overhead_s(const struct skep_topology *topology, uint32_t from, uint32_t to);
 /* The mean latency, without the truncation at 0, which makes the true mean longer. */
 double skep_path_mean_s(const struct skep_topology *topology, uint32_t from, uint32_t to);
