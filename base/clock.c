@@ -26,6 +26,11 @@ double skep_monotonic_s(void)
 	return 1e-9 * (double)skep_monotonic_ns();
 }
 
+uint64_t skep_processor_ns(void)
+{
+	return read_ns(CLOCK_PROCESS_CPUTIME_ID);
+}
+
 uint64_t skep_date_now(void)
 {
 	return read_ns(CLOCK_REALTIME);

@@ -13,6 +13,9 @@
 uint64_t skep_monotonic_ns(void);
 double skep_monotonic_s(void);
 
+/* What all threads of this process have had of processors. */
+uint64_t skep_processor_ns(void);
+
 /* ns since 1970, UTC. */
 uint64_t skep_date_now(void);
 /* In UTC, by the format of strftime(); "" if it does not fit. */

@@ -216,6 +216,20 @@ static bool agree_on_device(struct skep_start *start, const struct skep_scenario
 	return false;
 }
 
+/* Says what will not keep its pace, which takes passes, and collectives that have no limit of their own. */
+static bool look_at_pace(const struct skep_scenario *scenario, const struct skep_exec_options *options,
+	struct skep_device *device, struct skep_start *start, struct skep_diag *reterr)
+{
+	struct skep_watchdog watchdog;
+	if (!options->pace || options->device != SKEP_DEVICE_CPU)
+		return true;
+	skep_watchdog_begin(&watchdog, SKEP_START_AT_WORK * start->limit_s,
+		"the processes of the host, to see what they take of it");
+	skep_neighbours_say_pace(scenario, device);
+	skep_watchdog_end(&watchdog);
+	return skep_together_agree(start, "its pace", 1, reterr);
+}
+
 /* Opens the folder for checkpoints on every rank and fails unless every worker can write there. Checkpoints of
  * other runs are moved away before any worker begins; a run that continues another one takes over that run's
  * checkpoints. */
@@ -349,6 +363,7 @@ static bool run_checked(struct skep_start *start, const struct skep_scenario *sc
 		!skep_together_same_files(start, &scenario->files, reterr) ||
 		!agree_on_device(
 			start, scenario, options, (uint32_t)rank, &setup.device_place, &setup.device, reterr) ||
+		!look_at_pace(scenario, options, setup.device, start, reterr) ||
 		!agree_on_checkpoints(start, scenario, &folder, &setup, reterr))
 		return false;
 	if (rank == 0) /* the others wait for its HALT */

@@ -6,9 +6,13 @@
 #include "exec/neighbours.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <mpi.h>
 #include <sched.h>
 #include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
 
 struct neighbours { /* the processes of a host that have devices */
 	const char *name;
@@ -85,6 +89,64 @@ static void say_type(const struct skep_scenario *scenario, uint32_t worker)
 	if (type != SKEP_TYPE_FP32)
 		fprintf(stderr, "skep: CPU devices compute in fp32, and the passes of this scenario are timed in %s\n",
 			skep_type_names[type]);
+}
+
+/* ---- does the arithmetic keep the pace? -------------------------------------------------------------------------------- */
+
+#define LONG_NS UINT64_C(100000000) /* of a pass: touching its memory for the first time is then a small part of it */
+
+/* Of cores, by all threads of the device. 0: it cannot be told. */
+static uint64_t forward_ns(struct skep_device *device, const struct skep_op *op)
+{
+	struct skep_device_result result;
+	uint64_t begin_ns = skep_processor_ns();
+	skep_device_run(device, op, &result);
+	uint64_t ns = skep_processor_ns() - begin_ns;
+	skep_device_buffer_release(device, result.out);
+	skep_device_buffer_release(device, result.stash);
+	return result.failed ? 0 : ns;
+}
+
+/* How many cores the worker takes while it makes forward passes at its pace, by one whose input is 0; 0: it cannot be told. */
+static double cores_taken(const struct skep_scenario *scenario, uint32_t worker, struct skep_device *device)
+{
+	const struct skep_plan *plan = &scenario->plan;
+	uint32_t stage = scenario->first_stage_of[worker], version = skep_plan_first_version(plan);
+	struct skep_op op = {.kind = SKEP_OP_FORWARD, .stage = (uint16_t)stage, .round = version, .version = version};
+	void *memory = NULL;
+	uint64_t bytes = stage > 0 ? skep_plan_vstage_bytes(plan, stage - 1) : 0;
+	if (stage > 0)
+		op.in = skep_device_buffer_create(device, bytes, &memory);
+	if (memory != NULL)
+		memset(memory, 0, bytes);
+	uint64_t first_ns = forward_ns(device, &op), ns = first_ns > LONG_NS ? first_ns : forward_ns(device, &op);
+	skep_device_buffer_release(device, op.in);
+	uint64_t paced_ns = skep_scenario_op_ns(scenario, worker, &op);
+	return paced_ns > 0 ? (double)ns / (double)paced_ns : 0;
+}
+
+void skep_neighbours_say_pace(const struct skep_scenario *scenario, struct skep_device *device)
+{
+	MPI_Comm host = MPI_COMM_NULL; /* as below */
+	char name[MPI_MAX_PROCESSOR_NAME] = "";
+	int length = 0, rank = 0, nth = 0;
+	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+	MPI_Get_processor_name(name, &length);
+	MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &host);
+	MPI_Comm_rank(host, &nth);
+	uint32_t worker = (uint32_t)rank - 1, cores = cores_of(host);
+	bool computes =
+		device != NULL && worker < scenario->plan.workers && scenario->first_stage_of[worker] != SKEP_NO_STAGE;
+	double mine = computes ? cores_taken(scenario, worker, device) : 0, all = 0, most = 0;
+	MPI_Reduce(&mine, &all, 1, MPI_DOUBLE, MPI_SUM, 0, host);
+	MPI_Reduce(&mine, &most, 1, MPI_DOUBLE, MPI_MAX, 0, host);
+	MPI_Comm_free(&host);
+	double slow = fmax(all / cores, most / scenario->threads);
+	if (nth == 0 && slow > 1)
+		fprintf(stderr,
+			"skep: --pace: the run cannot keep up: on %.64s, while all its workers compute, passes take %.1f times "
+			"as long as paced; they need %.1f cores, and there %s %" PRIu32 "\n",
+			name, slow, all, cores == 1 ? "is" : "are", cores);
 }
 
 struct skep_device_place skep_neighbours_place(

@@ -13,4 +13,8 @@
 struct skep_device_place skep_neighbours_place(
 	const struct skep_scenario *scenario, const struct skep_exec_options *options, bool has);
 
+/* With pace, on CPUs, together with all others: does the arithmetic of a host's workers fit its cores while all of them compute?
+ * Each makes forward passes on its device, NULL: it has none. The first of a host says on stderr if not, and by how much. */
+void skep_neighbours_say_pace(const struct skep_scenario *scenario, struct skep_device *device);
+
 #endif

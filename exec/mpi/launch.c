@@ -27,6 +27,7 @@
 #include "exec/loop/clock.h"
 #include "exec/mpi/launch.h"
 #include "exec/mpi/ulfm.h"
+#include "models/layers/thread_pool.h"
 
 /* srun numbers real steps from 0; the batch script, an interactive shell and the like have numbers from here on. */
 #define SLURM_SPECIAL_STEPS 4294967280u
@@ -480,12 +481,25 @@ static uint64_t largest_message(const struct skep_plan *plan)
 	return largest;
 }
 
+#define CROWD 32u /* processes for each core: where they all look for each other, starting takes minutes */
+
+static void say_how_many(uint32_t ranks)
+{
+	uint32_t cores = skep_thread_pool_cores();
+	if (local() && ranks / CROWD >= cores)
+		fprintf(stderr,
+			"skep: starts %" PRIu32 " processes on %" PRIu32 " core%s, %" PRIu32
+			" for each: that alone may take longer than --start-limit, and they compute in turns\n",
+			ranks, cores, cores > 1 ? "s" : "", ranks / cores);
+}
+
 int skep_exec_launch(const struct skep_scenario *scenario, const struct skep_exec_options *options, char *const argv[],
 	struct skep_diag *reterr)
 {
 	uint32_t ranks = scenario->plan.workers + 1;
 	/* What survives deaths has to do without shared memory, which a run as fast as this machine can would feel. */
 	bool shall = options->has_spares || ((scenario->has_trace || options->pace) && skep_exec_survives());
+	say_how_many(ranks);
 	if (!shall)
 		return skep_exec_launch_ranks(ranks, argv, reterr);
 	uint64_t spares = options->has_spares ? options->spares : scenario->churn.joins;

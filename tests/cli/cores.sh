@@ -116,8 +116,17 @@ skep_alone() { # as run_skep, on one core
 skep_alone run real.yaml -q --db real.db
 check 'two workers on one core' grep -q 'skep: 2 workers compute on 1 core of .*: passes take about 2.0 times as long as predicted; .*host: {cores: 1}' "$err"
 check 'which runs all the same' test "$status" = 0
-skep_alone run real.yaml -q --db real.db --pace
+skep_alone run real.yaml -q --db real.db --pace --set cluster.compute_scale=3000
 check 'paced passes sleep' test "$status" = 0 -a -z "$(grep 'times as long' "$err")"
+skep_alone run real.yaml -q --db real.db --pace --set cluster.compute_scale=1e-6
+check 'a pace that no core keeps' grep -qE 'skep: --pace: the run cannot keep up: .* passes take [0-9.]+ times as long as paced; they need [0-9.]+ cores, and there is 1$' "$err"
+check 'is tried all the same' test "$status" = 0
+job many.yaml 1 2 31 2
+TMPDIR=/proc/nowhere skep_alone run many.yaml -q --db real.db # where no mpirun starts
+check 'many processes for each core' grep -q 'skep: starts 32 processes on 1 core, 32 for each' "$err"
+job many.yaml 1 2 30 2
+TMPDIR=/proc/nowhere skep_alone run many.yaml -q --db real.db
+check 'fewer are nothing to speak of' test "$status" = 1 -a -z "$(grep 'skep: starts' "$err")"
 sed 's/gpu: v100/gpu: v100, host: {cores: 1}/' place-2.yaml >crowded.yaml
 skep_alone run real.yaml -q --db real.db --set cluster.topology=crowded.yaml
 check 'a topology that says so predicts it' test "$status" = 0 -a -z "$(grep 'times as long' "$err")"
