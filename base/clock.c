@@ -7,13 +7,13 @@
 #include <string.h>
 #include <time.h>
 
-#define SECOND_NS 1000000000u
+#include "base/units.h"
 
 static uint64_t read_ns(clockid_t clock)
 {
 	struct timespec now;
 	clock_gettime(clock, &now);
-	return (uint64_t)now.tv_sec * SECOND_NS + (uint64_t)now.tv_nsec;
+	return (uint64_t)now.tv_sec * SKEP_SECOND_NS + (uint64_t)now.tv_nsec;
 }
 
 uint64_t skep_monotonic_ns(void)
@@ -38,7 +38,7 @@ uint64_t skep_date_now(void)
 
 void skep_date_text(uint64_t date_ns, const char *format, char *ret, size_t size)
 {
-	time_t seconds = (time_t)(date_ns / SECOND_NS);
+	time_t seconds = (time_t)(date_ns / SKEP_SECOND_NS);
 	struct tm utc;
 	ret[0] = '\0';
 	if (gmtime_r(&seconds, &utc) && strftime(ret, size, format, &utc) == 0)
@@ -49,7 +49,7 @@ size_t skep_date_parse(const char *text, uint64_t *ret_date_ns)
 {
 	enum { LENGTH = 19, YEAR_LEAST = 70, YEAR_MOST = 300 }; /* tm_year counts from 1900 */
 	struct tm utc = {0};
-	uint64_t fraction = 0, place = SECOND_NS;
+	uint64_t fraction = 0, place = SKEP_SECOND_NS;
 	const char *end = strptime(text, "%Y-%m-%dT%H:%M:%S", &utc);
 	if (!end || end - text != LENGTH || strspn(text, "0123456789-T:") < LENGTH || utc.tm_sec > 60 ||
 		utc.tm_year < YEAR_LEAST || utc.tm_year > YEAR_MOST)
@@ -61,6 +61,6 @@ size_t skep_date_parse(const char *text, uint64_t *ret_date_ns)
 		}
 	if (*end != 'Z')
 		return 0;
-	*ret_date_ns = (uint64_t)timegm(&utc) * SECOND_NS + fraction;
+	*ret_date_ns = (uint64_t)timegm(&utc) * SKEP_SECOND_NS + fraction;
 	return (size_t)(end + 1 - text);
 }

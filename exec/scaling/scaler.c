@@ -19,8 +19,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/units.h"
 
-#define SECOND_NS UINT64_C(1000000000)
 #define PAUSE_LEAST_S 5u
 #define PAUSE_MOST_S 60u
 #define CALL_MOST_S 600u /* a call that takes longer is ended */
@@ -125,8 +125,8 @@ static int wait_for(struct skep_scaler *s, pid_t child)
 		uint64_t now_ns = skep_monotonic_ns();
 		if (ending_ns == 0 && is_ending(s))
 			ending_ns = now_ns;
-		if (now_ns > began_ns + CALL_MOST_S * SECOND_NS ||
-			(ending_ns > 0 && now_ns > ending_ns + LAST_MOST_S * SECOND_NS))
+		if (now_ns > began_ns + CALL_MOST_S * SKEP_SECOND_NS ||
+			(ending_ns > 0 && now_ns > ending_ns + LAST_MOST_S * SKEP_SECOND_NS))
 			kill(-child, SIGKILL);
 		nanosleep(&nap, NULL);
 	}
@@ -186,7 +186,7 @@ static void tell(struct skep_scaler *s, uint32_t k)
 	kind->called = false;
 	kind->pause_s = kind->pause_s == 0 ? PAUSE_LEAST_S : 2 * kind->pause_s;
 	kind->pause_s = kind->pause_s < PAUSE_MOST_S ? kind->pause_s : PAUSE_MOST_S;
-	kind->due_ns = kind->last_ns + kind->pause_s * SECOND_NS;
+	kind->due_ns = kind->last_ns + kind->pause_s * SKEP_SECOND_NS;
 }
 
 static void *work(void *context)

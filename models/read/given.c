@@ -11,8 +11,10 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/units.h"
+
 #define LAYERS_MAX 4096u
-#define SECONDS_MAX 86400.0
+#define SECONDS_MAX SKEP_DAY_S
 
 static uint64_t read_ns(struct skep_reader *r, const struct skep_yaml_node *map, const char *key, double usual_s)
 {

@@ -5,9 +5,8 @@
 #include <stdlib.h>
 
 #include "analysis/jobs/jobs_db.h"
+#include "base/units.h"
 #include "planning/jobs/shared.h"
-
-#define NS 1e9
 
 static void keep_jobs(const struct skep_shared *s, const struct skep_cluster_result *r, struct skep_jobs_kept_job *ret)
 {
@@ -17,9 +16,9 @@ static void keep_jobs(const struct skep_shared *s, const struct skep_cluster_res
 			.machines = s->job[j].want,
 			.preemptions = d->preemptions,
 			.resizes = d->resizes,
-			.arrival_s = (double)s->job[j].arrival_ns / NS,
-			.start_s = (double)d->first_ns / NS,
-			.end_s = (double)d->end_ns / NS,
+			.arrival_s = (double)s->job[j].arrival_ns / SKEP_NS_PER_S,
+			.start_s = (double)d->first_ns / SKEP_NS_PER_S,
+			.end_s = (double)d->end_ns / SKEP_NS_PER_S,
 			.alone_s = d->alone_s,
 			.fair_s = d->fair_s,
 			.machine_s = d->held_s,
@@ -39,7 +38,7 @@ static bool keep_run(const struct skep_shared *s, uint32_t which, struct skep_jo
 		keep_jobs(s, r, job);
 	for (uint32_t i = 0; ok && i < r->spans; i++)
 		span[i] = (struct skep_jobs_kept_span){r->span[i].job, r->span[i].machines,
-			(double)r->span[i].begin_ns / NS, (double)r->span[i].end_ns / NS};
+			(double)r->span[i].begin_ns / SKEP_NS_PER_S, (double)r->span[i].end_ns / SKEP_NS_PER_S};
 	const struct skep_jobs_kept kept = {.name = s->file.name,
 		.path = s->file.path,
 		.text = s->file.text ? s->file.text : "",

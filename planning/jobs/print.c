@@ -6,9 +6,8 @@
 
 #include "base/json.h"
 #include "base/layout.h"
+#include "base/units.h"
 #include "planning/jobs/shared.h"
-
-#define NS 1e9
 
 /* Nothing has no unit that suits it. */
 static const char *time_text(double seconds, char ret[SKEP_TEXT_BYTES])
@@ -63,11 +62,12 @@ static void print_jobs(const struct skep_shared *s, uint32_t which, FILE *out)
 	skep_layout_begin(&layout, "lrrrrrrrr", heads);
 	for (uint32_t j = 0; j < s->file.jobs; j++) {
 		const struct skep_cluster_done *d = &r->done[j];
-		double arrival_s = (double)s->job[j].arrival_ns / NS, end_s = (double)d->end_ns / NS;
+		double arrival_s = (double)s->job[j].arrival_ns / SKEP_NS_PER_S,
+		       end_s = (double)d->end_ns / SKEP_NS_PER_S;
 		skep_layout_cell(&layout, "%s", s->file.job[j].name);
 		skep_layout_cell(&layout, "%u", s->job[j].want);
 		skep_layout_cell(&layout, "%s", time_text(arrival_s, text));
-		skep_layout_cell(&layout, "%s", time_text((double)d->first_ns / NS, text));
+		skep_layout_cell(&layout, "%s", time_text((double)d->first_ns / SKEP_NS_PER_S, text));
 		skep_layout_cell(&layout, "%s", time_text(end_s, text));
 		skep_layout_cell(&layout, "%s", time_text(end_s - arrival_s, text));
 		skep_layout_cell(&layout, "%s", time_text(d->alone_s, text));
@@ -115,9 +115,9 @@ static void add_jobs(const struct skep_shared *s, const struct skep_cluster_resu
 		skep_json_add_text(job, "job", s->file.job[j].name);
 		skep_json_add_text(job, "type", s->file.type[s->file.job[j].type].name);
 		skep_json_add_count(job, "machines", s->job[j].want);
-		skep_json_add_number(job, "arrival_s", (double)s->job[j].arrival_ns / NS);
-		skep_json_add_number(job, "start_s", (double)d->first_ns / NS);
-		skep_json_add_number(job, "end_s", (double)d->end_ns / NS);
+		skep_json_add_number(job, "arrival_s", (double)s->job[j].arrival_ns / SKEP_NS_PER_S);
+		skep_json_add_number(job, "start_s", (double)d->first_ns / SKEP_NS_PER_S);
+		skep_json_add_number(job, "end_s", (double)d->end_ns / SKEP_NS_PER_S);
 		skep_json_add_number(job, "alone_s", d->alone_s);
 		skep_json_add_number(job, "fair_s", d->fair_s);
 		skep_json_add_number(job, "machine_s", d->held_s);

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NS 1e9
 #define ALONE_S_MAX 1e9
 
 /* ---- the cluster ---------------------------------------------------------------------------------------------------- */

@@ -10,7 +10,8 @@
 #include <math.h>
 #include <string.h>
 
-#define DAY_S 86400.0
+#include "base/units.h"
+
 #define MARGIN 2.0    /* times what is expected, which knows no churn, ... */
 #define START_S 600.0 /* ... and so long for a start */
 
@@ -131,7 +132,7 @@ static double limit_of(const struct skep_sbatch *b, bool mpi)
 {
 	if (b->limit_s > 0)
 		return b->limit_s;
-	return mpi && b->cuda && b->expected_s > 0 ? START_S + MARGIN * b->expected_s : DAY_S;
+	return mpi && b->cuda && b->expected_s > 0 ? START_S + MARGIN * b->expected_s : SKEP_DAY_S;
 }
 
 static void put_limit(double limit_s, FILE *out)

@@ -12,10 +12,10 @@
 
 #include "base/files/lines.h"
 #include "base/grow.h"
+#include "base/units.h"
 #include "core/random.h"
 #include "scenarios/jobs/parts.h"
 
-#define NS 1e9
 #define COLUMNS_MAX 32u
 #define LINE_MAX_BYTES 65536u
 
@@ -131,8 +131,8 @@ static bool read_job(struct skep_jobs_draft *d, struct trace *t)
 			return false;
 		}
 	}
-	if (!skep_cell_time(&t->lines, cell[ARRIVAL], 1000000000, &job.arrival_ns) ||
-		!skep_cell_time(&t->lines, cell[DURATION], 1000000000, &duration_ns) ||
+	if (!skep_cell_time(&t->lines, cell[ARRIVAL], SKEP_SECOND_NS, &job.arrival_ns) ||
+		!skep_cell_time(&t->lines, cell[DURATION], SKEP_SECOND_NS, &duration_ns) ||
 		!skep_cell_count(&t->lines, cell[MACHINES], UINT32_MAX, &machines))
 		return false;
 	if (job.arrival_ns < t->before_ns) {
@@ -144,13 +144,13 @@ static bool read_job(struct skep_jobs_draft *d, struct trace *t)
 	t->before_ns = job.arrival_ns;
 	if (t->machines_max > 0 && machines > t->machines_max)
 		machines = t->machines_max;
-	double arrival_s = (double)job.arrival_ns / NS;
+	double arrival_s = (double)job.arrival_ns / SKEP_NS_PER_S;
 	if (!read_type(d, t, cell, &job.type) || !fits(d, t, cell[MACHINES], machines))
 		return false;
 	if (arrival_s < t->start_s || arrival_s >= t->end_s || duration_ns == 0)
 		return true;
-	job.arrival_ns -= (skep_time)(t->start_s * NS);
-	job.duration_s = (double)duration_ns / NS;
+	job.arrival_ns -= (skep_time)(t->start_s * SKEP_NS_PER_S);
+	job.duration_s = (double)duration_ns / SKEP_NS_PER_S;
 	job.machines = (uint32_t)machines;
 	snprintf(job.name, sizeof job.name, "%s", d->file->type[job.type].name);
 	if (cell[NAME].length > 0 && !skep_cell_copy(&t->lines, cell[NAME], "the name", job.name, sizeof job.name))
@@ -206,7 +206,7 @@ static void read_drawn(struct skep_jobs_draft *d, const struct skep_yaml_node *j
 	double at_s = 0;
 	uint64_t random = d->file->seed;
 	for (uint32_t i = 0; i < count && !d->r.diag->set; i++) {
-		struct skep_job_entry job = {.arrival_ns = (skep_time)(at_s * NS)};
+		struct skep_job_entry job = {.arrival_ns = (skep_time)(at_s * SKEP_NS_PER_S)};
 		job.type = draw_type(d->file, &random);
 		job.duration_s = law == FIXED   ? mean_s
 		                 : law == GAVEL ? draw_gavel(&random)
@@ -245,7 +245,7 @@ static void read_listed(struct skep_jobs_draft *d, const struct skep_yaml_node *
 				"order of arrival",
 				at_s, before_s);
 		before_s = at_s;
-		job.arrival_ns = (skep_time)(at_s * NS);
+		job.arrival_ns = (skep_time)(at_s * SKEP_NS_PER_S);
 		snprintf(job.name, sizeof job.name, "%s", d->file->type[job.type].name);
 		if (!d->r.diag->set && !add(d, &job))
 			return;

@@ -11,8 +11,7 @@
 
 #include "base/files/outputs.h"
 #include "base/grow.h"
-
-#define NS 1e9
+#include "base/units.h"
 
 const char *const skep_jobs_format_names[SKEP_JOBS_FORMATS + 1] = {"detect", "pai", "openb", NULL};
 
@@ -67,7 +66,8 @@ static int by_arrival(const void *a, const void *b)
 static void print_seconds(FILE *out, skep_time ns)
 {
 	char text[40];
-	size_t length = (size_t)snprintf(text, sizeof text, "%" PRIu64 ".%09" PRIu64, ns / 1000000000, ns % 1000000000);
+	size_t length =
+		(size_t)snprintf(text, sizeof text, "%" PRIu64 ".%09" PRIu64, ns / SKEP_SECOND_NS, ns % SKEP_SECOND_NS);
 	while (text[length - 1] == '0')
 		length--;
 	length -= text[length - 1] == '.';
@@ -82,7 +82,7 @@ static void print_rows(const struct skep_jobs_rows *rows, const struct skep_jobs
 	fprintf(out, "arrival,duration,machines,name\n");
 	for (uint32_t i = 0; i < rows->count; i++) {
 		const struct skep_jobs_row *row = &rows->row[i];
-		double arrival_s = (double)row->arrival_ns / NS;
+		double arrival_s = (double)row->arrival_ns / SKEP_NS_PER_S;
 		if (!row->whole || row->end_ns <= row->begin_ns) {
 			r->not_ended++;
 			continue;
@@ -91,7 +91,7 @@ static void print_rows(const struct skep_jobs_rows *rows, const struct skep_jobs
 			r->outside++;
 			continue;
 		}
-		skep_time from_ns = row->arrival_ns - (skep_time)(options->start_s * NS);
+		skep_time from_ns = row->arrival_ns - (skep_time)(options->start_s * SKEP_NS_PER_S);
 		print_seconds(out, from_ns);
 		fprintf(out, ",");
 		print_seconds(out, row->end_ns - row->begin_ns);
@@ -99,8 +99,8 @@ static void print_rows(const struct skep_jobs_rows *rows, const struct skep_jobs
 		r->jobs++;
 		r->parts += row->part;
 		r->machines_most = row->machines > r->machines_most ? row->machines : r->machines_most;
-		r->machine_s += (double)(row->end_ns - row->begin_ns) / NS * row->machines;
-		r->last_s = (double)from_ns / NS;
+		r->machine_s += (double)(row->end_ns - row->begin_ns) / SKEP_NS_PER_S * row->machines;
+		r->last_s = (double)from_ns / SKEP_NS_PER_S;
 	}
 }
 

@@ -2,13 +2,12 @@
  *
  * import_openb.c - the pods of Alibaba's GPU cluster of 2023: see import.h.
  */
+#include "base/units.h"
 #include "scenarios/jobs/import.h"
 
 enum { NAME, GPUS, MILLI, CREATED, DELETED, SCHEDULED, COLUMNS };
 static const char *const COLUMN[COLUMNS] = {
 	"name", "num_gpu", "gpu_milli", "creation_time", "deletion_time", "scheduled_time"};
-
-#define SECOND 1000000000u
 
 static bool read_pod(struct skep_jobs_rows *rows, const uint32_t *at)
 {
@@ -18,7 +17,7 @@ static bool read_pod(struct skep_jobs_rows *rows, const uint32_t *at)
 	uint64_t gpus, milli;
 	if (!skep_lines_row_cells(lines, at, COLUMNS, cell) || !skep_cell_count(lines, cell[GPUS], 1024, &gpus) ||
 		!skep_cell_count(lines, cell[MILLI], 1000, &milli) ||
-		!skep_cell_time(lines, cell[CREATED], SECOND, &row.arrival_ns) ||
+		!skep_cell_time(lines, cell[CREATED], SKEP_SECOND_NS, &row.arrival_ns) ||
 		!skep_cell_copy(lines, cell[NAME], "the name", row.name, sizeof row.name))
 		return false;
 	rows->report->rows++;
@@ -32,8 +31,8 @@ static bool read_pod(struct skep_jobs_rows *rows, const uint32_t *at)
 		rows->report->not_ended++;
 		return true;
 	}
-	if (!skep_cell_time(lines, cell[SCHEDULED], SECOND, &row.begin_ns) ||
-		!skep_cell_time(lines, cell[DELETED], SECOND, &row.end_ns))
+	if (!skep_cell_time(lines, cell[SCHEDULED], SKEP_SECOND_NS, &row.begin_ns) ||
+		!skep_cell_time(lines, cell[DELETED], SKEP_SECOND_NS, &row.end_ns))
 		return false;
 	if (row.end_ns < row.begin_ns) {
 		skep_lines_fail(lines, cell[DELETED].at, "time goes backwards: deleted before it was scheduled");

@@ -7,13 +7,13 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "base/units.h"
 #include "scenarios/jobs/import.h"
 
 enum { JOB, INSTANCES, STATUS, START, END, GPUS, COLUMNS };
 static const char *const COLUMN[COLUMNS] = {"job_name", "inst_num", "status", "start_time", "end_time", "plan_gpu"};
 static const uint32_t USUAL[COLUMNS] = {0, 2, 3, 4, 5, 8}; /* without a row of names */
 
-#define SECOND 1000000000u
 #define MACHINES_MAX 100000.0
 
 static bool number(struct skep_lines *lines, struct skep_cell cell, double *ret)
@@ -60,8 +60,8 @@ static bool read_task(struct skep_jobs_rows *rows, const uint32_t *at)
 	row.part = fmod(percent, 100) > 0;
 	row.whole = skep_cell_is(cell[STATUS], "Terminated");
 	if (!skep_cell_copy(lines, cell[JOB], "the name", row.name, sizeof row.name) ||
-		!skep_cell_time(lines, cell[START], SECOND, &row.begin_ns) ||
-		!skep_cell_time(lines, cell[END], SECOND, &row.end_ns))
+		!skep_cell_time(lines, cell[START], SKEP_SECOND_NS, &row.begin_ns) ||
+		!skep_cell_time(lines, cell[END], SKEP_SECOND_NS, &row.end_ns))
 		return false;
 	row.arrival_ns = row.begin_ns;
 	return skep_jobs_put(rows, &row);

@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 
 #include "base/files/data.h"
+#include "base/units.h"
 #include "core/names.h"
 #include "models/corpus/tokens.h"
 #include "models/read/given.h"
@@ -37,9 +38,8 @@ enum {
 	MICROBATCHES_MAX = 1 << 20, /* per round */
 	IN_FLIGHT_MAX = SKEP_IN_FLIGHT_MAX,
 };
-#define DAY_S 86400.0
-#define TRACE_S_MAX (10 * 365.25 * DAY_S)
-#define RUN_S_MAX (100 * 365.25 * DAY_S)
+#define TRACE_S_MAX (10 * 365.25 * SKEP_DAY_S)
+#define RUN_S_MAX (100 * 365.25 * SKEP_DAY_S)
 
 struct draft { /* a scenario while it is read */
 	struct skep_reader r;
@@ -131,7 +131,7 @@ static void read_topology(struct draft *d, const struct skep_yaml_node *cluster)
 	s->topology.seed = s->seed;
 	skep_links_read(&d->r, cluster, &s->topology);
 	skep_gpus_read(&d->r, cluster, &s->topology);
-	s->extra_latency_s = skep_read_quantity(&d->r, cluster, "extra_latency", SKEP_TIME, 0, DAY_S, 0);
+	s->extra_latency_s = skep_read_quantity(&d->r, cluster, "extra_latency", SKEP_TIME, 0, SKEP_DAY_S, 0);
 	skep_topology_add_latency(&s->topology, s->extra_latency_s);
 	s->bandwidth_scale = skep_read_number(&d->r, cluster, "bandwidth_scale", 1e-6, 1e6, 1);
 	skep_topology_scale_bandwidth(&s->topology, s->bandwidth_scale);
@@ -177,8 +177,8 @@ static void read_cluster(struct draft *d)
 		skep_robust_read_byzantine(&d->r, map, d->s);
 	d->s->compute_scale = skep_read_number(&d->r, map, "compute_scale", 1e-6, 1e9, 1);
 	d->s->threads = (uint32_t)skep_read_integer(&d->r, map, "threads", 1, 1024, 1);
-	d->s->plan.wait_for_join_ns =
-		(skep_time)(1e9 * skep_read_quantity(&d->r, map, "wait_for_join", SKEP_TIME, 0, 365 * DAY_S, 3600));
+	d->s->plan.wait_for_join_ns = (skep_time)(1e9 * skep_read_quantity(&d->r, map, "wait_for_join", SKEP_TIME, 0,
+								365 * SKEP_DAY_S, 3600));
 	skep_reader_close_map(&d->r, map);
 	if (!d->r.diag->set)
 		skep_plan_allocate(d->s);
@@ -235,17 +235,17 @@ static void read_schedule(struct draft *d)
 		&d->r, map, "checkpoint_activations", checkpointing, SKEP_CHECKPOINTING_NONE);
 	if (skep_read_has(&d->r, map, "reissue_timeout"))
 		plan->reissue_timeout_ns = (skep_time)(1e9 * skep_read_quantity(&d->r, map, "reissue_timeout",
-								     SKEP_TIME, 1e-3, DAY_S, NAN));
+								     SKEP_TIME, 1e-3, SKEP_DAY_S, NAN));
 	static const char *const bans[] = {"directory", "at-once", NULL};
 	plan->ban = (enum skep_ban)skep_read_choice(&d->r, map, "ban", bans, SKEP_BAN_DIRECTORY);
 	static const char *const joins[] = {"needed", "random", NULL};
 	plan->joins = (enum skep_joins)skep_read_choice(&d->r, map, "joins", joins, SKEP_JOINS_NEEDED);
 	const struct skep_yaml_node *rebalance = skep_read_map(&d->r, map, "rebalance", false);
 	if (rebalance) {
-		plan->rebalance_ns =
-			(skep_time)(1e9 * skep_read_quantity(&d->r, rebalance, "period", SKEP_TIME, 1e-3, DAY_S, NAN));
+		plan->rebalance_ns = (skep_time)(1e9 * skep_read_quantity(&d->r, rebalance, "period", SKEP_TIME, 1e-3,
+							       SKEP_DAY_S, NAN));
 		plan->rebalance_horizon_ns = (skep_time)(1e9 * skep_read_quantity(&d->r, rebalance, "horizon",
-								       SKEP_TIME, 0, 365 * DAY_S, 0));
+								       SKEP_TIME, 0, 365 * SKEP_DAY_S, 0));
 		static const char *const loads[] = {"rate", "queue", NULL};
 		plan->rebalance_by =
 			(enum skep_rebalance_by)skep_read_choice(&d->r, rebalance, "by", loads, SKEP_REBALANCE_BY_RATE);
@@ -306,7 +306,8 @@ static void read_directory(struct draft *d)
 {
 	const struct skep_yaml_node *map = skep_read_map(&d->r, d->root, "directory", false);
 	double heartbeat_s = skep_read_quantity(&d->r, map, "heartbeat", SKEP_TIME, 1e-3, 3600, 1);
-	double timeout_s = skep_read_quantity(&d->r, map, "timeout", SKEP_TIME, 2e-3, DAY_S, fmax(10, 2 * heartbeat_s));
+	double timeout_s =
+		skep_read_quantity(&d->r, map, "timeout", SKEP_TIME, 2e-3, SKEP_DAY_S, fmax(10, 2 * heartbeat_s));
 	skep_reader_close_map(&d->r, map);
 	double least_s = 2 * (heartbeat_s + skep_links_to_directory_s(d->s));
 	if (!d->r.diag->set && timeout_s < least_s)
@@ -405,7 +406,7 @@ static void check_time(struct draft *d)
 	if (least_s > RUN_S_MAX)
 		skep_reader_fail(&d->r, group(d, "train"), "until",
 			"train.until.steps: the GPUs of this cluster would compute for at least %.3g years",
-			least_s / (365.25 * DAY_S));
+			least_s / (365.25 * SKEP_DAY_S));
 }
 
 /* A silent worker does not answer, and fencing frees what it has. */

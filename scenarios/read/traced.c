@@ -13,12 +13,12 @@
 #include <sys/stat.h>
 
 #include "base/layout.h"
+#include "base/units.h"
 #include "core/names.h"
 #include "scenarios/scale/scaled.h"
 #include "topologies/read/path.h"
 
-#define DAY_S 86400.0
-#define TRACE_S_MAX (10 * 365.25 * DAY_S)
+#define TRACE_S_MAX (10 * 365.25 * SKEP_DAY_S)
 
 static skep_time read_time(
 	struct skep_reader *r, const struct skep_yaml_node *map, const char *key, double most_s, double usual_s)
@@ -49,7 +49,7 @@ static void read_options(
 	if (skep_read_has(r, map, "end"))
 		ret->end_ns = read_time(r, map, "end", TRACE_S_MAX, NAN);
 	ret->copies = drawn ? 1 : skep_read_number(r, map, "copies", 0, 1e6, 1);
-	ret->jitter_ns = read_time(r, map, "jitter", DAY_S, 0);
+	ret->jitter_ns = read_time(r, map, "jitter", SKEP_DAY_S, 0);
 	ret->any_gpu = !drawn && skep_read_bool(r, map, "any_gpu", false);
 	ret->random_machine = skep_read_choice(r, map, "machine", machines, 0) == 1;
 }
@@ -84,10 +84,10 @@ void skep_traced_read(struct skep_reader *r, const struct skep_yaml_node *cluste
 				"is played");
 	}
 	read_options(r, map, drawn, &o);
-	s->notice_ns = read_time(r, map, "preempt_notice", DAY_S, 0);
-	s->boot_ns = read_time(r, map, "boot", DAY_S, 0);
+	s->notice_ns = read_time(r, map, "preempt_notice", SKEP_DAY_S, 0);
+	s->boot_ns = read_time(r, map, "boot", SKEP_DAY_S, 0);
 	s->admitted = skep_read_choice(r, map, "admission", admissions, 0) == 1;
-	s->detection_delay_ns = read_time(r, map, "detection_delay", DAY_S, 0);
+	s->detection_delay_ns = read_time(r, map, "detection_delay", SKEP_DAY_S, 0);
 	o.seed = o.trace.seed = s->seed;
 	skep_reader_close_map(r, map);
 	if (!r->diag->set)

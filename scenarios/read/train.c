@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/units.h"
 #include "core/names.h"
 #include "models/corpus/data.h"
 #include "models/corpus/tokens.h"
@@ -25,7 +26,7 @@ static const char *const optimizers[] = {"sgd", "adamw", "nesterov", "lamb", NUL
 static const char *const decays[] = {"constant", "cosine", "linear", NULL};
 enum { QUADRATIC, TEXT, TOKENS };
 #define POINTS_MAX (INT64_C(1) << 40)
-#define UNTIL_S_MAX (10 * 365.25 * 86400)
+#define UNTIL_S_MAX (10 * 365.25 * SKEP_DAY_S)
 #define UNTIL_USD_MAX 1e6
 enum { VALIDATED_MOST = 1 << 20 }; /* microbatches of a validation */
 

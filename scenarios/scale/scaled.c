@@ -9,12 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/units.h"
 #include "core/names.h"
 #include "scenarios/plan/plan.h"
 #include "scenarios/plan/prices.h"
 
-#define DAY_S 86400.0
-#define DEADLINE_S_MAX (10 * 365.25 * DAY_S)
+#define DEADLINE_S_MAX (10 * 365.25 * SKEP_DAY_S)
 #define USD_MAX 1e9
 
 /* ---- kinds ---------------------------------------------------------------------------------------------------------- */
@@ -170,8 +170,8 @@ static void read_policy(struct skep_reader *r, const struct skep_yaml_node *map,
 			"cluster.scale.share: is of `policy: price`; leave it out with `policy: deadline`");
 	scale->share_ppm = (uint32_t)lround(1e6 * skep_read_quantity(r, map, "share", SKEP_PART, 0.01, 1, 0.5));
 	scale->margin_ppm = (uint32_t)lround(1e6 * skep_read_quantity(r, map, "margin", SKEP_PART, 0, 0.9, 0.1));
-	scale->period_ns = read_time(r, map, "period", 1e-3, 365 * DAY_S, 60);
-	scale->cool_down_ns = read_time(r, map, "cool_down", 0, 365 * DAY_S, 300);
+	scale->period_ns = read_time(r, map, "period", 1e-3, 365 * SKEP_DAY_S, 60);
+	scale->cool_down_ns = read_time(r, map, "cool_down", 0, 365 * SKEP_DAY_S, 300);
 	scale->budget_microusd_per_h = read_price(r, map, "budget");
 	scale->machine_microusd_per_h = read_price(r, map, "max_price");
 }
@@ -185,7 +185,7 @@ void skep_scaled_read(struct skep_reader *r, const struct skep_yaml_node *cluste
 	read_bounds(r, map, s);
 	uint32_t start = read_start(r, map, s);
 	if (skep_read_has(r, map, "boot"))
-		s->boot_ns = read_time(r, map, "boot", 0, DAY_S, NAN);
+		s->boot_ns = read_time(r, map, "boot", 0, SKEP_DAY_S, NAN);
 	skep_reader_close_map(r, map);
 	if (!r->diag->set)
 		refuse_unpriced(r, map, s);

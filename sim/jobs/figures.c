@@ -7,7 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define NS 1e9
+#include "base/units.h"
 
 static int rising(const void *a, const void *b)
 {
@@ -26,8 +26,8 @@ static void add(const struct skep_cluster *c, const struct skep_cluster_result *
 	struct skep_cluster_figures *f, double *part)
 {
 	const struct skep_cluster_done *d = &r->done[j];
-	double completion_s = (double)(d->end_ns - c->job[j].arrival_ns) / NS;
-	double queued_s = (double)(d->first_ns - c->job[j].arrival_ns) / NS;
+	double completion_s = (double)(d->end_ns - c->job[j].arrival_ns) / SKEP_NS_PER_S;
+	double queued_s = (double)(d->first_ns - c->job[j].arrival_ns) / SKEP_NS_PER_S;
 	double rho = d->fair_s > 0 ? completion_s / d->fair_s : 1;
 	part[0] = completion_s > 0 ? d->alone_s / completion_s : 1;
 	f->completion_s += completion_s;
@@ -54,10 +54,10 @@ bool skep_cluster_sum_up(
 		add(c, r, j, f, &part);
 		sum += part;
 		squares += part * part;
-		completion[j] = (double)(r->done[j].end_ns - c->job[j].arrival_ns) / NS;
+		completion[j] = (double)(r->done[j].end_ns - c->job[j].arrival_ns) / SKEP_NS_PER_S;
 	}
 	for (uint32_t i = 0; i < r->spans; i++)
-		ran_s += (double)(r->span[i].end_ns - r->span[i].begin_ns) / NS;
+		ran_s += (double)(r->span[i].end_ns - r->span[i].begin_ns) / SKEP_NS_PER_S;
 	qsort(completion, c->jobs, sizeof *completion, rising);
 	f->p50_s = quantile(completion, c->jobs, 0.5);
 	f->p95_s = quantile(completion, c->jobs, 0.95);
@@ -67,7 +67,7 @@ bool skep_cluster_sum_up(
 	f->queued_s /= n;
 	f->rho /= n;
 	f->jain = squares > 0 ? sum * sum / (n * squares) : 1;
-	f->makespan_s = (double)(r->end_ns - c->job[0].arrival_ns) / NS;
+	f->makespan_s = (double)(r->end_ns - c->job[0].arrival_ns) / SKEP_NS_PER_S;
 	double all_s = f->makespan_s * c->map.machines;
 	f->utilisation = all_s > 0 ? f->utilisation / all_s : 0;
 	f->useful = all_s > 0 ? f->useful / all_s : 0;

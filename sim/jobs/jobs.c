@@ -10,15 +10,14 @@
 #include <string.h>
 
 #include "base/grow.h"
-
-#define NS 1e9
+#include "base/units.h"
 
 #define END_OF_TIME (SKEP_TIME_NEVER - 1)
 
 /* So many seconds later, at least an ns; what would be later than the clock can tell is at its end. */
 static skep_time later(skep_time from_ns, double seconds)
 {
-	double ns = ceil(seconds * NS);
+	double ns = ceil(seconds * SKEP_NS_PER_S);
 	return ns >= (double)(END_OF_TIME - from_ns) ? END_OF_TIME : from_ns + (skep_time)fmax(1, ns);
 }
 
@@ -259,7 +258,7 @@ static skep_time next_event(struct loop *l)
 		if (s->has > 0 && s->end_ns < next_ns)
 			next_ns = s->end_ns;
 		if (s->has > 0 && s->ready_ns > l->now_ns)
-			in_s += (double)(s->ready_ns - l->now_ns) / NS;
+			in_s += (double)(s->ready_ns - l->now_ns) / SKEP_NS_PER_S;
 		if (in_s < INFINITY) {
 			skep_time at_ns = later(l->now_ns, in_s);
 			next_ns = at_ns < next_ns ? at_ns : next_ns;
@@ -270,7 +269,7 @@ static skep_time next_event(struct loop *l)
 
 static void advance(struct loop *l, skep_time to_ns)
 {
-	double passed_s = (double)(to_ns - l->now_ns) / NS;
+	double passed_s = (double)(to_ns - l->now_ns) / SKEP_NS_PER_S;
 	l->crowd_s += passed_s * l->presents;
 	for (uint32_t i = 0; i < l->presents; i++) {
 		uint32_t j = l->present[i];
@@ -280,7 +279,7 @@ static void advance(struct loop *l, skep_time to_ns)
 			continue;
 		}
 		skep_time from_ns = s->ready_ns < l->now_ns ? l->now_ns : s->ready_ns < to_ns ? s->ready_ns : to_ns;
-		double works_s = (double)(to_ns - from_ns) / NS, machine_s = passed_s * s->has;
+		double works_s = (double)(to_ns - from_ns) / SKEP_NS_PER_S, machine_s = passed_s * s->has;
 		s->left = fmax(0, s->left - s->rate * works_s);
 		s->ran_s += works_s; /* else a job could spend all of its turn on restarts, for ever */
 		s->attained_s += works_s * s->has;
@@ -327,7 +326,7 @@ static bool end_jobs(struct loop *l)
 		if (!close_span(l, j))
 			return false;
 		skep_jobs_release(&l->c->map, j, s->has, l->owner);
-		double stay_s = (double)(l->now_ns - job->arrival_ns) / NS;
+		double stay_s = (double)(l->now_ns - job->arrival_ns) / SKEP_NS_PER_S;
 		d->end_ns = l->r->end_ns = l->now_ns;
 		d->present = stay_s > 0 ? (l->crowd_s - s->crowd_s) / stay_s : 1;
 		d->alone_s = job->steps / (job->rate[job->want] * job->usual);

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/units.h"
 #include "core/random.h"
 
 #define COUNT_MAX 1000000u
@@ -165,7 +166,7 @@ static bool read_row(struct skep_trace_reader *r, struct crowd *crowd)
 	}
 	row.time_at = cell[0].at;
 	row.name_at = cell[1].at;
-	if (!skep_cell_time(&r->lines, cell[0], 1000000000, &row.at_ns) ||
+	if (!skep_cell_time(&r->lines, cell[0], SKEP_SECOND_NS, &row.at_ns) ||
 		!skep_cell_count(&r->lines, cell[1], COUNT_MAX, &count))
 		return false;
 	if (crowd->alive == count)

@@ -4,6 +4,7 @@
  * named one (ms,add|remove,name). A line of column names may come first. Words that clouds and people use for a join or a leave
  * mean the same, in any case of letters.
  */
+#include "base/units.h"
 #include "topologies/churn/trace_reader.h"
 
 #include <string.h>
@@ -85,7 +86,7 @@ static bool read_row(struct skep_trace_reader *r, const struct skep_cell *cell, 
 	row.time_at = cell[0].at;
 	row.name[0] = row.gpu[0] = row.zone[0] = 0;
 	if (!check_cells(r, cell, cells, is_own) ||
-		!skep_cell_time(lines, cell[0], is_own ? 1000000000 : 1000000, &row.at_ns))
+		!skep_cell_time(lines, cell[0], is_own ? SKEP_SECOND_NS : 1000000, &row.at_ns))
 		return false;
 	if (!find_kind(cell[1], is_own, &row.kind))
 		return skep_trace_unknown(r, cell[1],

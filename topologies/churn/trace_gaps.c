@@ -10,6 +10,7 @@
  * time, the changes (not the cells) of all lines are kept and sorted; in one instant leaves come before joins.
  */
 #include "base/grow.h"
+#include "base/units.h"
 #include "topologies/churn/trace_reader.h"
 
 #include <stdio.h>
@@ -125,7 +126,7 @@ static bool read_gap_seconds(struct skep_trace_reader *r, struct table *t, const
 	at += strspn(at, "\": \t");
 	struct skep_cell cell = {at, strspn(at, "0123456789.")};
 	skep_time gap_ns;
-	if (!skep_cell_time(&r->lines, cell, 1000000000, &gap_ns))
+	if (!skep_cell_time(&r->lines, cell, SKEP_SECOND_NS, &gap_ns))
 		return false;
 	t->gap_ns = t->gap_ns > 0 ? t->gap_ns : gap_ns;
 	return true;

@@ -21,9 +21,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/units.h"
 #include "core/random.h"
 
-#define DAY_S 86400.0
 #define WAIT_MIN_S 1.0
 
 struct pending {
@@ -138,7 +138,7 @@ static bool leave(struct draw *d, uint32_t index, double at_s)
 static double wanted(const struct draw *d, double at_s)
 {
 	const struct skep_generate_options *o = d->options;
-	return o->machines * (1 - o->diurnal * (1 - cos(2 * M_PI * at_s / DAY_S)) / 2);
+	return o->machines * (1 - o->diurnal * (1 - cos(2 * M_PI * at_s / SKEP_DAY_S)) / 2);
 }
 
 static bool answer(struct draw *d, uint32_t index, double at_s)

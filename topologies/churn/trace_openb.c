@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/units.h"
 #include "core/random.h"
 
 #define KINDS_MAX 64u
@@ -261,7 +262,7 @@ static bool read_times(struct skep_trace_reader *r, struct tasks *t, const struc
 {
 	bool scheduled = cell[SCHEDULED].length > 0;
 	for (uint32_t i = CREATED; i <= SCHEDULED; i++)
-		if ((i == CREATED || scheduled) && !skep_cell_time(&r->lines, cell[i], 1000000000, &time[i]))
+		if ((i == CREATED || scheduled) && !skep_cell_time(&r->lines, cell[i], SKEP_SECOND_NS, &time[i]))
 			return false;
 	if (time[CREATED] < t->created_ns) {
 		skep_lines_fail(&r->lines, cell[CREATED].at,

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/files/outputs.h"
+#include "base/units.h"
 
 struct skep_trace_writer {
 	struct skep_outputs outputs; /* the trace alone */
@@ -52,8 +53,8 @@ struct skep_trace_writer *skep_trace_writer_create(
 static void write_seconds(FILE *file, skep_time at_ns)
 {
 	char text[32];
-	int n = snprintf(text, sizeof text, "%llu.%09llu", (unsigned long long)(at_ns / 1000000000),
-		(unsigned long long)(at_ns % 1000000000));
+	int n = snprintf(text, sizeof text, "%llu.%09llu", (unsigned long long)(at_ns / SKEP_SECOND_NS),
+		(unsigned long long)(at_ns % SKEP_SECOND_NS));
 	while (text[n - 1] == '0')
 		n--;
 	n -= text[n - 1] == '.';

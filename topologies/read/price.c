@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/files/csv.h"
 #include "base/grow.h"
+#include "base/units.h"
 
 #define LINE_MAX_BYTES 4096u
 #define NAME_BYTES sizeof((struct skep_price_series *)0)->type
@@ -61,7 +62,7 @@ static void read_plain(struct skep_lines *lines, struct skep_price_series *serie
 			skep_lines_fail(lines, lines->text, "expected two columns: seconds and USD per hour");
 			return;
 		}
-		if (!skep_cell_time(lines, cell[0], 1000000000u, &step.at_ns) ||
+		if (!skep_cell_time(lines, cell[0], SKEP_SECOND_NS, &step.at_ns) ||
 			!read_price(lines, cell[1], &step.usd_per_h) || !add_step(series, lines, cell[0].at, step))
 			return;
 	}

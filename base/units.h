@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * units.h - how many of a small unit of time are in a larger one. Times are ns where they are whole numbers (skep_time), and
+ * seconds where they are real ones.
+ */
+#ifndef SKEP_BASE_UNITS_H
+#define SKEP_BASE_UNITS_H
+
+#include <stdint.h>
+
+#define SKEP_SECOND_NS UINT64_C(1000000000)
+#define SKEP_NS_PER_S 1e9 /* the same, to multiply and divide real numbers by */
+#define SKEP_DAY_S 86400.0
+
+#endif
