@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * test_mesh_asked.c - a member with a lower rank connects to this process only when it was asked to, and once.
+ */
+#include <arpa/inet.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "exec/tcp/mesh_internal.h"
+
+#define RANKS 4u
+#define OWN 2u
+#define OLDER 1u
+#define LOOKS 200u /* of 5 ms */
+
+static void *no_memory(void *context, uint32_t peer, const struct skep_frame *frame, struct skep_buf *ret)
+{
+	(void)context;
+	(void)peer;
+	(void)frame;
+	(void)ret;
+	return NULL;
+}
+
+static void look(struct skep_mesh *mesh)
+{
+	const struct skep_landing landing = {.memory = no_memory};
+	struct skep_transport transport = skep_mesh_transport(mesh);
+	struct skep_transport_event event;
+	transport.wait(transport.self, 5000000);
+	while (transport.poll(transport.self, &landing, &event))
+		;
+}
+
+static int listen_here(struct sockaddr_in *ret)
+{
+	socklen_t size = sizeof *ret;
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+	*ret = (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	assert_int_equal(bind(fd, (struct sockaddr *)ret, size), 0);
+	assert_int_equal(listen(fd, 4), 0);
+	assert_int_equal(getsockname(fd, (struct sockaddr *)ret, &size), 0);
+	return fd;
+}
+
+/* A bare connection that says whose it is. */
+static int connect_as(uint32_t rank, const struct sockaddr_in *to)
+{
+	uint8_t record[SKEP_RECORD_HEAD + SKEP_RECORD_MAX] = {0};
+	union skep_words words = {.member = {.rank = rank}};
+	size_t bytes = skep_words_encode(SKEP_RECORD_MEMBER, &words, record + SKEP_RECORD_HEAD);
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+	assert_int_equal(connect(fd, (const struct sockaddr *)to, sizeof *to), 0);
+	record[0] = (uint8_t)bytes;
+	record[4] = SKEP_RECORD_MEMBER;
+	assert_int_equal(send(fd, record, SKEP_RECORD_HEAD + bytes, 0), SKEP_RECORD_HEAD + bytes);
+	return fd;
+}
+
+static bool is_closed(struct skep_mesh *mesh, int fd)
+{
+	char scratch[256];
+	for (uint32_t i = 0; i < LOOKS; i++) {
+		look(mesh);
+		if (recv(fd, scratch, sizeof scratch, MSG_DONTWAIT) == 0)
+			return true;
+	}
+	return false;
+}
+
+static bool has_link(struct skep_mesh *mesh, uint32_t rank)
+{
+	for (uint32_t i = 0; i < LOOKS && mesh->peer[rank].link == NULL; i++)
+		look(mesh);
+	return mesh->peer[rank].link != NULL;
+}
+
+static void test_asked_once(void **state)
+{
+	struct sockaddr_in here;
+	struct skep_diag why = {0};
+	struct skep_rejects rejects = {.rank = OWN};
+	const struct skep_member older = {.rank = OLDER}; /* on no port: it cannot be connected to */
+	const struct skep_mesh_setup setup = {.rank = OWN,
+		.ranks = RANKS,
+		.listener = listen_here(&here),
+		.silence_ns = 60000000000u,
+		.rejects = &rejects};
+	struct skep_mesh *mesh = skep_mesh_create(&setup, &why);
+	(void)state;
+	assert_non_null(mesh);
+	int early = connect_as(OLDER, &here);
+	assert_true(is_closed(mesh, early));
+	skep_mesh_member(mesh, &older, false);
+	assert_true(mesh->peer[OLDER].asked);
+	assert_false(mesh->peer[OLDER].relayed);
+	int asked = connect_as(OLDER, &here);
+	assert_true(has_link(mesh, OLDER));
+	int again = connect_as(OLDER, &here);
+	assert_true(is_closed(mesh, again));
+	assert_true(mesh->peer[OLDER].there && mesh->peer[OLDER].link != NULL);
+	skep_mesh_destroy(mesh, false);
+	close(early);
+	close(asked);
+	close(again);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_asked_once)};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
