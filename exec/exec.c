@@ -249,7 +249,8 @@ static bool agree_on_checkpoints(struct skep_start *start, const struct skep_sce
 		skep_resume_note_files(scenario, reterr);
 	if (setup->device != NULL && usable) {
 		skep_device_set_keeper(setup->device, &setup->keeper);
-		skep_device_take_up(setup->device, skep_plan_first_rank(&scenario->plan, (uint32_t)rank - 1), reterr);
+		skep_device_take_up(setup->device, scenario->plan.first_round,
+			skep_plan_first_rank(&scenario->plan, (uint32_t)rank - 1), reterr);
 	}
 	bool agreed = skep_together_sum(start, "its folder for checkpoints", SKEP_START_AT_WORK,
 		setup->device != NULL ? moved : 0, &all, reterr);

@@ -65,7 +65,8 @@ bool skep_arithmetic_device(struct skep_world *world, uint32_t worker, uint32_t 
 	struct skep_byzantine byzantine = skep_scenario_byzantine(world->scenario, worker);
 	skep_device_set_keeper(process->device, &(struct skep_keeper){world, keep, find_kept});
 	skep_device_set_byzantine(process->device, &byzantine);
-	return skep_device_take_up(process->device, skep_plan_first_rank(world->plan, worker), &world->error);
+	return skep_device_take_up(
+		process->device, world->plan->first_round, skep_plan_first_rank(world->plan, worker), &world->error);
 }
 
 /* ---- operations ----------------------------------------------------------------------------------------------- */

@@ -382,8 +382,8 @@ static bool prepare(struct skep_joining *j, const struct skep_scenario *scenario
 	if (!skep_checkpoint_folder_usable(&states->folder, &moved, reterr))
 		return false;
 	skep_device_set_keeper(setup->device, &setup->keeper);
-	skep_device_take_up(
-		setup->device, stage == SKEP_NO_STAGE ? 0 : skep_plan_first_rank(&scenario->plan, worker), reterr);
+	skep_device_take_up(setup->device, scenario->plan.first_round,
+		stage == SKEP_NO_STAGE ? 0 : skep_plan_first_rank(&scenario->plan, worker), reterr);
 	return !reterr->set;
 }
 

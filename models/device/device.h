@@ -148,10 +148,10 @@ struct skep_device_result {
 };
 /* Sets where CHECKPOINT writes states and RESTORE reads them; without a keeper both operations fail. */
 void skep_device_set_keeper(struct skep_device *device, const struct skep_keeper *keeper);
-/* Before its first operation: has it a stage, it begins with the state that was kept of plan->first_round, if there was a round
- * before that; of a stage in shards with that of rank `rank` (skep_plan_first_rank()). False with the reason: that state cannot
- * be read. */
-bool skep_device_take_up(struct skep_device *device, uint32_t rank, struct skep_diag *reterr);
+/* Before its first operation: has it a stage, it begins with the state that was kept as of the start of round `version`, if there
+ * was a round before that; of a stage in shards with that of rank `rank` (skep_plan_first_rank()). False with the reason: that
+ * state cannot be read. */
+bool skep_device_take_up(struct skep_device *device, uint32_t version, uint32_t rank, struct skep_diag *reterr);
 /* Makes the device Byzantine: from now on it reports wrong gradients. */
 void skep_device_set_byzantine(struct skep_device *device, const struct skep_byzantine *byzantine);
 

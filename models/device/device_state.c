@@ -137,19 +137,19 @@ bool skep_device_run_restore(struct skep_device *device, const struct skep_op *o
 	return good;
 }
 
-bool skep_device_take_up(struct skep_device *device, uint32_t rank, struct skep_diag *reterr)
+bool skep_device_take_up(struct skep_device *device, uint32_t version, uint32_t rank, struct skep_diag *reterr)
 {
 	const struct skep_plan *plan = device->training->plan;
 	struct skep_device_result result;
-	struct skep_op op = {.kind = SKEP_OP_RESTORE, .lane = SKEP_LANE_COMPUTE, .checkpoint = plan->first_round};
-	if (plan->first_round == 0 || device->stage.index == SKEP_NO_STAGE)
+	struct skep_op op = {.kind = SKEP_OP_RESTORE, .lane = SKEP_LANE_COMPUTE, .checkpoint = version};
+	if (version == 0 || device->stage.index == SKEP_NO_STAGE)
 		return true;
 	op.stage = (uint16_t)device->stage.index;
 	if (plan->sharded) {
 		op.rank = rank;
 		op.members = skep_plan_shards(plan, op.stage);
 	}
-	op.round = op.version = skep_plan_first_version(plan);
+	op.round = op.version = plan->async ? 0 : version;
 	skep_device_run(device, &op, &result);
 	if (result.failed)
 		skep_fail(reterr, "%s", result.why ? result.why : "not enough memory for a checkpoint");
