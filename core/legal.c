@@ -339,8 +339,9 @@ static const uint8_t NOTE[SKEP_NOTE_KINDS] = {
 	[SKEP_NOTE_SCALED] = OF_NUMBER | OF_VALUE,
 	[SKEP_NOTE_RETURNED] = OF_STAGE | OF_PEER,
 	[SKEP_NOTE_SHARD_LOST] = OF_STAGE | OF_PEER,
+	[SKEP_NOTE_RESUMED] = 0,
 };
-static_assert(SKEP_NOTE_SHARD_LOST + 1 == SKEP_NOTE_KINDS, "each kind says what it uses");
+static_assert(SKEP_NOTE_RESUMED + 1 == SKEP_NOTE_KINDS, "each kind says what it uses");
 
 static bool value_legal(const struct skep_plan *plan, const struct skep_note *note)
 {

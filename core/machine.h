@@ -91,6 +91,7 @@ size_t skep_directory_size(const struct skep_plan *plan, const struct skep_metho
 void skep_directory_init(void *mem, const struct skep_plan *plan, const struct skep_methods *how);
 void skep_directory_step(struct skep_node *node, struct step *step, const struct skep_event *event);
 uint32_t skep_directory_actions_limit(const struct skep_plan *plan, const struct skep_methods *how);
+uint32_t skep_directory_kept(const struct skep_node *node, const struct skep_plan *plan);
 
 /* candidates.c: in the directory's place, where several candidates for the first parameters are tried */
 size_t skep_candidates_size(const struct skep_plan *plan);

@@ -121,6 +121,7 @@ static const char *const NOTE[] = {
 	[SKEP_NOTE_SCALED] = "scaled",
 	[SKEP_NOTE_RETURNED] = "returned",
 	[SKEP_NOTE_SHARD_LOST] = "shard_lost",
+	[SKEP_NOTE_RESUMED] = "resumed",
 };
 static_assert(COUNT(NOTE) == SKEP_NOTE_KINDS, "each kind has a name");
 

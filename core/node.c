@@ -120,6 +120,12 @@ bool skep_node_returned(const struct skep_node *node)
 	return !node->is_directory && node->outcome != SKEP_RUNNING && skep_worker_returned(node);
 }
 
+uint32_t skep_node_kept(const struct skep_node *node, const struct skep_plan *plan)
+{
+	assert(node->is_directory);
+	return skep_directory_kept(node, plan);
+}
+
 enum skep_outcome skep_node_outcome(const struct skep_node *node)
 {
 	return (enum skep_outcome)node->outcome;

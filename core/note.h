@@ -79,6 +79,8 @@ enum skep_note_kind {
 	SKEP_NOTE_SCALED,   /* stage = the kind of machines, round, wanted, there: so many are wanted from now on */
 	SKEP_NOTE_RETURNED, /* stage, round, peer: its machine is given back; it is told to leave */
 	SKEP_NOTE_SHARD_LOST, /* stage, round, peer: it is lost, and with it its shard of the optimizer's state. The run fails */
+	SKEP_NOTE_RESUMED, /* round: the directory was lost, and all begin again with what was kept as of the start of this round.
+	                      What was counted of it and of later rounds is lost, and they are made again */
 	SKEP_NOTE_KINDS
 };
 

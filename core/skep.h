@@ -89,8 +89,8 @@ enum skep_message_kind {
 	SKEP_MESSAGE_GRANT, /* round, microbatch .. microbatch + u.grant.count - 1 may be issued */
 	SKEP_MESSAGE_REDUCE, /* round, attempt, u.reduce: seal your accumulator and start the reduction. size == 0: only tell
 	                        what you have counted; the round may go on after that. u.reduce.discard: and before that
-	                        throw it away. With SKEP_PIPELINE_PIPEDREAM, and
-	                        with plan->eager, it comes when the round opens: begin when your share is counted */
+	                        throw it away. With SKEP_PIPELINE_PIPEDREAM, and with plan->eager, it comes when the round
+	                        opens: begin when your share is counted */
 	SKEP_MESSAGE_COMMIT, /* round, attempt, u.commit: the reduction is final, step */
 	SKEP_MESSAGE_PEER,   /* u.peer: a worker (perhaps the receiver) now has this epoch, stage and standing */
 	SKEP_MESSAGE_ASSIGN, /* candidate: you may join its stage `stage` (plan.h; 0 without a trial) */
@@ -127,16 +127,14 @@ enum skep_message_kind {
 	SKEP_MESSAGE_CHUNK_ACK, /* round, attempt, u.chunk: the sender has taken in what was sent to it; go on (collective.h) */
 	/* between the last worker of a pipeline and the directory, with `barrier` */
 	SKEP_MESSAGE_FORWARDS_DONE,  /* round: all of my share has gone forwards */
-	SKEP_MESSAGE_BARRIER_LIFTED, /* round: all shares have, or none is waited for any more; when yours has, go
-				        backwards */
+	SKEP_MESSAGE_BARRIER_LIFTED, /* round: all shares have, or none is waited for: when yours has, go backwards */
 	/* worker to worker */
 	SKEP_MESSAGE_VALIDATED, /* round, microbatch, u.validated: what you sent on has come to its end, and this is its loss */
 	/* worker to directory, from the first member of a reduction, with `clip`; stage is the virtual stage */
 	SKEP_MESSAGE_NORM, /* round, attempt, u.norm: the sum of the squares of what was summed */
 	/* worker to directory */
 	SKEP_MESSAGE_FAULT, /* round, microbatch, virtual stage, u.fault: the sender's device made NaN or infinity */
-	SKEP_MESSAGE_CHECKPOINT_FAILED, /* round: the state of the sender's stage as of the start of that round could not be
-					   kept */
+	SKEP_MESSAGE_CHECKPOINT_FAILED, /* round: that state, of the sender's stage, could not be kept */
 	/* directory to worker */
 	/* round: all rounds are closed; keep the state of your stage as of the start of that round. With plan->sharded, where
 	 * nothing is kept: say CHECKPOINTED as soon as you hold all of that version. With `async`,
@@ -513,6 +511,7 @@ struct skep_event {
 		struct skep_peer peer;
 		skep_time leave_at;
 		uint64_t egress_microusd;
+		bool resumes; /* START of the directory: it takes the place of one that was lost, from plan->first_round on */
 	} u;
 };
 
@@ -524,8 +523,8 @@ enum skep_action_kind {
 	SKEP_ACTION_RELEASE,
 	SKEP_ACTION_NOTE,
 	SKEP_ACTION_CANCEL, /* in the simulator alone: the sum of this ALLREDUCE is void; end it, and answer it as any RUN */
-	/* by the directory, with plan->scale: so many machines of the kind are wanted from now on. The world gets more where
-	 * there are any, and replaces those that are lost; those that are too many are told to leave, one by one */
+	/* by the directory, with plan->scale: so many machines of the kind are wanted from now on. The world gets more, and
+	 * replaces those that are lost; those that are too many are told to leave, one by one */
 	SKEP_ACTION_SCALE
 };
 
@@ -562,7 +561,6 @@ bool skep_event_legal(const struct skep_plan *plan, const struct skep_event *eve
 /* ---- a machine ------------------------------------------------------------------------------------------------ */
 
 struct skep_node;
-
 /* Bytes that machine `index` needs at first, and the most actions that one step of any machine may return. */
 size_t skep_node_size(const struct skep_plan *plan, uint32_t index);
 uint32_t skep_actions_limit(const struct skep_plan *plan);
@@ -588,6 +586,8 @@ uint32_t skep_node_stage(const struct skep_node *node); /* SKEP_NO_STAGE while i
 
 /* Over every decision since init; equal for equal event sequences on every compiler. Losses do not enter. */
 uint64_t skep_node_digest(const struct skep_node *node);
+/* The directory's: the newest version that all stages have kept; at least plan->first_round. */
+uint32_t skep_node_kept(const struct skep_node *node, const struct skep_plan *plan);
 
 enum skep_outcome { SKEP_RUNNING, SKEP_DONE, SKEP_FAILED };
 enum skep_outcome skep_node_outcome(const struct skep_node *node);

@@ -33,8 +33,7 @@ static void disconnect(struct skep_world *world, uint32_t index)
 	skep_network_close(world->network, world->now, skep_scenario_machine(world->scenario, index), forget, world);
 }
 
-/* The process ends at this instant: what it held, ran and had under way is gone. */
-void skep_preemption_end(struct skep_world *world, uint32_t index, skep_time heard_at_ns)
+void skep_preemption_halt(struct skep_world *world, uint32_t index)
 {
 	assert(index < world->plan->workers);
 	assert(!world->process[index].dead);
@@ -60,17 +59,30 @@ void skep_preemption_end(struct skep_world *world, uint32_t index, skep_time hea
 	process->armed = SKEP_TIME_NEVER;
 	process->dead = true;
 	disconnect(world, index);
+	process->digest = skep_mix(process->digest ^ skep_node_digest(process->node));
+	if (world->watch)
+		world->watch->present(world->watch->context, world->now, index, false);
+}
+
+void skep_preemption_expect_detection(struct skep_world *world, uint32_t index, skep_time at_ns)
+{
+	assert(at_ns >= world->now);
+	world->process[index].lost_sequence = world->sequence;
+	skep_world_schedule(world, at_ns, world->sequence++, SKEP_SIM_EVENT_DETECTED, index);
+}
+
+void skep_preemption_end(struct skep_world *world, uint32_t index, skep_time heard_at_ns)
+{
+	struct skep_process *process = &world->process[index];
+	skep_preemption_halt(world, index);
 	process->lost_epoch = skep_node_epoch(process->node);
 	if (heard_at_ns != SKEP_TIME_NEVER)
-		skep_world_schedule(world, heard_at_ns, world->sequence++, SKEP_SIM_EVENT_DETECTED, index);
+		skep_preemption_expect_detection(world, index, heard_at_ns);
 	skep_time ended_ns = process->stopped_ns < world->now ? process->stopped_ns : world->now;
 	process->alive_ns += ended_ns - process->started_ns;
 	if (world->recorder->life)
 		world->recorder->life(world->recorder->context, index, process->started_ns, ended_ns);
-	process->digest = skep_mix(process->digest ^ skep_node_digest(process->node));
 	world->running -= process->stopped_ns == SKEP_TIME_NEVER;
-	if (world->watch)
-		world->watch->present(world->watch->context, world->now, index, false);
 }
 
 /* A fresh process on the same machine, which holds nothing. */
@@ -101,6 +113,8 @@ void skep_preemption_churn(struct skep_world *world, uint32_t number)
 	struct skep_process *process = &world->process[event->worker];
 	if (world->scaling != NULL)
 		skep_scaling_churn(world, event);
+	else if (world->directory_lost)
+		skep_outage_churn(world, event);
 	else if (event->join && process->dead)
 		skep_preemption_start(world, event->worker);
 	else if (!event->join && !process->dead)
@@ -110,12 +124,13 @@ void skep_preemption_churn(struct skep_world *world, uint32_t number)
 		skep_world_schedule(world, event[1].at_ns, world->sequence++, SKEP_SIM_EVENT_CHURN, number + 1);
 }
 
-void skep_preemption_detected(struct skep_world *world, uint32_t index)
+void skep_preemption_detected(struct skep_world *world, const struct skep_queue_entry *entry)
 {
-	assert(index < world->plan->workers);
+	assert(entry->index < world->plan->workers);
 	const uint32_t directory = world->plan->workers;
-	struct skep_event event = {.kind = SKEP_EVENT_SUSPECT, .u.peer = {index, world->process[index].lost_epoch}};
-	if (world->process[directory].stopped_ns == SKEP_TIME_NEVER)
+	const struct skep_process *lost = &world->process[entry->index];
+	struct skep_event event = {.kind = SKEP_EVENT_SUSPECT, .u.peer = {entry->index, lost->lost_epoch}};
+	if (entry->sequence == lost->lost_sequence && world->process[directory].stopped_ns == SKEP_TIME_NEVER)
 		skep_world_step(world, directory, &event);
 }
 
@@ -142,6 +157,7 @@ void skep_preemption_notice(struct skep_world *world, uint32_t number)
 bool skep_preemption_begin(struct skep_world *world)
 {
 	const struct skep_scenario *scenario = world->scenario;
+	skep_outage_expect(world);
 	if (scenario->churn.events > 0)
 		skep_world_schedule(world, scenario->churn.event[0].at_ns, world->sequence++, SKEP_SIM_EVENT_CHURN, 0);
 	bool good = skep_churn_notices(

@@ -65,6 +65,8 @@ void skep_world_prefetch(const struct skep_world *world, const struct skep_queue
 	case SKEP_SIM_EVENT_DETECTED:
 	case SKEP_SIM_EVENT_BOOTED:
 	case SKEP_SIM_EVENT_EGRESS:
+	case SKEP_SIM_EVENT_OUTAGE:
+	case SKEP_SIM_EVENT_RESUMED:
 		break;
 	}
 }

@@ -19,7 +19,7 @@ static void report_worker(const struct skep_world *world, uint32_t index)
 		.experts = process->experts,
 		.digest = skep_node_digest(process->node)};
 	skep_time end_ns = process->stopped_ns < world->now ? process->stopped_ns : world->now;
-	use.alive_ns = process->alive_ns + (process->dead ? 0 : end_ns - process->started_ns);
+	use.alive_ns = process->alive_ns + (process->dead && !process->knocks ? 0 : end_ns - process->started_ns);
 	if (process->life > 0)
 		use.digest = skep_mix(process->digest ^ use.digest);
 	use.compute_ns = process->lane[SKEP_LANE_COMPUTE].busy_ns;
@@ -33,7 +33,7 @@ static void skep_report_incarnation(const struct skep_world *world, uint32_t ind
 	assert(index < world->plan->workers);
 	const struct skep_process *process = &world->process[index];
 	skep_time end_ns = process->stopped_ns < world->now ? process->stopped_ns : world->now;
-	if (!process->dead)
+	if (!process->dead || process->knocks)
 		world->recorder->life(world->recorder->context, index, process->started_ns, end_ns);
 }
 

@@ -449,10 +449,11 @@ void skep_world_deliver(struct skep_world *world, uint32_t f)
 	event.u.message = world->flight[f].message;
 	struct skep_message *message = &event.u.message;
 	uint32_t life = world->flight[f].life;
+	bool to_lost = world->flight[f].sequence < world->resumed_sequence;
 	world->flight[f].next = world->free_flight;
 	world->free_flight = f;
 	const struct skep_process *sender = &world->process[message->from.index];
-	if (message->payload.generation != 0 && (sender->life != life || sender->dead))
+	if (to_lost || (message->payload.generation != 0 && (sender->life != life || sender->dead)))
 		return; /* the payload went with its process */
 	if (world->process[message->to.index].dead) {
 		if (sender->device)
@@ -471,6 +472,7 @@ void skep_world_handle(struct skep_world *world, const struct skep_queue_entry *
 	switch ((enum skep_sim_event)entry->kind) {
 	case SKEP_SIM_EVENT_START:
 		event.kind = SKEP_EVENT_START;
+		event.u.resumes = entry->index == world->plan->workers && world->process[entry->index].life > 0;
 		skep_world_step(world, entry->index, &event);
 		break;
 	case SKEP_SIM_EVENT_TIMER:
@@ -483,13 +485,17 @@ void skep_world_handle(struct skep_world *world, const struct skep_queue_entry *
 		skep_preemption_notice(world, entry->index);
 		break;
 	case SKEP_SIM_EVENT_DETECTED:
-		skep_preemption_detected(world, entry->index);
+		skep_preemption_detected(world, entry);
 		break;
 	case SKEP_SIM_EVENT_EGRESS:
 		skep_egress_tell(world);
 		break;
 	case SKEP_SIM_EVENT_BOOTED:
 		skep_scaling_booted(world, entry);
+		break;
+	case SKEP_SIM_EVENT_OUTAGE:
+	case SKEP_SIM_EVENT_RESUMED:
+		skep_outage_event(world, entry);
 		break;
 	case SKEP_SIM_EVENT_OP_END:
 		if (entry->sequence != lane_of(world, entry->index)->end_sequence)

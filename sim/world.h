@@ -24,6 +24,8 @@ enum skep_sim_event {            /* kinds of queue entries, and what their index
 	SKEP_SIM_EVENT_DETECTED, /* a process that has died, of which the directory hears now */
 	SKEP_SIM_EVENT_BOOTED,   /* a machine that was asked for: its process begins */
 	SKEP_SIM_EVENT_EGRESS,   /* the directory hears what traffic has cost */
+	SKEP_SIM_EVENT_OUTAGE,   /* one of the scenario's losses of the directory */
+	SKEP_SIM_EVENT_RESUMED,  /* the directory is there again, and all begin anew */
 };
 
 struct skep_inflight_message { /* a message under way; free: next is the next free one */
@@ -57,9 +59,11 @@ struct skep_process { /* a machine and its process: a worker or, last, the direc
 	skep_time alive_ns;             /* time alive in earlier incarnations */
 	uint32_t life;                  /* number of earlier incarnations */
 	uint32_t lost_epoch;            /* epoch of the incarnation that died last */
-	bool dead;                      /* the trace has ended it, and it has not started again */
-	uint64_t digest;                /* digest of earlier incarnations */
-	uint64_t events;                /* steps of the state machine in all incarnations */
+	uint64_t lost_sequence; /* of the queue entry that tells the directory so; entries with another one are void */
+	bool dead;              /* it has ended, and has not started again */
+	bool knocks;            /* dead, since the directory is lost: its machine is there, and waits for that */
+	uint64_t digest;        /* digest of earlier incarnations */
+	uint64_t events;        /* steps of the state machine in all incarnations */
 	struct skep_lane_queue lane[SKEP_LANES];
 };
 
@@ -116,6 +120,8 @@ struct skep_world {
 	bool tells_egress;
 	skep_time now;
 	uint64_t sequence;                          /* the number that the next cause draws */
+	uint64_t resumed_sequence;                  /* what was sent before this is of a directory that was lost */
+	bool directory_lost;                        /* and not there again yet */
 	uint64_t handles;                           /* buffer handles made so far, when no arithmetic is done */
 	uint32_t running;                           /* processes that have not stopped */
 	bool looks_ahead;                           /* prefetch: the machines do not fit into the caches */
@@ -186,11 +192,20 @@ const struct skep_op *skep_world_fused(const struct skep_world *world, uint32_t 
 bool skep_preemption_begin(struct skep_world *world); /* false: no memory */
 void skep_preemption_churn(struct skep_world *world, uint32_t number);
 void skep_preemption_notice(struct skep_world *world, uint32_t number);
-void skep_preemption_detected(
-	struct skep_world *world, uint32_t index); /* by the directory: that this worker has died */
+/* By the directory: that this worker has died. */
+void skep_preemption_detected(struct skep_world *world, const struct skep_queue_entry *entry);
+void skep_preemption_expect_detection(struct skep_world *world, uint32_t index, skep_time at_ns);
+/* The process does nothing more, and what it held, ran and had under way is gone. Its machine's life goes on. */
+void skep_preemption_halt(struct skep_world *world, uint32_t index);
 /* The process ends, or another one begins, now; heard_at_ns: when the directory is told, SKEP_TIME_NEVER: it is not. */
 void skep_preemption_end(struct skep_world *world, uint32_t index, skep_time heard_at_ns);
 void skep_preemption_start(struct skep_world *world, uint32_t index);
+
+/* outage.c */
+void skep_outage_expect(struct skep_world *world); /* the next loss of the directory, if there is one */
+void skep_outage_event(struct skep_world *world, const struct skep_queue_entry *entry); /* it is lost, or there again */
+/* While the directory is lost, the trace takes a machine away, or brings it. */
+void skep_outage_churn(struct skep_world *world, const struct skep_churn_event *event);
 
 /* scaling.c; without world->scaling there is nothing to do, and nothing but the first and the last two are called */
 bool skep_scaling_begin(struct skep_world *world);                                       /* false: no memory */

@@ -67,7 +67,7 @@ static void flush(struct skep_store *store)
 	if (rc != SQLITE_OK)
 		skep_store_fail_sql(store, rc);
 	else
-		commit(store, skep_store_put_waiting(store));
+		commit(store, skep_store_put_undone(store) && skep_store_put_waiting(store));
 }
 
 /* ---- the recorder ----------------------------------------------------------------------------------------------- */
@@ -209,6 +209,8 @@ static void hear_note(void *context, skep_time now, struct skep_peer who, const 
 	}
 	if (note->kind == SKEP_NOTE_CANDIDATE_CHOSEN)
 		hear_kept(store);
+	if (note->kind == SKEP_NOTE_RESUMED)
+		skep_rows_undo(store, note->round);
 	if (note->kind == SKEP_NOTE_ROUND_OPENED)
 		hear_open(store, now, note->round);
 	if (open_round(store, note->round)->round != note->round || note->stage >= store->vstages)
@@ -350,6 +352,7 @@ static void forget(struct skep_store *store)
 	store->egress_usd = 0;
 	store->error = (struct skep_diag){0};
 	store->behind = false;
+	store->undone = UINT32_MAX;
 	skep_reserve_give_back(store->reserve);
 	store->reserve = -1;
 }
@@ -452,8 +455,9 @@ bool skep_store_end(struct skep_store *store, const struct skep_summary *summary
 {
 	bool ok = store->run != 0 && !store->error.set && begin_end(store);
 	if (ok)
-		ok = commit(store, skep_store_put_waiting(store) && skep_store_put_activity(store) &&
-					   skep_store_put_costs(store) && skep_store_put_result(store, summary));
+		ok = commit(store, skep_store_put_undone(store) && skep_store_put_waiting(store) &&
+					   skep_store_put_activity(store) && skep_store_put_costs(store) &&
+					   skep_store_put_result(store, summary));
 	if (!ok && store->run == 0) {
 		skep_fail(reterr, "no run has begun");
 	} else if (!ok) {

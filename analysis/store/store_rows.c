@@ -87,6 +87,7 @@ static const struct note_form {
 	[SKEP_NOTE_SCALED] = {true, true, true, false, false},
 	[SKEP_NOTE_RETURNED] = {true, true, false, true, false},
 	[SKEP_NOTE_SHARD_LOST] = {true, true, false, true, false},
+	[SKEP_NOTE_RESUMED] = {true, false, false, false, false},
 };
 
 bool skep_note_kept(uint8_t kind)
@@ -570,11 +571,10 @@ bool skep_store_put_result(struct skep_store *store, const struct skep_summary *
 	integer(&c, (int64_t)summary->steps);
 	integer(&c, (int64_t)summary->samples);
 	integer(&c, (int64_t)summary->tokens);
-	real(&c, summary->time_s);
-	real(&c, summary->throughput_samples_per_s);
-	real(&c, summary->utilisation);
-	real(&c, summary->passes_s);
-	real(&c, summary->reduction_s);
+	const double paces[] = {summary->time_s, summary->throughput_samples_per_s, summary->utilisation,
+		summary->passes_s, summary->reduction_s};
+	for (size_t i = 0; i < sizeof paces / sizeof paces[0]; i++)
+		real(&c, paces[i]);
 	integer(&c, (int64_t)summary->bytes_pipeline);
 	integer(&c, (int64_t)summary->bytes_sync);
 	integer(&c, (int64_t)summary->issued);

@@ -115,6 +115,7 @@ struct skep_store {
 	struct skep_stage_row *open_stage; /* [heard * vstages] */
 	struct skep_rows rounds, stage_rounds, validations, notes, ops, links, uses, logs, log_bytes;
 	struct skep_rows lives, closed; /* of the whole run */
+	uint32_t undone; /* what the database has of rounds from this one on is void; UINT32_MAX: nothing is */
 	const struct skep_topology *topology;
 	uint32_t *log_parts; /* [workers + 1] */
 	struct skep_activity activity;
@@ -128,6 +129,11 @@ void skep_store_fail_sql(struct skep_store *store, int code);
 
 void skep_rows_push(struct skep_store *store, struct skep_rows *rows, const void *item);
 void skep_rows_append(struct skep_store *store, struct skep_rows *rows, const void *items, size_t count);
+
+/* Rounds from this one on are made again: drops what waits of them, and notes that what the database has is void. */
+void skep_rows_undo(struct skep_store *store, uint32_t first);
+/* Deletes what is void; before any row of these rounds is written. False: skep_store_fail_sql(). */
+bool skep_store_put_undone(struct skep_store *store);
 
 /* store_rows.c */
 

@@ -41,3 +41,77 @@ void skep_rows_push(struct skep_store *store, struct skep_rows *rows, const void
 {
 	skep_rows_append(store, rows, item, 1);
 }
+
+/* ---- rounds that are made again ----------------------------------------------------------------------------------- */
+
+static bool round_is_undone(const void *item, uint32_t first)
+{
+	const struct skep_round_row *row = item;
+	return row->round >= first;
+}
+
+static bool stage_is_undone(const void *item, uint32_t first)
+{
+	const struct skep_stage_row *row = item;
+	return row->round >= first;
+}
+
+/* The one before the first round of these stands. */
+static bool validation_is_undone(const void *item, uint32_t first)
+{
+	const struct skep_validation_row *row = item;
+	return row->round > first;
+}
+
+/* Notes that the ledger is made of: of the others it stays true that they were made. */
+static bool note_is_undone(const void *item, uint32_t first)
+{
+	const struct skep_note_row *row = item;
+	uint8_t kind = row->note.kind;
+	return row->note.round >= first &&
+	       (kind == SKEP_NOTE_ISSUED || kind == SKEP_NOTE_RERUN || kind == SKEP_NOTE_MEMBER ||
+		       kind == SKEP_NOTE_LOST || kind == SKEP_NOTE_COUNTED || kind == SKEP_NOTE_OUTER_UPDATED);
+}
+
+static void drop(struct skep_rows *rows, bool (*undone)(const void *, uint32_t), uint32_t first)
+{
+	char *item = rows->item;
+	size_t kept = 0;
+	for (size_t i = 0; i < rows->count; i++)
+		if (!undone(item + i * rows->item_size, first))
+			memmove(item + kept++ * rows->item_size, item + i * rows->item_size, rows->item_size);
+	rows->count = kept;
+}
+
+void skep_rows_undo(struct skep_store *store, uint32_t first)
+{
+	drop(&store->rounds, round_is_undone, first);
+	drop(&store->stage_rounds, stage_is_undone, first);
+	drop(&store->validations, validation_is_undone, first);
+	drop(&store->notes, note_is_undone, first);
+	store->undone = first < store->undone ? first : store->undone;
+}
+
+bool skep_store_put_undone(struct skep_store *store)
+{
+	static const char *const sql[] = {"DELETE FROM rounds WHERE run = ?1 AND round >= ?2",
+		"DELETE FROM stage_rounds WHERE run = ?1 AND round >= ?2",
+		"DELETE FROM validations WHERE run = ?1 AND round > ?2",
+		"DELETE FROM notes WHERE run = ?1 AND round >= ?2"
+		" AND kind IN ('issued', 'rerun', 'member', 'lost', 'counted', 'outer_updated')"};
+	int rc = SQLITE_DONE;
+	for (size_t i = 0; i < sizeof sql / sizeof sql[0] && rc == SQLITE_DONE && store->undone < UINT32_MAX; i++) {
+		sqlite3_stmt *statement = NULL;
+		rc = sqlite3_prepare_v2(store->db, sql[i], -1, &statement, NULL);
+		if (rc == SQLITE_OK) {
+			sqlite3_bind_int64(statement, 1, store->run);
+			sqlite3_bind_int64(statement, 2, store->undone);
+			rc = sqlite3_step(statement);
+		}
+		sqlite3_finalize(statement);
+	}
+	store->undone = UINT32_MAX;
+	if (rc != SQLITE_DONE)
+		skep_store_fail_sql(store, rc);
+	return rc == SQLITE_DONE;
+}

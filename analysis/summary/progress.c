@@ -108,6 +108,13 @@ static void say(void *context, skep_time now, struct skep_peer who, const struct
 			gone ? "a stage of it has lost its last worker" : "its numbers are not finite");
 		return;
 	}
+	if (note->kind == SKEP_NOTE_RESUMED) {
+		skep_progress_end(context);
+		fprintf(stderr,
+			"skep: at %.1f s: the directory was lost, and is there again; all go on with round %u\n", at_s,
+			note->round);
+		return;
+	}
 	bool failed = note->kind == SKEP_NOTE_STOPPED && !note->ok && note->stage != (uint16_t)SKEP_NO_STAGE;
 	bool unkept = note->kind == SKEP_NOTE_CHECKPOINT_FAILED, shard = note->kind == SKEP_NOTE_SHARD_LOST;
 	if (!shard && note->kind != SKEP_NOTE_STAGE_EMPTY && note->kind != SKEP_NOTE_STAGE_RESTARTED && !failed &&

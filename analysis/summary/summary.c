@@ -25,8 +25,11 @@ struct open_round { /* what becomes part of the sums when the round closes */
 	uint64_t counted, lost, last_stage;
 };
 
-struct span { /* of one round: when its first operation began and the last ones ended; 0: none was heard of */
-	skep_time begun_ns, passed_ns, reduced_ns;
+struct span { /* of one round */
+	skep_time begun_ns, passed_ns,
+		reduced_ns;           /* when its first operation began and the last ones ended; 0: none did */
+	uint64_t counted, last_stage; /* gradients, and of these in the last stage; once it has closed */
+	bool closed;
 };
 
 struct skep_tally {
@@ -109,6 +112,29 @@ static void hear_stage(struct skep_tally *tally, const struct skep_note *note)
 		open->last_stage += note->counted; /* of each candidate */
 }
 
+static bool make_room(struct skep_tally *tally, uint32_t round)
+{
+	if (round < tally->spans || tally->lacking)
+		return !tally->lacking;
+	size_t wanted = 2 * (size_t)round + 64;
+	struct span *grown = realloc(tally->span, wanted * sizeof *grown);
+	tally->lacking = grown == NULL;
+	if (grown == NULL)
+		return false;
+	memset(grown + tally->spans, 0, (wanted - tally->spans) * sizeof *grown);
+	tally->span = grown;
+	tally->spans = wanted;
+	return true;
+}
+
+/* Of so many microbatches more that were counted in the last stage, or fewer. */
+static void add_samples(struct skep_tally *tally, int64_t microbatches)
+{
+	uint64_t samples = (uint64_t)microbatches * tally->scenario->samples;
+	tally->sum.samples += samples;
+	tally->sum.tokens += samples * tally->scenario->model.sequence;
+}
+
 static void hear_close(struct skep_tally *tally, const struct skep_note *note)
 {
 	struct open_round *open = &tally->open[note->round % tally->heard];
@@ -118,9 +144,31 @@ static void hear_close(struct skep_tally *tally, const struct skep_note *note)
 		return;
 	tally->sum.counted += open->counted;
 	tally->sum.lost += open->lost;
-	tally->sum.samples += open->last_stage * tally->scenario->samples;
-	tally->sum.tokens += open->last_stage * tally->scenario->samples * tally->scenario->model.sequence;
+	add_samples(tally, (int64_t)open->last_stage);
+	if (note->round < tally->scenario->plan.rounds && make_room(tally, note->round)) {
+		struct span *span = &tally->span[note->round];
+		span->counted = open->counted;
+		span->last_stage = open->last_stage;
+		span->closed = true;
+	}
 	*open = (struct open_round){.round = note->round};
+}
+
+/* What had been counted of rounds that are made again is lost, and their steps are not made. */
+static void hear_resumed(struct skep_tally *tally, const struct skep_note *note)
+{
+	tally->sum.outages++;
+	for (size_t i = note->round; i < tally->spans; i++) {
+		struct span *span = &tally->span[i];
+		tally->sum.steps -= span->closed;
+		tally->sum.rounds_again += span->closed;
+		tally->sum.counted -= span->counted;
+		tally->sum.lost += span->counted;
+		add_samples(tally, -(int64_t)span->last_stage);
+		*span = (struct span){0};
+	}
+	for (uint32_t i = 0; i < tally->heard; i++)
+		tally->open[i] = (struct open_round){.round = UINT32_MAX};
 }
 
 /* After hear_close(). */
@@ -248,6 +296,9 @@ static void hear_note(void *context, skep_time now, struct skep_peer who, const 
 	case SKEP_NOTE_STAGE_RESTARTED:
 		tally->sum.restarts++;
 		break;
+	case SKEP_NOTE_RESUMED:
+		hear_resumed(tally, note);
+		break;
 	case SKEP_NOTE_SCALED:
 		tally->sum.scalings++;
 		break;
@@ -265,21 +316,6 @@ static void hear_note(void *context, skep_time now, struct skep_peer who, const 
 	default:
 		break;
 	}
-}
-
-static bool make_room(struct skep_tally *tally, uint32_t round)
-{
-	if (round < tally->spans || tally->lacking)
-		return !tally->lacking;
-	size_t wanted = 2 * (size_t)round + 64;
-	struct span *grown = realloc(tally->span, wanted * sizeof *grown);
-	tally->lacking = grown == NULL;
-	if (grown == NULL)
-		return false;
-	memset(grown + tally->spans, 0, (wanted - tally->spans) * sizeof *grown);
-	tally->span = grown;
-	tally->spans = wanted;
-	return true;
 }
 
 /* A wake-up some 50 us late is no overrun of an operation of more than a millisecond. */
@@ -497,101 +533,4 @@ void skep_tally_finish(struct skep_tally *tally, skep_time end_ns, uint64_t even
 	ret->late_share = tally->paced > 0 ? (double)tally->late / (double)tally->paced : NAN;
 	ret->late_s = tally->late > 0 ? tally->late_ns / 1e9 / (double)tally->late : NAN;
 	ret->unprovoked = ret->fenced > tally->died + ret->unequal && !tally->scenario->has_trace;
-}
-
-/* ---- two recorders at once -------------------------------------------------------------------------------------- */
-
-static void both_note(void *context, skep_time now, struct skep_peer who, const struct skep_note *note)
-{
-	const struct skep_recorder_pair *pair = context;
-	if (pair->first.note)
-		pair->first.note(pair->first.context, now, who, note);
-	if (pair->second.note)
-		pair->second.note(pair->second.context, now, who, note);
-}
-
-static void both_op(void *context, const struct skep_op_span *span)
-{
-	const struct skep_recorder_pair *pair = context;
-	if (pair->first.op)
-		pair->first.op(pair->first.context, span);
-	if (pair->second.op)
-		pair->second.op(pair->second.context, span);
-}
-
-static void both_link(void *context, const struct skep_link_use *use)
-{
-	const struct skep_recorder_pair *pair = context;
-	if (pair->first.link)
-		pair->first.link(pair->first.context, use);
-	if (pair->second.link)
-		pair->second.link(pair->second.context, use);
-}
-
-static void both_worker(void *context, const struct skep_worker_use *use)
-{
-	const struct skep_recorder_pair *pair = context;
-	if (pair->first.worker)
-		pair->first.worker(pair->first.context, use);
-	if (pair->second.worker)
-		pair->second.worker(pair->second.context, use);
-}
-
-static void both_life(void *context, uint32_t machine, skep_time started_ns, skep_time ended_ns)
-{
-	const struct skep_recorder_pair *pair = context;
-	if (pair->first.life)
-		pair->first.life(pair->first.context, machine, started_ns, ended_ns);
-	if (pair->second.life)
-		pair->second.life(pair->second.context, machine, started_ns, ended_ns);
-}
-
-static void both_died(void *context, uint32_t machine)
-{
-	const struct skep_recorder_pair *pair = context;
-	if (pair->first.died)
-		pair->first.died(pair->first.context, machine);
-	if (pair->second.died)
-		pair->second.died(pair->second.context, machine);
-}
-
-static void both_progress(void *context, skep_time now, uint32_t rounds_done, uint32_t rounds_total)
-{
-	const struct skep_recorder_pair *pair = context;
-	if (pair->first.progress)
-		pair->first.progress(pair->first.context, now, rounds_done, rounds_total);
-	if (pair->second.progress)
-		pair->second.progress(pair->second.context, now, rounds_done, rounds_total);
-}
-
-static void both_sent(void *context, const struct skep_sent *sent)
-{
-	const struct skep_recorder_pair *pair = context;
-	if (pair->first.sent)
-		pair->first.sent(pair->first.context, sent);
-	if (pair->second.sent)
-		pair->second.sent(pair->second.context, sent);
-}
-
-static void both_log(void *context, uint32_t machine, const uint8_t *bytes, uint32_t count)
-{
-	const struct skep_recorder_pair *pair = context;
-	if (pair->first.log)
-		pair->first.log(pair->first.context, machine, bytes, count);
-	if (pair->second.log)
-		pair->second.log(pair->second.context, machine, bytes, count);
-}
-
-struct skep_recorder skep_recorder_both(struct skep_recorder_pair *pair)
-{
-	return (struct skep_recorder){.context = pair,
-		.note = both_note,
-		.op = both_op,
-		.link = both_link,
-		.worker = both_worker,
-		.life = both_life,
-		.died = both_died,
-		.progress = both_progress,
-		.sent = both_sent,
-		.log = both_log};
 }

@@ -54,6 +54,8 @@ void skep_summary_print_json(const struct skep_summary *summary, FILE *out)
 	skep_json_add_count(object, "returned", summary->returned);
 	skep_json_add_count(object, "checkpoints", summary->checkpoints);
 	skep_json_add_count(object, "restarts", summary->restarts);
+	skep_json_add_count(object, "outages", summary->outages);
+	skep_json_add_count(object, "rounds_again", summary->rounds_again);
 	skep_json_add_count(object, "damaged", summary->damaged);
 	skep_json_add_number(object, "expert_imbalance", summary->expert_imbalance);
 	skep_json_add_number(object, "expert_dropped", summary->expert_dropped);
@@ -268,6 +270,12 @@ void skep_summary_print_text(const struct skep_summary *summary, FILE *out)
 		if (summary->unkept > 0)
 			fprintf(out, " (%llu more could not be written)", (unsigned long long)summary->unkept);
 		fprintf(out, ", %llu restored\n", (unsigned long long)summary->restarts);
+	}
+	if (summary->outages > 0) {
+		print_key(out, "directory");
+		fprintf(out, "lost %llu time%s, %llu round%s made again\n", (unsigned long long)summary->outages,
+			summary->outages == 1 ? "" : "s", (unsigned long long)summary->rounds_again,
+			summary->rounds_again == 1 ? " was" : "s were");
 	}
 	print_loss(out, summary);
 	if (!isnan(summary->cost_usd)) {

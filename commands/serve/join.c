@@ -21,11 +21,10 @@
 #include "commands/serve/notice.h"
 #include "exec/serve/join.h"
 #include "planning/problem/resolve.h"
+#include "scenarios/outage/outage.h"
 #include "scenarios/resume/resume.h"
 #include "version.h"
 
-#define PAUSE_LEAST_S 1
-#define PAUSE_MOST_S 60
 #define PAUSE_SEVERAL_S 4 /* where one of several servers takes over from another */
 #define LONG_ENOUGH_S 30  /* who took part for so long begins with short pauses again */
 
@@ -145,8 +144,8 @@ static bool pause_for(uint32_t seconds, int signals, int *ret_signal)
 
 static enum status stay(const struct join_arguments *a)
 {
-	uint32_t pause_s = PAUSE_LEAST_S;
-	uint32_t most_s = strchr(a->join.server, ',') != NULL ? PAUSE_SEVERAL_S : PAUSE_MOST_S;
+	uint32_t pause_s = SKEP_KNOCK_LEAST_S;
+	uint32_t most_s = strchr(a->join.server, ',') != NULL ? PAUSE_SEVERAL_S : SKEP_KNOCK_MOST_S;
 	int number = 0;
 	struct skep_quit_before before;
 	skep_quit_block(&before);
@@ -157,7 +156,7 @@ static enum status stay(const struct join_arguments *a)
 		bool by_itself = status >= 0 && WIFEXITED(status);
 		if (number != 0 || (by_itself && WEXITSTATUS(status) != STATUS_FAILED))
 			return number != 0 ? STATUS_SIGNAL + (enum status)number : (enum status)WEXITSTATUS(status);
-		pause_s = time(NULL) - begin >= LONG_ENOUGH_S ? PAUSE_LEAST_S : pause_s;
+		pause_s = time(NULL) - begin >= LONG_ENOUGH_S ? SKEP_KNOCK_LEAST_S : pause_s;
 		if (!a->common.quiet)
 			fprintf(stderr, "skep: tries again in %" PRIu32 " s\n", pause_s);
 		if (pause_for(pause_s, signals, &number))

@@ -39,6 +39,17 @@ void skep_checkpoints_begin(struct directory *d, const struct skep_plan *plan)
 	}
 }
 
+uint32_t skep_directory_kept(const struct skep_node *node, const struct skep_plan *plan)
+{
+	struct directory *d = (struct directory *)node;
+	uint32_t kept = UINT32_MAX;
+	for (uint32_t i = 0; i < plan->stages; i++) {
+		uint32_t of_stage = directory_stage(d, i)->checkpoint;
+		kept = of_stage < kept ? of_stage : kept;
+	}
+	return kept;
+}
+
 /* The first of the members that hold all of the state. */
 uint32_t skep_checkpoints_keeper(struct directory *d, struct step *step, uint32_t stage)
 {

@@ -516,9 +516,11 @@ static void on_send_failed(struct directory *d, struct step *step, const struct 
 		skep_emit_send(step, &d->node, message);
 }
 
-static void on_start(struct directory *d, struct step *step)
+static void on_start(struct directory *d, struct step *step, bool resumes)
 {
 	assert(d->phase == PHASE_OPEN);
+	if (resumes)
+		skep_emit_note(step, &d->node, (struct skep_note){.kind = SKEP_NOTE_RESUMED, .round = d->round});
 	for (uint32_t i = 0; i < step->plan->workers; i++)
 		directory_row(d, i)->heard_ns = d->node.now;
 	d->scan_ns = d->node.now + step->plan->heartbeat_ns;
@@ -540,7 +542,7 @@ void skep_directory_step(struct skep_node *node, struct step *step, const struct
 	d->full = d->full && roster_stays(event);
 	switch ((enum skep_event_kind)event->kind) {
 	case SKEP_EVENT_START:
-		on_start(d, step);
+		on_start(d, step, event->u.resumes);
 		break;
 	case SKEP_EVENT_TIMER:
 		if (d->phase != PHASE_STOPPED && d->node.now >= d->scan_ns) {

@@ -21,6 +21,7 @@
 #include "scenarios/describe/describe_ring.h"
 #include "scenarios/describe/describe_step.h"
 #include "scenarios/describe/round_bytes.h"
+#include "scenarios/outage/outage.h"
 #include "scenarios/plan/plan.h"
 #include "scenarios/plan/split.h"
 #include "scenarios/read/groups.h"
@@ -451,6 +452,7 @@ static void print_text(const struct skep_scenario *s, FILE *out)
 {
 	char a[SKEP_TEXT_BYTES], b[SKEP_TEXT_BYTES];
 	const struct skep_plan *plan = &s->plan;
+	char line[SKEP_OUTAGE_LINE];
 	uint64_t pipeline = 0, sync = 0;
 	fprintf(out, "%s\n", s->name);
 	fprintf(out, "  model     %s, %" PRIu32 " layer%s in %" PRIu32 " stage%s\n", s->model.name, s->model.layers,
@@ -469,6 +471,8 @@ static void print_text(const struct skep_scenario *s, FILE *out)
 	skep_pool_print(s, out);
 	skep_traced_print(s, out);
 	skep_scaled_print(s, out);
+	if (skep_outage_describe(s, line, sizeof line))
+		fprintf(out, "  directory %s\n", line);
 	if (s->zero == 0)
 		print_recovery(s, out);
 	print_price(s, out);

@@ -8,6 +8,7 @@
 #include "core/schedule/pipelines.h"
 #include "scenarios/describe/describe_groups.h"
 #include "scenarios/describe/describe_network.h"
+#include "scenarios/outage/outage.h"
 #include "scenarios/plan/split.h"
 #include "scenarios/read/groups.h"
 
@@ -29,6 +30,7 @@ static void add_cluster(const struct skep_scenario *s, cJSON *root)
 	skep_pool_add_json(s, root);
 	skep_traced_add_json(s, root);
 	skep_scaled_add_json(s, root);
+	skep_outage_add_json(s, root);
 	if (skep_scenario_price(s, &usd_per_h))
 		cJSON_AddNumberToObject(root, "price_usd_per_h", usd_per_h);
 	else

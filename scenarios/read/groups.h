@@ -146,7 +146,6 @@ void skep_candidates_check(struct skep_reader *r, const struct skep_yaml_node *t
 /* When the topology and the number of stages are read. Without the group all are there. */
 void skep_traced_read(struct skep_reader *r, const struct skep_yaml_node *cluster, struct skep_scenario *s);
 
-/* Joins of the trace that no machine plays, and why: a line without its end. False: there are none. */
 /* Once all files are known: the joins of the trace take their time. */
 void skep_traced_admit(struct skep_reader *r, struct skep_scenario *s);
 /* Which joins of the trace found no machine, and why, as text; false: none. */

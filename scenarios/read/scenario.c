@@ -19,6 +19,7 @@
 #include "models/corpus/tokens.h"
 #include "models/read/given.h"
 #include "models/weights/safetensors.h"
+#include "scenarios/outage/outage.h"
 #include "scenarios/plan/links.h"
 #include "scenarios/plan/loss.h"
 #include "scenarios/plan/memory.h"
@@ -281,11 +282,6 @@ static void read_sync(struct draft *d)
 	skep_reader_close_map(&d->r, map);
 }
 
-static skep_time to_ns(double seconds)
-{
-	return (skep_time)(seconds * 1e9 + 0.5);
-}
-
 static void read_checkpoint(struct draft *d)
 {
 	const struct skep_yaml_node *map = skep_read_map(&d->r, d->root, "checkpoint", false);
@@ -308,6 +304,7 @@ static void read_directory(struct draft *d)
 	double heartbeat_s = skep_read_quantity(&d->r, map, "heartbeat", SKEP_TIME, 1e-3, 3600, 1);
 	double timeout_s =
 		skep_read_quantity(&d->r, map, "timeout", SKEP_TIME, 2e-3, SKEP_DAY_S, fmax(10, 2 * heartbeat_s));
+	skep_outage_read(&d->r, map, d->s);
 	skep_reader_close_map(&d->r, map);
 	double least_s = 2 * (heartbeat_s + skep_links_to_directory_s(d->s));
 	if (!d->r.diag->set && timeout_s < least_s)
@@ -315,8 +312,8 @@ static void read_directory(struct draft *d)
 			"directory.timeout: %g s is less than two heartbeats and the way to the directory and back, %g "
 			"s: workers that live would be fenced",
 			timeout_s, least_s);
-	d->s->plan.heartbeat_ns = to_ns(heartbeat_s);
-	d->s->plan.fence_after_ns = to_ns(timeout_s);
+	d->s->plan.heartbeat_ns = (skep_time)(heartbeat_s * 1e9 + 0.5);
+	d->s->plan.fence_after_ns = (skep_time)(timeout_s * 1e9 + 0.5);
 }
 
 /* ---- train ---------------------------------------------------------------------------------------------------- */
@@ -470,6 +467,7 @@ static void read_root(struct draft *d)
 	skep_robust_check(&d->r, sync, group(d, "cluster"), d->s);
 	skep_periodic_check(&d->r, sync, d->s);
 	skep_candidates_check(&d->r, group(d, "train"), d->s);
+	skep_outage_check(&d->r, skep_read_map(&d->r, d->root, "directory", false), d->s);
 	check_stream(d);
 	check_time(d);
 	check_real(d);

@@ -57,6 +57,15 @@ struct skep_memory { /* bytes on each GPU of such a machine that holds such a st
 	uint32_t workers;   /* such a machine is there for so many workers of the stage, spares included */
 };
 
+#define SKEP_OUTAGES_MAX 256u
+
+struct skep_outages { /* of the directory (scenarios/outage/outage.h) */
+	uint32_t count;
+	skep_time lost_ns[SKEP_OUTAGES_MAX]; /* since the run began, one after the other */
+	skep_time back_ns;                   /* so long after it was lost it is there again */
+	double every_s;                      /* drawn by the seed: the mean time between two; 0: as the file says */
+};
+
 struct skep_scenario {
 	char name[64];
 	char path[512];
@@ -84,6 +93,7 @@ struct skep_scenario {
 	bool *scale_there;                          /* ... [workers] machines that may be had at the start, and ... */
 	skep_time *scale_first_ns, *scale_again_ns; /* ... [workers] from being asked for to joining; NULL: no time */
 	skep_time notice_ns; /* so long before the trace takes a worker away it is told; 0: it is not */
+	struct skep_outages outages;
 	enum skep_allocation allocation;
 	bool unresolved; /* it is searched for, and not yet found: until then workers are dealt out to the stages in turn */
 

@@ -15,6 +15,7 @@
 #include "base/layout.h"
 #include "base/units.h"
 #include "core/names.h"
+#include "scenarios/outage/outage.h"
 #include "scenarios/scale/scaled.h"
 #include "topologies/read/path.h"
 
@@ -103,10 +104,6 @@ void skep_traced_read(struct skep_reader *r, const struct skep_yaml_node *cluste
 
 /* ---- how long a join takes ------------------------------------------------------------------------------------------- */
 
-/* From a socket to a place, each a round trip between a machine and the directory's (exec/tcp/words.h): TCP, TLS, HELLO, the list
- * of files, READY, PREPARED. A file takes another one and its bytes. */
-#define ROUND_TRIPS 6u
-
 struct files {
 	uint64_t bytes;
 	uint32_t count;
@@ -128,13 +125,10 @@ static struct files that_travel(const struct skep_scenario *s)
 static skep_time admission_ns(const struct skep_scenario *s, uint32_t machine, struct files files)
 {
 	const struct skep_topology *t = &s->topology;
-	uint32_t directory = t->machines;
 	if (!s->admitted)
 		return s->boot_ns;
-	uint32_t here = t->machine[machine].place, there = t->machine[directory].place;
-	double trip_s = skep_path_mean_s(t, here, there) + skep_path_mean_s(t, there, here);
-	double seconds = (ROUND_TRIPS + files.count) * trip_s;
-	seconds += (double)files.bytes / skep_path_lone_Bps(t, directory, machine);
+	double seconds = skep_outage_let_in_s(t, machine, files.count);
+	seconds += (double)files.bytes / skep_path_lone_Bps(t, t->machines, machine);
 	return s->boot_ns + (skep_time)(1e9 * seconds);
 }
 

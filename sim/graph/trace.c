@@ -528,6 +528,7 @@ bool skep_graph_make(struct skep_scenario *scenario, uint32_t rounds, struct ske
 		return skep_fail(reterr,
 			"simulate.collectives: flows plays each link of a reduction as one flow, and a graph has its messages: "
 			"give --set simulate.collectives=messages");
+	scenario->outages.count = 0; /* of a step while it is there */
 	scenario->arithmetic = SKEP_ARITHMETIC_NONE;
 	trace.last_round = scenario->plan.first_round + rounds;
 	bool good = begin(&trace, scenario, ret) ? simulate(&trace, rounds, reterr)

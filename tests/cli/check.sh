@@ -27,6 +27,7 @@ labels = {
     "standby": bool(seen["standby"]),
     "left": bool(seen["machines_out"]),
     "scale": seen["scale"] is not None,
+    "directory": seen["directory_lost_for_s"] is not None,
     "joins": "joins" in seen,
     "rebalance": "joins" in seen and seen["rebalance_s"] > 0,
     "price": seen["price_usd_per_h"] is not None,

@@ -264,6 +264,9 @@ static void put_membership(struct text *text, const struct skep_plan *plan, cons
 	case SKEP_NOTE_JOINED:
 		put(text, "%s joins stage %u in round %u", NAME(note->peer), note->stage, note->round);
 		return;
+	case SKEP_NOTE_RESUMED:
+		put(text, "the directory was lost; all begin again with round %u", note->round);
+		return;
 	case SKEP_NOTE_SHARD_LOST:
 		put(text, "%s is lost with its shard of stage %u", NAME(note->peer), note->stage);
 		return;

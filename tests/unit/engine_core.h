@@ -97,6 +97,12 @@ uint64_t skep_node_digest(const struct skep_node *node)
 	return 100 + node->index;
 }
 
+uint32_t skep_node_kept(const struct skep_node *node, const struct skep_plan *plan)
+{
+	assert(node->index == plan->workers);
+	return plan->first_round;
+}
+
 bool skep_node_returned(const struct skep_node *node)
 {
 	(void)node;

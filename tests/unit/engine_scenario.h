@@ -9,6 +9,7 @@
 #include <assert.h>
 
 #include "base/diag.h"
+#include "scenarios/outage/outage.h"
 #include "scenarios/plan/prices.h"
 #include "scenarios/read/scenario.h"
 
@@ -44,6 +45,15 @@ bool skep_egress_bill_due(struct skep_egress_bill *bill, const struct skep_scena
 	return false;
 }
 
+/* ---- the directory is never lost ------------------------------------------------------------------------------- */
+
+skep_time skep_outage_lasts_ns(const struct skep_scenario *s, uint32_t version)
+{
+	(void)version;
+	assert(s->outages.count > 0);
+	return 0;
+}
+
 /* ---- states that are kept: no worker begins with any, nor writes files ----------------------------------------- */
 
 void skep_device_set_keeper(struct skep_device *device, const struct skep_keeper *keeper)
@@ -51,9 +61,9 @@ void skep_device_set_keeper(struct skep_device *device, const struct skep_keeper
 	assert(device && keeper->write);
 }
 
-bool skep_device_take_up(struct skep_device *device, uint32_t rank, struct skep_diag *reterr)
+bool skep_device_take_up(struct skep_device *device, uint32_t version, uint32_t rank, struct skep_diag *reterr)
 {
-	(void)rank, (void)reterr;
+	(void)version, (void)rank, (void)reterr;
 	return device != NULL;
 }
 

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * outage.c - see outage.h.
+ */
+#include "scenarios/outage/outage.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdio.h>
+
+#include "base/layout.h"
+#include "base/units.h"
+#include "core/random.h"
+#include "topologies/churn/deviate.h"
+#include "topologies/read/path.h"
+
+#define BACK_S 3.0 /* another replica takes over within 2 to 4 s (docs/serve-and-join.md) */
+#define OUTAGE_S_MAX (10 * 365.25 * SKEP_DAY_S)
+
+static void read_times(struct skep_reader *r, const struct skep_yaml_node *map, struct skep_outages *ret)
+{
+	const struct skep_yaml_node *list = skep_read_list(r, map, "lost_at", false);
+	uint32_t count = skep_yaml_length(list);
+	if (count > SKEP_OUTAGES_MAX)
+		skep_reader_fail(r, list, NULL, "directory.lost_at: at most %u times, not %u", SKEP_OUTAGES_MAX, count);
+	for (uint32_t i = 0; i < count && !r->diag->set; i++) {
+		const struct skep_yaml_node *item = skep_yaml_item(list, i);
+		double at_s = skep_read_quantity(r, item, NULL, SKEP_TIME, 0, OUTAGE_S_MAX, NAN);
+		ret->lost_ns[i] = (skep_time)(SKEP_NS_PER_S * at_s);
+		if (!r->diag->set && i > 0 && ret->lost_ns[i] <= ret->lost_ns[i - 1])
+			skep_reader_fail(r, item, NULL, "directory.lost_at: expected later times one after the other");
+	}
+	ret->count = r->diag->set ? 0 : count;
+}
+
+/* A Poisson process: times between two losses are exponential. */
+static void draw_times(double every_s, uint64_t seed, struct skep_outages *ret)
+{
+	uint64_t state = skep_mix(seed ^ UINT64_C(0x6f7574616765)); /* "outage" */
+	double at_s = 0;
+	ret->every_s = every_s;
+	while (ret->count < SKEP_OUTAGES_MAX) {
+		double uniform = ((double)(skep_random_next(&state) >> 11) + 0.5) / 9007199254740992.0; /* 2^53 */
+		at_s -= every_s * skep_deviate_log(uniform);
+		if (at_s > OUTAGE_S_MAX)
+			return;
+		ret->lost_ns[ret->count++] = (skep_time)(SKEP_NS_PER_S * at_s);
+	}
+}
+
+void skep_outage_read(struct skep_reader *r, const struct skep_yaml_node *map, struct skep_scenario *s)
+{
+	bool has_back = skep_read_has(r, map, "back_after"), drawn = skep_read_has(r, map, "lost_every");
+	read_times(r, map, &s->outages);
+	double every_s = skep_read_quantity(r, map, "lost_every", SKEP_TIME, 1, OUTAGE_S_MAX, OUTAGE_S_MAX);
+	if (drawn && skep_read_has(r, map, "lost_at"))
+		skep_reader_fail(r, map, "lost_every",
+			"directory.lost_every: draws the times by the seed, and `lost_at` says them: leave out either");
+	if (drawn && !r->diag->set)
+		draw_times(every_s, s->seed, &s->outages);
+	double back_s = skep_read_quantity(r, map, "back_after", SKEP_TIME, 0, OUTAGE_S_MAX, BACK_S);
+	s->outages.back_ns = (skep_time)(SKEP_NS_PER_S * back_s);
+	if (!r->diag->set && has_back && s->outages.count == 0)
+		skep_reader_fail(r, map, "back_after",
+			"directory.back_after: the directory is not lost: say when, `lost_at: [2 h]` or `lost_every: 8 h`, or "
+			"leave this out");
+}
+
+void skep_outage_check(struct skep_reader *r, const struct skep_yaml_node *map, const struct skep_scenario *s)
+{
+	const char *key = s->outages.every_s > 0 ? "lost_every" : "lost_at";
+	const struct {
+		bool is;
+		const char *what;
+	} hindrances[] = {
+		{s->plan.budget_microusd > 0,
+			"`train.until.usd`: what was spent before is in the memory of the directory that is lost"},
+		{s->plan.scale != NULL,
+			"`cluster.scale`: how many machines are there is in the memory of the directory that is lost"},
+		{skep_plan_has_candidates(&s->plan), "`train.init.candidates`: nothing is kept while they are tried"}};
+	for (uint32_t i = 0; i < sizeof hindrances / sizeof hindrances[0] && s->outages.count > 0; i++)
+		if (!r->diag->set && hindrances[i].is)
+			skep_reader_fail(r, map, key, "directory.%s: does not go with %s: leave out either", key,
+				hindrances[i].what);
+}
+
+/* ---- how long it lasts -------------------------------------------------------------------------------------------- */
+
+skep_time skep_outage_knocks_ns(skep_time back_ns)
+{
+	skep_time at_ns = 0;
+	for (uint64_t pause_s = SKEP_KNOCK_LEAST_S;;) {
+		at_ns += pause_s * SKEP_SECOND_NS;
+		if (at_ns >= back_ns)
+			return at_ns;
+		pause_s = 2 * pause_s < SKEP_KNOCK_MOST_S ? 2 * pause_s : SKEP_KNOCK_MOST_S;
+	}
+}
+
+/* TCP, TLS, HELLO, the list of files, READY, PREPARED. A file takes another one. */
+#define ROUND_TRIPS 6u
+
+double skep_outage_let_in_s(const struct skep_topology *t, uint32_t machine, uint32_t files)
+{
+	uint32_t here = t->machine[machine].place, there = t->machine[t->machines].place;
+	return (ROUND_TRIPS + files) * (skep_path_mean_s(t, here, there) + skep_path_mean_s(t, there, here));
+}
+
+/* The slowest worker's: it is let in, and reads its stage's state. */
+static skep_time returns_ns(const struct skep_scenario *s, uint32_t version)
+{
+	skep_time longest_ns = 0;
+	for (uint32_t i = 0; i < s->plan.workers; i++) {
+		uint32_t stage = s->plan.first_stage_of[i];
+		skep_time takes_ns =
+			(skep_time)(SKEP_NS_PER_S * skep_outage_let_in_s(&s->topology, skep_scenario_machine(s, i), 0));
+		if (version > 0 && stage != SKEP_NO_STAGE)
+			takes_ns += skep_scenario_op_ns(s, i,
+				&(struct skep_op){.kind = SKEP_OP_RESTORE,
+					.lane = SKEP_LANE_COMPUTE,
+					.stage = (uint16_t)stage,
+					.checkpoint = version});
+		longest_ns = takes_ns > longest_ns ? takes_ns : longest_ns;
+	}
+	return longest_ns;
+}
+
+skep_time skep_outage_lasts_ns(const struct skep_scenario *s, uint32_t version)
+{
+	assert(s->outages.count > 0);
+	return skep_outage_knocks_ns(s->outages.back_ns) + returns_ns(s, version);
+}
+
+bool skep_outage_describe(const struct skep_scenario *s, char *ret, size_t size)
+{
+	char at[SKEP_TEXT_BYTES], back[SKEP_TEXT_BYTES], gone[SKEP_TEXT_BYTES];
+	const struct skep_outages *o = &s->outages;
+	if (o->count == 0)
+		return false;
+	skep_time_text((double)o->lost_ns[0] * 1e-9, at);
+	skep_time_text((double)o->back_ns * 1e-9, back);
+	skep_time_text((double)skep_outage_lasts_ns(s, s->plan.checkpoint_every) * 1e-9, gone);
+	size_t used = (size_t)snprintf(ret, size, "lost at %s", at);
+	if (o->every_s > 0 && used < size)
+		used += (size_t)snprintf(
+			ret + used, size - used, " and so on, every %s on the mean", skep_time_text(o->every_s, at));
+	else if (o->count > 1 && used < size)
+		used += (size_t)snprintf(
+			ret + used, size - used, " and %u more time%s", o->count - 1, o->count == 2 ? "" : "s");
+	if (used < size)
+		snprintf(ret + used, size - used, ", back after %s; all begin again %s after the loss, with %s", back,
+			gone,
+			s->plan.checkpoint_every > 0 ? "the newest state that all stages have kept"
+						     : "the first step: nothing is kept (checkpoint)");
+	return true;
+}
+
+static void add_or_null(cJSON *root, const char *key, bool known, double value)
+{
+	if (known)
+		cJSON_AddNumberToObject(root, key, value);
+	else
+		cJSON_AddNullToObject(root, key);
+}
+
+void skep_outage_add_json(const struct skep_scenario *s, cJSON *root)
+{
+	const struct skep_outages *o = &s->outages;
+	cJSON *list = cJSON_AddArrayToObject(root, "directory_lost_at_s");
+	for (uint32_t i = 0; i < o->count && o->every_s == 0; i++)
+		cJSON_AddItemToArray(list, cJSON_CreateNumber((double)o->lost_ns[i] * 1e-9));
+	add_or_null(root, "directory_lost_every_s", o->every_s > 0, o->every_s);
+	double lasts_s = o->count > 0 ? (double)skep_outage_lasts_ns(s, s->plan.checkpoint_every) * 1e-9 : 0;
+	add_or_null(root, "directory_lost_for_s", o->count > 0, lasts_s);
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * outage.h - `directory.lost_at` and `back_after` of a scenario: when the machine with the directory is lost, and when training
+ * goes on. The simulator alone plays it; in a real run `serve` is lost when it is, and `serve --resume` or another replica
+ * (exec/replicas/) goes on.
+ *
+ * What follows a loss is what follows it there (docs/serve-and-join.md):
+ *   1. No worker does anything more. Its machine stays, and is paid for; its process knocks at the directory's address, after
+ *      pauses that double.
+ *   2. `back_after` later the directory is there again, and knows of each stage the newest state that was kept. Those who knock
+ *      next are let in, which takes them as long as any join, and read their stage's state.
+ *   3. When the last of them has, all begin again at the newest version that all stages have kept.
+ */
+#ifndef SKEP_SCENARIOS_OUTAGE_H
+#define SKEP_SCENARIOS_OUTAGE_H
+
+#include <cjson/cJSON.h>
+
+#include "scenarios/read/scenario.h"
+
+/* Pauses of `skep join --stay` between two attempts: the first, and the longest. */
+#define SKEP_KNOCK_LEAST_S 1u
+#define SKEP_KNOCK_MOST_S 60u
+
+/* The keys in the group `directory`, once the trace has been read; `map` NULL: the file lacks it. */
+void skep_outage_read(struct skep_reader *r, const struct skep_yaml_node *map, struct skep_scenario *s);
+/* When all is read: what it does not go together with is refused. */
+void skep_outage_check(struct skep_reader *r, const struct skep_yaml_node *map, const struct skep_scenario *s);
+
+/* For `skep check --json`. */
+void skep_outage_add_json(const struct skep_scenario *s, cJSON *root);
+
+/* What a process needs from a socket to a place, with so many files to be fetched, but for their bytes: round trips between its
+ * machine and the directory's (exec/tcp/words.h). */
+double skep_outage_let_in_s(const struct skep_topology *topology, uint32_t machine, uint32_t files);
+
+/* From the loss of the directory until those who knock at its address find it, which is back `back_ns` after its loss. */
+skep_time skep_outage_knocks_ns(skep_time back_ns);
+/* From the loss of the directory until all begin again at `version`. */
+skep_time skep_outage_lasts_ns(const struct skep_scenario *s, uint32_t version);
+
+#define SKEP_OUTAGE_LINE 256u
+/* One line for `skep check`, without its end; false: the directory is not lost. */
+bool skep_outage_describe(const struct skep_scenario *s, char *ret, size_t size);
+
+#endif

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * outage.c - the machine with the directory is lost, and another one, or the same, goes on in its place
+ * (scenarios/outage/outage.h): when processes end and begin by it.
+ *
+ * Kept true: nothing that was sent, or was to be done, before the directory was lost is heard or done after all have begun
+ * again, as they begin with the epochs of a new run. A machine's life goes on while its process waits, since its time is paid
+ * for.
+ */
+#include "scenarios/outage/outage.h"
+
+#include <assert.h>
+
+#include "core/random.h"
+#include "sim/world.h"
+
+/* A loss of a directory that is lost already changes nothing. */
+void skep_outage_expect(struct skep_world *world)
+{
+	const struct skep_outages *outages = &world->scenario->outages;
+	uint32_t number = 0;
+	while (number < outages->count && outages->lost_ns[number] < world->now)
+		number++;
+	if (number < outages->count)
+		skep_world_schedule(world, outages->lost_ns[number], world->sequence++, SKEP_SIM_EVENT_OUTAGE, number);
+}
+
+static void halt_directory(struct skep_world *world)
+{
+	struct skep_process *directory = &world->process[world->plan->workers];
+	directory->dead = true;
+	directory->armed = SKEP_TIME_NEVER;
+	directory->digest = skep_mix(directory->digest ^ skep_node_digest(directory->node));
+}
+
+/* What is known of the states that were kept is on the disk of the directory's machine, or of another replica. */
+static void lose(struct skep_world *world)
+{
+	const uint32_t workers = world->plan->workers;
+	struct skep_process *directory = &world->process[workers];
+	assert(!world->directory_lost);
+	if (directory->stopped_ns != SKEP_TIME_NEVER)
+		return; /* the run is over */
+	world->directory_lost = true;
+	world->own_plan.first_round = skep_node_kept(directory->node, world->plan);
+	for (uint32_t i = 0; i < workers; i++) {
+		world->process[i].knocks = !world->process[i].dead;
+		if (world->process[i].knocks)
+			skep_preemption_halt(world, i);
+	}
+	halt_directory(world);
+	skep_time lasts_ns = skep_outage_lasts_ns(world->scenario, world->plan->first_round);
+	skep_world_schedule(world, world->now + lasts_ns, world->sequence++, SKEP_SIM_EVENT_RESUMED, 0);
+}
+
+void skep_outage_churn(struct skep_world *world, const struct skep_churn_event *event)
+{
+	struct skep_process *process = &world->process[event->worker];
+	assert(process->dead);
+	if (event->join == process->knocks)
+		return;
+	process->knocks = event->join;
+	if (event->join) {
+		process->started_ns = world->now;
+		process->stopped_ns = SKEP_TIME_NEVER;
+		world->running++;
+		return;
+	}
+	process->alive_ns += world->now - process->started_ns;
+	world->running--;
+	if (world->recorder->life)
+		world->recorder->life(world->recorder->context, event->worker, process->started_ns, world->now);
+}
+
+/* A new process of the machine, as at the start of a run. */
+static void begin_again(struct skep_world *world, uint32_t index)
+{
+	const struct skep_plan *plan = world->plan;
+	struct skep_process *process = &world->process[index];
+	skep_node_init(process->node, plan, index, skep_plan_first_epoch(plan, index));
+	process->dead = process->knocks = false;
+	process->life++;
+	skep_world_schedule(world, world->now, world->sequence++, SKEP_SIM_EVENT_START, index);
+	if (index == plan->workers)
+		return;
+	if (world->watch)
+		world->watch->present(world->watch->context, world->now, index, true);
+	if (!skep_arithmetic_device(world, index, plan->first_stage_of[index]))
+		world->no_memory = true;
+}
+
+/* Who is not there by then is lost before the first step, as with `serve --at-least`. */
+static void resume(struct skep_world *world)
+{
+	const uint32_t workers = world->plan->workers;
+	assert(world->directory_lost);
+	world->directory_lost = false;
+	world->resumed_sequence = world->sequence;
+	world->rounds_closed = world->plan->first_round;
+	for (uint32_t i = 0; i <= workers; i++)
+		if (i == workers || world->process[i].knocks)
+			begin_again(world, i);
+	for (uint32_t i = 0; i < workers; i++) {
+		struct skep_process *process = &world->process[i];
+		process->lost_sequence = UINT64_MAX;
+		process->lost_epoch = skep_plan_first_epoch(world->plan, i);
+		if (process->dead && process->lost_epoch > 0)
+			skep_preemption_expect_detection(world, i, world->now);
+	}
+	skep_outage_expect(world);
+}
+
+void skep_outage_event(struct skep_world *world, const struct skep_queue_entry *entry)
+{
+	if (entry->kind == SKEP_SIM_EVENT_OUTAGE)
+		lose(world);
+	else
+		resume(world);
+}

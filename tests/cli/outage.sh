@@ -1,0 +1,158 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# outage.sh - the directory is lost and goes on (directory.lost_at), simulated: when, with what, and what it costs, against figures
+# by hand. And what is learnt, recorded and refused.
+set -u
+. tests/cli/lib.sh
+needs python3 sqlite3
+
+ln -s "$root/topologies/gpus" gpus
+printf 'name: one layer\nkind: given\ngiven:\n  microbatch: 1\n  layers:\n' >model.yaml
+printf '    - {parameters: 1000, activations: 8 kB, forward: 100 ms, backward: 200 ms, step: 1 ms}\n' >>model.yaml
+cat >topology.yaml <<'END'
+name: in one place
+source: assumed for this test
+directory: there
+sites:
+  here:
+    machines: [{count: 2, gpu: v100, price: 36 USD/h}]
+    inside: {bandwidth: 100 Gbit/s, latency: 0.01 ms}
+  there: {}
+links:
+  - {between: [here, there], bandwidth: 100 Gbit/s, latency: 5 ms}
+END
+cat >scenario.yaml <<'END'
+name: an outage
+seed: 1
+model: {file: model.yaml, stages: 1}
+cluster: {topology: topology.yaml}
+schedule: {global_batch: 6, microbatch: 1}
+directory: {heartbeat: 100 ms, timeout: 400 ms}
+train: {arithmetic: none, optimizer: {name: sgd, lr: 1.0e-1}, until: {steps: 6}}
+END
+
+same() { # same NAME SEEN WANTED
+	if [ "$2" = "$3" ]; then pass "$1"; else fail "$1" "seen: $2"$'\n'"wanted: $3"; fi
+}
+
+play() { # play OPTION...: a run alone in runs.db, its result in $out
+	rm -f runs.db
+	run_skep sim scenario.yaml -q --json --db runs.db "$@"
+	same "runs: $*" "$status" 0
+}
+
+said() { # said KEY: of the result
+	python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))[sys.argv[2]])' "$out" "$1"
+}
+
+near() { # near NAME SEEN WANTED: to 10 us, as times of messages are not counted
+	check "$1: $2 for $3" awk "BEGIN { exit !($2 - $3 < 0.00001 && $3 - $2 < 0.00001) }"
+}
+
+books() { # books NAME: each gradient of the rounds that stand is counted once or lost
+	same "$1: the books" "$(sqlite3 runs.db "SELECT verdict FROM v_ledger UNION SELECT verdict FROM v_counted_once")" kept
+}
+
+resumed="SELECT time_s FROM notes WHERE kind = 'resumed'"
+
+play
+clean_s=$(said time_s)
+
+# Lost at 2 s, in the third step, and back at 6 s. The workers knock 1, 2 and 4 s after one another, so at 3, 5 and 9 s; the last
+# time they are let in, by six ways of 5 ms there and as many back. Nothing was kept: all six steps are made from then on, as if
+# the run began there.
+lost=(--set 'directory.lost_at=[2 s]' --set 'directory.back_after=4 s')
+play "${lost[@]}"
+near 'begins again' "$(sqlite3 runs.db "$resumed")" 9.06
+near 'ends' "$(said time_s)" "$(awk "BEGIN { printf \"%.9f\", 9.06 + $clean_s }")"
+same 'steps, rounds made again' "$(said steps) $(said rounds_again) $(said outages)" '6 2 1'
+same 'issued, counted, lost' "$(said issued) $(said counted) $(said lost)" '48 36 12'
+books 'from nothing'
+same 'rounds stand once' "$(sqlite3 runs.db "SELECT count(*), min(opened_s) > 9 FROM rounds")" '6|1'
+same 'machines stay' "$(sqlite3 runs.db "SELECT count(*), min(ended_s - started_s) > 14 FROM incarnations")" '2|1'
+near 'and are paid for' "$(said cost_usd)" "$(awk "BEGIN { printf \"%.9f\", 0.02 * $(said time_s) }")"
+check 'said' grep -q 'at 9.1 s: the directory was lost, and is there again; all go on with round 0' "$err"
+run_skep check scenario.yaml "${lost[@]}"
+check 'said by check' grep -q 'directory lost at 2 s, back after 4 s; all begin again 7.06 s after the loss, with the first step' "$out"
+
+# Each step is kept: its state at 100 kB/s, which takes 80 ms beside the next one. Lost at 2.1 s, when that of two steps is kept,
+# it is read again before all begin, and what is left takes as long as a run of four steps.
+kept=(--set 'checkpoint={every: 1, to: kept, bandwidth: 100 kB/s}')
+run_skep check scenario.yaml --json
+state_s=$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["joins"]["state_bytes"] / 1e5)' "$out")
+play "${kept[@]}" --set train.until.steps=4
+clean_s=$(said time_s)
+play "${lost[@]}" --set 'directory.lost_at=[2100 ms]' "${kept[@]}"
+near 'reads what was kept' "$(sqlite3 runs.db "$resumed")" "$(awk "BEGIN { printf \"%.9f\", 9.16 + $state_s }")"
+same 'goes on behind what was kept' "$(sqlite3 runs.db "SELECT round FROM notes WHERE kind = 'resumed'")" 2
+same 'the open round alone is lost' "$(said rounds_again) $(said counted) $(said lost)" '0 36 0'
+near 'ends' "$(said time_s)" "$(awk "BEGIN { printf \"%.9f\", 9.16 + $state_s + $clean_s }")"
+books 'from what was kept'
+
+# Every other step is: the third one is made again, if it is lost in the fourth.
+play "${lost[@]}" --set 'directory.lost_at=[3 s]' --set 'checkpoint={every: 2, to: kept}'
+same 'one step again' "$(sqlite3 runs.db "SELECT round FROM notes WHERE kind = 'resumed'") $(said rounds_again) $(said lost)" '2 1 6'
+books 'one step again'
+
+# Again, and once more while it is lost already, which changes nothing.
+play "${kept[@]}" --set 'directory.lost_at=[2 s, 2500 ms, 5 s]' --set 'directory.back_after=0 s'
+same 'as often as it is lost' "$(said outages) $(sqlite3 runs.db "SELECT count(*) FROM notes WHERE kind = 'resumed'")" '2 2'
+books 'twice'
+
+# b is gone while the directory is lost, and comes when it is there again; or it is gone before, and comes meanwhile.
+trace() { # trace ROW...: makes trace.csv
+	printf '%s\n' '# skep trace: who is there when. A row is seconds,join|leave|refused|end,name,gpu,zone' \
+		'# unit: seconds since the trace began' '# source: assumed for this test' "$@" 1000,end >trace.csv
+}
+churn=(--set 'cluster.trace={file: trace.csv, any_gpu: true}')
+trace 0,join,a 0,join,b 4,leave,b 11,join,b
+play "${lost[@]}" "${churn[@]}" "${kept[@]}"
+same 'gone meanwhile: lives' \
+	"$(sqlite3 runs.db "SELECT worker, printf('%.0f', started_s), CASE WHEN ended_s < 5 THEN printf('%.0f', ended_s) ELSE 'end' END FROM incarnations ORDER BY 1, 2" | tr '\n' ' ')" \
+	'0|0|end 1|0|4 1|11|end '
+same 'gone meanwhile: is fenced' "$(sqlite3 runs.db "SELECT peer, time_s BETWEEN 9 AND 9.6 FROM notes WHERE kind = 'fenced'")" '1|1'
+books 'gone meanwhile'
+trace 0,join,a 0,join,b 1,leave,b 5,join,b
+play "${lost[@]}" "${churn[@]}" "${kept[@]}"
+same 'comes meanwhile: all of it' "$(sqlite3 runs.db "SELECT count(*) FROM rounds JOIN stage_rounds USING (run, round) WHERE opened_s > 9 AND members < 2")" 0
+books 'comes meanwhile'
+
+# One worker has one order of sums: what is learnt is the same to the bit, and so is a run again.
+one=("$root/scenarios/one-worker.yaml" -q --json --db learnt.db --set train.until.steps=12)
+run_skep sim "${one[@]}"
+plain=$(said final_loss)
+for every in 5 100; do
+	run_skep sim "${one[@]}" --set 'directory.lost_at=[8 ms]' --set "checkpoint={every: $every, to: kept}"
+	same "learns the same, kept every $every steps" "$(said final_loss) $(said outages)" "$plain 1"
+	digest=$(said digest)
+	run_skep sim "${one[@]}" --set 'directory.lost_at=[8 ms]' --set "checkpoint={every: $every, to: kept}"
+	same "the same run again, kept every $every steps" "$(said digest)" "$digest"
+done
+
+# Whatever the method, the books are in order.
+rm -f runs.db
+for name in preempted delayed gossip async pipedream overlap churn; do
+	run_skep sim "$root/scenarios/$name.yaml" -q --db runs.db --set train.arithmetic=none --set 'directory.lost_at=[3 s]' \
+		--set 'checkpoint={every: 3, to: kept}'
+	same "$name: ends" "$status" 0
+done
+same 'methods: each was lost' "$(sqlite3 runs.db "SELECT count(DISTINCT run) FROM notes WHERE kind = 'resumed'")" 7
+same 'methods: the books' "$(sqlite3 runs.db "SELECT run, verdict FROM v_ledger WHERE verdict <> 'kept' UNION
+	SELECT run, verdict FROM v_counted_once WHERE verdict NOT IN ('kept', 'not seen')")" ''
+
+# What is refused.
+refused() { # refused WORDS OPTION...
+	run_skep check scenario.yaml "${@:2}"
+	check "refused: ${*:2}" [ "$status" = 2 ]
+	check "why: $1" grep -qF -- "$1" "$err"
+}
+refused 'later times one after the other' --set 'directory.lost_at=[2 s, 2 s]'
+refused 'the directory is not lost: say when' --set 'directory.back_after=2 s'
+refused 'leave out either' --set 'directory.lost_every=2 h' --set 'directory.lost_at=[2 s]'
+refused 'directory.lost_at' --set 'directory.lost_at=[-1 s]'
+refused 'expected a time with its unit' --set 'directory.lost_at=[2]'
+refused 'at most 256 times, not 257' --set "directory.lost_at=[$(seq -s ', ' -f '%g s' 257)]"
+refused 'does not go with `train.until.usd`' "${lost[@]}" --set 'train.until.usd=1'
+refused 'does not go with `cluster.scale`' "${lost[@]}" --set 'cluster.scale={policy: price, start: 1}'
+plan
