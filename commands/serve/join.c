@@ -93,7 +93,9 @@ static enum status take_part(const struct join_arguments *a, bool *ret_for_good)
 	}
 	skep_joining_finish(joining);
 	skep_scenario_finish(&scenario);
-	if (fine)
+	if (joined.over && !a->join.quiet)
+		fputs("skep: the run has reached its end: nothing is left to do\n", stderr);
+	if (fine || joined.over)
 		return STATUS_DONE;
 	return skep_report_diag(*ret_for_good ? STATUS_BAD_INPUT : STATUS_FAILED, &error);
 }

@@ -18,6 +18,7 @@
 #include "commands/commands.h"
 #include "commands/record_run.h"
 #include "commands/resume.h"
+#include "exec/farewell/farewell.h"
 #include "exec/replicas/replicas.h"
 #include "exec/serve/serve.h"
 #include "exec/tcp/endpoint.h"
@@ -196,6 +197,26 @@ static bool check_least(const struct serve_arguments *a, const struct skep_scena
 	return true;
 }
 
+/* The run was lost behind its last step, and those that stay do not know it. */
+static enum status say_over(const struct serve_arguments *a, const struct skep_scenario *scenario)
+{
+	struct skep_diag diag = {0};
+	int number = 0;
+	fflush(stdout);
+	if (a->serve.takes_keys) {
+		if (!a->common.quiet)
+			fprintf(stderr, "skep: tells so to the machines that knock on port %u, for %u s at most\n",
+				a->serve.port, SKEP_FAREWELL_S);
+		number = skep_farewell(scenario, &a->serve, &diag);
+	}
+	if (diag.set)
+		return skep_report_diag(STATUS_FAILED, &diag);
+	if (number != 0)
+		return STATUS_SIGNAL + (enum status)number;
+	unlink(a->keys);
+	return STATUS_DONE;
+}
+
 static enum status record(
 	const struct serve_arguments *a, const struct skep_manifest *manifest, struct skep_scenario *scenario)
 {
@@ -208,9 +229,7 @@ static enum status record(
 	if (scenario->kept_as <= a->after)
 		scenario->kept_as = a->after + 1; /* the clock of the machine that served before was ahead */
 	if (!skep_take_up_or_begin(&a->common, a->resuming, scenario, &over)) {
-		if (over == STATUS_DONE && a->replicas == NULL) /* it was lost behind its last step */
-			unlink(a->keys);
-		return over;
+		return over == STATUS_DONE && a->replicas == NULL ? say_over(a, scenario) : over;
 	}
 	skep_say_beforehand(scenario, a->common.quiet);
 	enum status status = skep_record_run(&a->common, &how, scenario, &result);

@@ -299,6 +299,7 @@ struct skep_joining *skep_joining_begin(
 {
 	struct skep_ticket ticket;
 	union skep_words words;
+	uint8_t type;
 	struct skep_joining *j = skep_joining_create(options);
 	*ret_for_good = true;
 	if (j == NULL) {
@@ -316,7 +317,9 @@ struct skep_joining *skep_joining_begin(
 		fine = skep_joining_connect(j, &ticket, reterr);
 		if (fine)
 			introduce(j, &ticket);
-		fine = fine && skep_joining_answer(j, SKEP_RECORD_OFFER, &words, reterr);
+		fine = fine && hear(j, SKEP_RECORD_OFFER, SKEP_RECORD_OVER, ANSWER_NS, &type, &words, reterr);
+		ret->over = fine && type == SKEP_RECORD_OVER;
+		fine = fine && !ret->over;
 		j->offer = fine ? words.offer : (struct skep_offer){0};
 		fine = fine && fetch_all(j, ret, reterr);
 	}

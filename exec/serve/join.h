@@ -37,11 +37,12 @@ bool skep_joining_check(const char *server, const char *ticket, struct skep_diag
 struct skep_joined {
 	char scenario[SKEP_CACHE_PATH], root[SKEP_CACHE_PATH];
 	const struct skep_manifest *manifest;
+	bool over;              /* the run has reached its end: there is nothing to join */
 	const char *allocation; /* that `serve` has found; NULL: the scenario has its own */
 	struct skep_offer offer;
 };
 
-/* NULL: reterr says why. *ret_for_good: trying again is of no use. */
+/* NULL: reterr says why, unless ret->over. *ret_for_good: trying again is of no use. */
 struct skep_joining *skep_joining_begin(
 	const struct skep_join_options *options, struct skep_joined *ret, bool *ret_for_good, struct skep_diag *reterr);
 /* To the end of the run, or of this process's part in it. */

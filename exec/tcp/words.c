@@ -166,6 +166,9 @@ static void content(struct skep_wire *wire, uint8_t type, union skep_words *word
 	case SKEP_RECORD_STATUS:
 		skep_wire_u64(wire, &words->status);
 		break;
+	case SKEP_RECORD_OVER:
+		skep_wire_bool(wire, &words->over);
+		break;
 	case SKEP_RECORD_PASSED:
 		skep_wire_u64(wire, &words->passed);
 		break;

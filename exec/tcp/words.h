@@ -15,6 +15,8 @@
  *
  * Who only asks how the run is (`asks` in HELLO) is told STATUS, the bytes of a JSON object, and then these in pieces.
  *
+ * Where the run has reached its end already, OVER, with nothing in it, answers HELLO.
+ *
  * Who has kept a state says STATE, and so does who lacks one (`keep` in it), on a connection of its own. `serve` answers with
  * STATE and the bytes that it wants or has, which come in pieces; of what it has received it says STATE once more when that is
  * on its disk.
@@ -114,7 +116,7 @@ struct skep_member {
 	char address[SKEP_NAME_MAX]; /* as `serve` sees it; "": not known */
 };
 
-/* One of these, by the type of the record; DISCONNECT, GO, STATUS, PASSED and EVICTED have one field. */
+/* One of these, by the type of the record; DISCONNECT, GO, STATUS, PASSED and EVICTED have one field, and OVER one that is 0. */
 union skep_words {
 	struct skep_hello hello;
 	struct skep_refused refused;
@@ -130,6 +132,7 @@ union skep_words {
 	uint32_t disconnect; /* the rank whose connection has broken */
 	uint64_t go;         /* ns since the run began */
 	uint64_t status;     /* bytes that follow */
+	bool over;           /* 0 */
 	uint64_t passed;     /* by rank 0 for the receiver, in skep_relay_cost */
 	char evicted[SKEP_REASON_MAX];
 };

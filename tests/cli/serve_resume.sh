@@ -148,6 +148,33 @@ import json, sys
 real, sim = json.load(open("served.out")), json.load(open(sys.argv[1]))
 assert abs(real["final_loss"] / sim["final_loss"] - 1) < 1e-3, (real["final_loss"], sim["final_loss"])' "$out"
 
+# ---- lost behind its last step -------------------------------------------------------------------------------------
+
+rm -rf home
+job over.yaml 1 10 2 2
+echo 'checkpoint: {every: 5, to: kept}' >>over.yaml
+serve over.yaml "${slowly[@]}"
+saved=$(keys)
+cp -p "$saved" saved.serve
+join a
+join b
+served 'a run ends'
+wait
+mv saved.serve "$saved" # as if the server had been killed before it removed it
+join a --stay
+stayed=($!)
+join b --stay
+stayed+=($!)
+check 'those that stay knock' until_said a.err 'tries again'
+"$skep" serve over.yaml "${slowly[@]}" --listen "127.0.0.1:$port" --resume 2>served.err >served.out &
+server=$!
+for process in "${stayed[@]}"; do
+	ends 'who knocks at one that is over ends' 0 "$process"
+done
+check 'and says why' grep -q 'the run has reached its end: nothing is left to do' a.err
+served 'so does the server that has told them'
+check 'and forgets its ticket' test -z "$(keys)"
+
 # ---- a stage whose only machine is gone ----------------------------------------------------------------------------
 
 rm -rf home

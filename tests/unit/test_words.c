@@ -127,6 +127,9 @@ static void draw_words(uint64_t *s, uint8_t type, union skep_words *ret, uint8_t
 		draw_text(s, ret->source.name, sizeof ret->source.name);
 		draw_bytes(s, ret->source.digest, sizeof ret->source.digest);
 		break;
+	case SKEP_RECORD_OVER:
+		ret->over = draw(s) & 1;
+		break;
 	case SKEP_RECORD_EVICTED:
 		draw_text(s, ret->evicted, sizeof ret->evicted);
 		break;
