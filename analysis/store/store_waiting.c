@@ -92,13 +92,14 @@ void skep_rows_undo(struct skep_store *store, uint32_t first)
 	store->undone = first < store->undone ? first : store->undone;
 }
 
+#define LEDGER_KINDS "'issued', 'rerun', 'member', 'lost', 'counted', 'outer_updated'"
+
 bool skep_store_put_undone(struct skep_store *store)
 {
 	static const char *const sql[] = {"DELETE FROM rounds WHERE run = ?1 AND round >= ?2",
 		"DELETE FROM stage_rounds WHERE run = ?1 AND round >= ?2",
 		"DELETE FROM validations WHERE run = ?1 AND round > ?2",
-		"DELETE FROM notes WHERE run = ?1 AND round >= ?2"
-		" AND kind IN ('issued', 'rerun', 'member', 'lost', 'counted', 'outer_updated')"};
+		"DELETE FROM notes WHERE run = ?1 AND round >= ?2 AND kind IN (" LEDGER_KINDS ")"};
 	int rc = SQLITE_DONE;
 	for (size_t i = 0; i < sizeof sql / sizeof sql[0] && rc == SQLITE_DONE && store->undone < UINT32_MAX; i++) {
 		sqlite3_stmt *statement = NULL;
