@@ -13,12 +13,12 @@ mpi_environment
 place 6
 descent gossip 4 256 12
 one=(--set 'sync={method: gossip, every: 1, outer: {lr: 1, momentum: 0}}')
-six=(--set cluster.topology=place-6.yaml --set schedule.global_batch=384 --set 'sync={method: gossip, every: 4, steps: fixed}' --set train.until.steps=24)
+six=(--set cluster.topology=place-6.yaml --set cluster.compute_scale=2000 --set schedule.global_batch=384 --set 'sync={method: gossip, every: 4, steps: fixed}' --set train.until.steps=24)
 
 accepts 'a step at a time' run swarm.yaml --json -q
 accepts 'one inner step, in pairs' run swarm.yaml --json -q "${one[@]}"
 accepts 'the same simulated' sim swarm.yaml --json -q "${one[@]}"
-accepts 'three in a stage' run swarm.yaml --json -q "${six[@]}" --set train.validate.every=8 --set 'checkpoint={every: 3, to: kept}'
+accepts 'three in a stage' run swarm.yaml --json -q --pace "${six[@]}" --set train.validate.every=8 --set 'checkpoint={every: 3, to: kept}'
 accepts 'replay of three' replay 4
 accepts 'three, simulated' sim swarm.yaml --json -q "${six[@]}" --set train.validate.every=8 --set 'checkpoint={every: 3, to: simulated}'
 accepts 'sim and run side by side' compare --json 5 4
