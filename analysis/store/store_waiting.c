@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "analysis/store/database.h"
+#include "core/names.h"
 
 void skep_store_fail(struct skep_store *store, const char *reason)
 {
@@ -64,13 +65,14 @@ static bool validation_is_undone(const void *item, uint32_t first)
 }
 
 /* Notes that the ledger is made of: of the others it stays true that they were made. */
+static const uint8_t LEDGER[] = {SKEP_NOTE_ISSUED, SKEP_NOTE_RERUN, SKEP_NOTE_MEMBER, SKEP_NOTE_LOST, SKEP_NOTE_COUNTED,
+	SKEP_NOTE_OUTER_UPDATED};
+
 static bool note_is_undone(const void *item, uint32_t first)
 {
 	const struct skep_note_row *row = item;
-	uint8_t kind = row->note.kind;
-	return row->note.round >= first &&
-	       (kind == SKEP_NOTE_ISSUED || kind == SKEP_NOTE_RERUN || kind == SKEP_NOTE_MEMBER ||
-		       kind == SKEP_NOTE_LOST || kind == SKEP_NOTE_COUNTED || kind == SKEP_NOTE_OUTER_UPDATED);
+	bool of_ledger = memchr(LEDGER, row->note.kind, sizeof LEDGER) != NULL;
+	return of_ledger && row->note.round >= first;
 }
 
 static void drop(struct skep_rows *rows, bool (*undone)(const void *, uint32_t), uint32_t first)
@@ -92,25 +94,35 @@ void skep_rows_undo(struct skep_store *store, uint32_t first)
 	store->undone = first < store->undone ? first : store->undone;
 }
 
-#define LEDGER_KINDS "'issued', 'rerun', 'member', 'lost', 'counted', 'outer_updated'"
+/* `kind` NULL: the statement asks for none. */
+static int delete_undone(struct skep_store *store, const char *sql, const char *kind)
+{
+	sqlite3_stmt *statement = NULL;
+	int rc = sqlite3_prepare_v2(store->db, sql, -1, &statement, NULL);
+	if (rc == SQLITE_OK) {
+		sqlite3_bind_int64(statement, 1, store->run);
+		sqlite3_bind_int64(statement, 2, store->undone);
+		if (kind != NULL)
+			sqlite3_bind_text(statement, 3, kind, -1, SQLITE_STATIC);
+		rc = sqlite3_step(statement);
+	}
+	sqlite3_finalize(statement);
+	return rc;
+}
 
 bool skep_store_put_undone(struct skep_store *store)
 {
 	static const char *const sql[] = {"DELETE FROM rounds WHERE run = ?1 AND round >= ?2",
 		"DELETE FROM stage_rounds WHERE run = ?1 AND round >= ?2",
-		"DELETE FROM validations WHERE run = ?1 AND round > ?2",
-		"DELETE FROM notes WHERE run = ?1 AND round >= ?2 AND kind IN (" LEDGER_KINDS ")"};
+		"DELETE FROM validations WHERE run = ?1 AND round > ?2"};
+	static const char notes[] = "DELETE FROM notes WHERE run = ?1 AND round >= ?2 AND kind = ?3";
 	int rc = SQLITE_DONE;
-	for (size_t i = 0; i < sizeof sql / sizeof sql[0] && rc == SQLITE_DONE && store->undone < UINT32_MAX; i++) {
-		sqlite3_stmt *statement = NULL;
-		rc = sqlite3_prepare_v2(store->db, sql[i], -1, &statement, NULL);
-		if (rc == SQLITE_OK) {
-			sqlite3_bind_int64(statement, 1, store->run);
-			sqlite3_bind_int64(statement, 2, store->undone);
-			rc = sqlite3_step(statement);
-		}
-		sqlite3_finalize(statement);
-	}
+	if (store->undone == UINT32_MAX)
+		return true;
+	for (size_t i = 0; i < sizeof sql / sizeof sql[0] && rc == SQLITE_DONE; i++)
+		rc = delete_undone(store, sql[i], NULL);
+	for (size_t i = 0; i < sizeof LEDGER && rc == SQLITE_DONE; i++)
+		rc = delete_undone(store, notes, skep_note_name(LEDGER[i]));
 	store->undone = UINT32_MAX;
 	if (rc != SQLITE_DONE)
 		skep_store_fail_sql(store, rc);

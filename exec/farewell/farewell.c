@@ -11,10 +11,11 @@
 
 #include "base/clock.h"
 #include "base/process/signals.h"
+#include "base/units.h"
 #include "exec/tcp/mesh.h"
 
 #define REST_NS 50000000u
-#define LAST_NS 1000000000u /* for what was told last to be on its way */
+#define LAST_NS SKEP_SECOND_NS /* for what was told last to be on its way */
 
 struct farewell {
 	struct skep_authority *authority;
@@ -82,7 +83,7 @@ static int tell(struct farewell *f, uint32_t most)
 	const struct skep_landing nowhere = {0};
 	struct skep_transport_event event;
 	struct signalfd_siginfo info;
-	uint64_t until_ns = skep_monotonic_ns() + SKEP_FAREWELL_S * UINT64_C(1000000000);
+	uint64_t until_ns = skep_monotonic_ns() + SKEP_FAREWELL_S * SKEP_SECOND_NS;
 	bool last = false;
 	while (skep_monotonic_ns() < until_ns) {
 		while (transport.poll(transport.self, &nowhere, &event))

@@ -8,6 +8,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "base/json.h"
 #include "base/layout.h"
 #include "base/units.h"
 #include "core/random.h"
@@ -86,7 +87,8 @@ void skep_outage_check(struct skep_reader *r, const struct skep_yaml_node *map, 
 
 /* ---- how long it lasts -------------------------------------------------------------------------------------------- */
 
-skep_time skep_outage_knocks_ns(skep_time back_ns)
+/* Until those who knock find the directory, which is back `back_ns` after its loss. */
+static skep_time knocks_ns(skep_time back_ns)
 {
 	skep_time at_ns = 0;
 	for (uint64_t pause_s = SKEP_KNOCK_LEAST_S;;) {
@@ -128,7 +130,7 @@ static skep_time returns_ns(const struct skep_scenario *s, uint32_t version)
 skep_time skep_outage_lasts_ns(const struct skep_scenario *s, uint32_t version)
 {
 	assert(s->outages.count > 0);
-	return skep_outage_knocks_ns(s->outages.back_ns) + returns_ns(s, version);
+	return knocks_ns(s->outages.back_ns) + returns_ns(s, version);
 }
 
 bool skep_outage_describe(const struct skep_scenario *s, char *ret, size_t size)
@@ -155,21 +157,13 @@ bool skep_outage_describe(const struct skep_scenario *s, char *ret, size_t size)
 	return true;
 }
 
-static void add_or_null(cJSON *root, const char *key, bool known, double value)
-{
-	if (known)
-		cJSON_AddNumberToObject(root, key, value);
-	else
-		cJSON_AddNullToObject(root, key);
-}
-
 void skep_outage_add_json(const struct skep_scenario *s, cJSON *root)
 {
 	const struct skep_outages *o = &s->outages;
 	cJSON *list = cJSON_AddArrayToObject(root, "directory_lost_at_s");
 	for (uint32_t i = 0; i < o->count && o->every_s == 0; i++)
 		cJSON_AddItemToArray(list, cJSON_CreateNumber((double)o->lost_ns[i] * 1e-9));
-	add_or_null(root, "directory_lost_every_s", o->every_s > 0, o->every_s);
-	double lasts_s = o->count > 0 ? (double)skep_outage_lasts_ns(s, s->plan.checkpoint_every) * 1e-9 : 0;
-	add_or_null(root, "directory_lost_for_s", o->count > 0, lasts_s);
+	skep_json_add_number(root, "directory_lost_every_s", o->every_s > 0 ? o->every_s : (double)NAN);
+	double lasts_s = o->count > 0 ? (double)skep_outage_lasts_ns(s, s->plan.checkpoint_every) * 1e-9 : (double)NAN;
+	skep_json_add_number(root, "directory_lost_for_s", lasts_s);
 }

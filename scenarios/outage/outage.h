@@ -34,8 +34,6 @@ void skep_outage_add_json(const struct skep_scenario *s, cJSON *root);
  * machine and the directory's (exec/tcp/words.h). */
 double skep_outage_let_in_s(const struct skep_topology *topology, uint32_t machine, uint32_t files);
 
-/* From the loss of the directory until those who knock at its address find it, which is back `back_ns` after its loss. */
-skep_time skep_outage_knocks_ns(skep_time back_ns);
 /* From the loss of the directory until all begin again at `version`. */
 skep_time skep_outage_lasts_ns(const struct skep_scenario *s, uint32_t version);
 
