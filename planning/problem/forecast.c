@@ -135,7 +135,14 @@ static struct crowd crowd_of(const struct skep_planning *p, enum skep_contention
 	return c;
 }
 
-/* The leaders' ring of `hierarchical`, whose chunks travel in one piece. */
+/* A binomial tree of `hierarchical` inside of a site, up and down: collective.h. */
+static double binomial_s(const struct crowd *c, double bytes)
+{
+	double rounds = ceil(log2(fmax(c->members, 1)));
+	return c->members > 1 ? 2 * rounds * (c->delay_s + bytes / c->rate_Bps) + (rounds - 1) * c->delay_s : 0;
+}
+
+/* The leaders' ring, whose chunks travel in one piece. */
 static double ring_s(const struct crowd *c, double bytes)
 {
 	double n = c->members;
@@ -179,7 +186,7 @@ double skep_forecast_reduction_s(
 	case SKEP_COLLECTIVE_HIERARCHICAL: {
 		struct crowd site = crowd_of(p, view, stage_of, stage, true, false);
 		struct crowd sites = crowd_of(p, view, stage_of, stage, false, true);
-		return ring_s(&site, bytes) + ring_s(&sites, bytes);
+		return binomial_s(&site, bytes) + ring_s(&sites, bytes);
 	}
 	default:
 		return skep_throughput_ring_s(&p->throughput[view], n, bytes / n, whole_s / n, all.delay_s);

@@ -67,7 +67,7 @@ static void fill_closed(const struct skep_planning *p, struct skep_planning_traf
 /* What shares and counts are kept in while a step's traffic is walked through. */
 struct walk {
 	double *share, *sum;
-	uint32_t *count;
+	uint32_t *count, *site;
 	struct skep_step_traffic traffic;
 };
 
@@ -76,6 +76,7 @@ static void end_walk(struct walk *w)
 	free(w->share);
 	free(w->sum);
 	free(w->count);
+	free(w->site);
 }
 
 /* Interleaved, from the last stage to the first one and back. */
@@ -92,11 +93,14 @@ static bool begin_walk(const struct skep_planning *p, const uint32_t *stage_of, 
 {
 	*w = (struct walk){.share = calloc(p->workers, sizeof *w->share),
 		.sum = calloc(p->stages, sizeof *w->sum),
-		.count = calloc(p->stages, sizeof *w->count)};
-	if (!w->share || !w->sum || !w->count) {
+		.count = calloc(p->stages, sizeof *w->count),
+		.site = calloc(p->workers, sizeof *w->site)};
+	if (!w->share || !w->sum || !w->count || !w->site) {
 		end_walk(w);
 		return false;
 	}
+	for (uint32_t i = 0; i < p->workers; i++)
+		w->site[i] = p->scenario->topology.machine[p->machine[i]].place;
 	share_out(p, stage_of, w->sum, w->share);
 	w->traffic = (struct skep_step_traffic){.workers = p->workers,
 		.stages = p->stages,
@@ -106,6 +110,8 @@ static bool begin_walk(const struct skep_planning *p, const uint32_t *stage_of, 
 		.forward_bytes = p->forward_bytes,
 		.backward_bytes = p->backward_bytes,
 		.reduced_bytes = p->reduced_bytes,
+		.collective = p->scenario->plan.collective,
+		.site = w->site,
 		.microbatches = p->throughput[0].microbatches,
 		.period = p->throughput[0].period,
 		.classes = SKEP_LINK_CLASSES,

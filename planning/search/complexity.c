@@ -4,9 +4,9 @@
  */
 #include "planning/search/complexity.h"
 
-#include "core/schedule/pipelines.h"
-
 #include <string.h>
+
+#include "core/schedule/pipelines.h"
 
 struct skep_complexity_bytes skep_complexity_of(const struct skep_complexity *c)
 {
@@ -97,19 +97,162 @@ static void add_wrap(const struct skep_step_traffic *t, const uint32_t *stage_of
 	carry_both(last, first, microbatches, t->wrap_forward_bytes, t->wrap_backward_bytes, carry, context);
 }
 
-/* The hop of the ring from this worker to the next one of its stage. */
-static void add_hop(const struct skep_step_traffic *t, const uint32_t *stage_of, const uint32_t *count, uint32_t worker,
-	skep_carry *carry, void *context)
+/* ---- reductions: ranks are the workers of a stage in the order of their numbers --------------------------------------- */
+
+struct reduction { /* of a stage, as one of its workers sees it */
+	const struct skep_step_traffic *traffic;
+	const uint32_t *stage_of;
+	uint32_t members, worker;
+	bool by_site; /* positions are those among the members of the worker's site */
+	double bytes;
+	skep_carry *carry;
+	void *context;
+};
+
+static bool beside(const struct reduction *r, uint32_t other)
 {
-	uint32_t stage = stage_of[worker], n = count[stage], next = worker;
-	if (n < 2)
-		return;
-	do
-		next = (next + 1) % t->workers;
-	while (stage_of[next] != stage);
-	carry(context, worker, next,
-		(struct skep_complexity_bytes){.reduction = 2.0 * (n - 1) / n * t->reduced_bytes[stage] / t->period});
+	const uint32_t *site = r->traffic->site;
+	return r->stage_of[other] == r->stage_of[r->worker] && (!r->by_site || !site || site[other] == site[r->worker]);
 }
+
+static uint32_t position_of(const struct reduction *r)
+{
+	uint32_t position = 0;
+	for (uint32_t i = 0; i < r->worker; i++)
+		position += beside(r, i);
+	return position;
+}
+
+static uint32_t worker_at(const struct reduction *r, uint32_t position)
+{
+	uint32_t i = 0;
+	while (!beside(r, i) || position-- > 0)
+		i++;
+	return i;
+}
+
+static void give(const struct reduction *r, uint32_t to, double bytes)
+{
+	r->carry(r->context, r->worker, to, (struct skep_complexity_bytes){.reduction = bytes});
+}
+
+/* What it has goes up to that one, and the sum comes back. */
+static void join(const struct reduction *r, uint32_t position)
+{
+	uint32_t other = worker_at(r, position);
+	give(r, other, r->bytes);
+	r->carry(r->context, other, r->worker, (struct skep_complexity_bytes){.reduction = r->bytes});
+}
+
+/* A binomial tree: the parent's position lacks the lowest bit. */
+static void join_binomial(const struct reduction *r)
+{
+	uint32_t position = position_of(r);
+	if (position > 0)
+		join(r, position & (position - 1));
+}
+
+static void give_all(const struct reduction *r, double bytes)
+{
+	for (uint32_t i = 0; i < r->traffic->workers; i++)
+		if (i != r->worker && beside(r, i))
+			give(r, i, bytes);
+}
+
+static void give_next(const struct reduction *r, double bytes)
+{
+	uint32_t next = r->worker;
+	do
+		next = (next + 1) % r->traffic->workers;
+	while (!beside(r, next));
+	give(r, next, bytes);
+}
+
+/* Step by step to a partner half as far away, half as much; those beyond the last power of two give all to one of the others. */
+static void give_halves(const struct reduction *r)
+{
+	uint32_t p = 1, position = position_of(r);
+	while (2 * p <= r->members)
+		p *= 2;
+	if (position >= p) {
+		join(r, position - p);
+		return;
+	}
+	double part = r->bytes;
+	for (uint32_t distance = p / 2; distance > 0; distance /= 2) {
+		part /= 2;
+		give(r, worker_at(r, position ^ distance), 2 * part); /* there, and when the sums come back */
+	}
+}
+
+/* Is it the first of its site? */
+static bool leads(const struct reduction *r, uint32_t worker)
+{
+	struct reduction of = *r;
+	of.worker = worker;
+	return position_of(&of) == 0;
+}
+
+/* Inside of the site a binomial tree; its root in a ring with those of the other sites. */
+static void give_sites(const struct reduction *r)
+{
+	uint32_t sites = 0, next = UINT32_MAX, first = UINT32_MAX;
+	join_binomial(r);
+	if (!leads(r, r->worker))
+		return;
+	for (uint32_t i = 0; i < r->traffic->workers; i++) {
+		if (r->stage_of[i] != r->stage_of[r->worker] || !leads(r, i))
+			continue;
+		sites++;
+		first = first == UINT32_MAX ? i : first;
+		next = next == UINT32_MAX && i > r->worker ? i : next;
+	}
+	if (sites > 1)
+		give(r, next == UINT32_MAX ? first : next, 2.0 * (sites - 1) / sites * r->bytes);
+}
+
+/* What this worker is the first to answer for, so that all of the stage together name each transfer once. */
+static void add_reduction(const struct skep_step_traffic *traffic, const uint32_t *stage_of, uint32_t members,
+	uint32_t worker, double bytes, skep_carry *carry, void *context)
+{
+	struct reduction r = {traffic, stage_of, members, worker, false, bytes, carry, context};
+	if (members < 2)
+		return;
+	r.by_site = traffic->collective == SKEP_COLLECTIVE_HIERARCHICAL;
+	uint32_t position = position_of(&r);
+	switch (traffic->collective) {
+	case SKEP_COLLECTIVE_PARAMETER_SERVER:
+		if (position > 0)
+			join(&r, 0);
+		return;
+	case SKEP_COLLECTIVE_REDUCE_BROADCAST:
+		join_binomial(&r);
+		return;
+	case SKEP_COLLECTIVE_TREE:
+		if (position > 0)
+			join(&r, (position - 1) / 2);
+		return;
+	case SKEP_COLLECTIVE_CHAIN: /* the last one, which has the sum, sends it round from the first to the one before it */
+		give_next(&r, position + 2 < members ? 2 * bytes : bytes);
+		return;
+	case SKEP_COLLECTIVE_ALL_TO_ALL:
+		give_all(&r, bytes);
+		return;
+	case SKEP_COLLECTIVE_BUTTERFLY:
+		give_all(&r, 2 * bytes / members);
+		return;
+	case SKEP_COLLECTIVE_HALVING_DOUBLING:
+		give_halves(&r);
+		return;
+	case SKEP_COLLECTIVE_HIERARCHICAL:
+		give_sites(&r);
+		return;
+	default:
+		give_next(&r, 2.0 * (members - 1) / members * bytes);
+	}
+}
+
+/* ---- all of it ---------------------------------------------------------------------------------------------------------- */
 
 void skep_traffic_each(const struct skep_step_traffic *traffic, const uint32_t *stage_of, uint32_t *count,
 	skep_carry *carry, void *context)
@@ -121,7 +264,8 @@ void skep_traffic_each(const struct skep_step_traffic *traffic, const uint32_t *
 	for (uint32_t i = 0; i < traffic->workers; i++) {
 		if (stage_of[i] >= traffic->stages)
 			continue;
-		add_hop(traffic, stage_of, count, i, carry, context);
+		add_reduction(traffic, stage_of, count[stage_of[i]], i,
+			traffic->reduced_bytes[stage_of[i]] / traffic->period, carry, context);
 		if (traffic->by_owner && stage_of[i] == 0)
 			add_owned(traffic, stage_of, count, i, carry, context);
 		if (!traffic->by_owner && stage_of[i] + 1 < traffic->stages)

@@ -10,12 +10,15 @@
  *
  * Which links carry it depends on the allocation: a swarm's microbatch goes from each worker to each of the next stage in
  * proportion to their shares, or, routed by trainers, from its owner to each of the later stages and back, with its input
- * once more beside its gradient; interleaved, also from the last worker of a pipeline to its first and back. A ring goes
- * from each worker to the next one of its stage, and each hop has 2 (n - 1) V / n.
+ * once more beside its gradient; interleaved, also from the last worker of a pipeline to its first and back. Who sends
+ * how much to whom in a reduction depends on the collective (core/collective/collective.h): in a ring each worker 2 (n - 1) V / n
+ * to the next one, which is taken to be that of the next number; in a butterfly shares are taken to be even. Headers and
+ * acknowledgements are left out.
  */
 #ifndef SKEP_PLANNING_SEARCH_COMPLEXITY_H
 #define SKEP_PLANNING_SEARCH_COMPLEXITY_H
 
+#include "core/plan.h"
 #include "planning/search/allocation.h"
 
 struct skep_complexity {     /* the closed form */
@@ -44,6 +47,8 @@ struct skep_step_traffic { /* the same of one allocation, cut by cut */
 	bool by_owner;                                  /* trainers route */
 	double wrap_forward_bytes, wrap_backward_bytes; /* of a microbatch, from the last stage to the first; back */
 	const double *reduced_bytes;                    /* [stages] */
+	enum skep_collective collective;
+	const uint32_t *site; /* [workers] for hierarchical; NULL: all are at one */
 	double microbatches, period;
 	uint32_t classes;
 	uint32_t (*class_of)(const void *context, uint32_t source, uint32_t destination); /* below classes */

@@ -9,20 +9,21 @@ needs python3
 mpi_environment
 job=$root/scenarios/two-datacentres.yaml
 
-topology() { # topology FILE WEST EAST: egress of the two sites, with its key, or nothing
+topology() { # topology FILE WEST EAST [COUNT]: egress of the two sites, with its key, or nothing; machines at each
 	[ -e gpus ] || ln -s "$root/topologies/gpus" gpus
 	cat >"$1" <<-END
 	name: two sites
 	source: Assumed for this test.
 	directory: west
 	sites:
-	  west: {machines: [{count: 2, gpu: t4, price: 0.35 USD/h}], $2 inside: {bandwidth: 1 Gbit/s, latency: 2 ms}}
-	  east: {machines: [{count: 2, gpu: t4, price: 0.35 USD/h}], $3 inside: {bandwidth: 1 Gbit/s, latency: 2 ms, egress: 1 USD/TB}}
+	  west: {machines: [{count: ${4:-2}, gpu: t4, price: 0.35 USD/h}], $2 inside: {bandwidth: 1 Gbit/s, latency: 2 ms}}
+	  east: {machines: [{count: ${4:-2}, gpu: t4, price: 0.35 USD/h}], $3 inside: {bandwidth: 1 Gbit/s, latency: 2 ms, egress: 1 USD/TB}}
 	links: [{between: [west, east], bandwidth: 200 Mbit/s, latency: 10 ms}]
 	END
 }
 topology priced.yaml 'egress: 0.08 USD/GB,' 'egress: 0.12 USD/GB,'
 topology half.yaml 'egress: 0.08 USD/GB,' ''
+topology wide.yaml 'egress: 0.08 USD/GB,' 'egress: 0.12 USD/GB,' 3
 settings=(--set cluster.topology=priced.yaml --set cluster.allocation=null --set model.stages=2 --set train.until.steps=8)
 
 # Of the last run: what its links sum up to is what it says that traffic has cost, beside machines for as long as they were there;
@@ -110,6 +111,9 @@ expects() { # expects NAME OPTION..: what check says traffic costs is what a sim
 expects 'four stages' --set model.stages=4 --set train.arithmetic=none
 expects 'trainers route' --set model.stages=4 --set schedule.routing=trainer --set train.arithmetic=none
 expects 'interleaved pipelines come round' --set schedule.pipeline=interleaved --set schedule.model_chunks=2 --set train.arithmetic=none
+for sync in ring parameter-server reduce-broadcast all-to-all halving-doubling hierarchical 'tree, chunks: 1' 'butterfly, chunks: 1' 'chain, chunks: 1'; do
+	expects "$sync" --set cluster.topology=wide.yaml --set model.stages=1 --set "sync={collective: $sync}" --set train.arithmetic=none
+done
 expects 'fixed pipelines' --set model.stages=4 --set schedule.pipeline=gpipe --set train.arithmetic=none
 
 accepts 'check of half' check "$job" "${settings[@]}" --set cluster.topology=half.yaml --json
