@@ -25,9 +25,10 @@
 #define CHURN_EVENTS 2.5e6 /* ... where machines come and go: whole runs, unless they are long */
 #define STATED_SEEDS 8u
 #define COMPARISONS 6u
-#define COMPARE_S 12.0 /* of processor time; later than that nothing takes the place of the choice any more */
+#define COMPARE_S 18.0 /* of processor time; later than that nothing takes the place of the choice any more */
 #define OWN_SEED 1000u /* stretches have seeds behind those of the planner */
-#define BETTER 0.99
+#define AS_FAST 1.005  /* of the time: then what is cheaper by this much is better */
+#define CHEAPER 0.97
 #define ADAM_BYTES 20.0 /* of a parameter in mixed precision (docs/costs.md) */
 
 /* ---- progress -------------------------------------------------------------------------------------------------------- */
@@ -215,6 +216,71 @@ static bool evaluate(struct skep_ask_answer *a, struct skep_ask_tried *tried, ui
 	return ok;
 }
 
+/* What is as fast is better if it is cheaper; what is hardly faster is not if it is dear. */
+static bool takes_its_place(const struct skep_ask_figures *own, const struct skep_ask_figures *f, bool money)
+{
+	double mine = skep_ask_usd(own), theirs = skep_ask_usd(f);
+	if (!own->ok || (own->lost > 0 && f->lost == 0)) /* it may come to no end, and the other one does */
+		return true;
+	if (f->lost > 0)
+		return false;
+	if (money)
+		return theirs < SKEP_ASK_BETTER * mine;
+	if (f->time_s < SKEP_ASK_BETTER * own->time_s)
+		return f->time_s < SKEP_ASK_MUCH_BETTER * own->time_s || !(theirs > SKEP_ASK_DEAR * mine);
+	return f->time_s < AS_FAST * own->time_s && theirs < CHEAPER * mine;
+}
+
+static bool adopt_one(struct skep_ask_answer *a, const struct skep_ask_tried *best, bool *ret_adopted)
+{
+	bool ok = true;
+	*ret_adopted = !best->figures.searched || best->figures.allocation[0] != '\0';
+	if (!*ret_adopted)
+		return true;
+	for (uint32_t i = 0; ok && i < best->variation.sets; i++)
+		ok = skep_assignments_add(&a->base, best->variation.set[i]);
+	for (uint32_t i = 0; ok && i < best->figures.fits; i++)
+		ok = skep_assignments_add(&a->base, best->figures.fit[i]);
+	if (ok && best->figures.searched)
+		ok = skep_assignments_add(&a->base, best->figures.allocation);
+	return ok;
+}
+
+/* One key of a method that all of the two have, which says nothing of the others: "" if it is not that. */
+static void lone_key(const struct skep_ask_tried *t, char *ret, size_t size)
+{
+	const char *set = t->variation.set[0];
+	bool lone = t->variation.sets == 1 && t->figures.fits == 0 && !t->figures.searched;
+	bool apart = strncmp(set, "sync.", 5) == 0 || strncmp(set, "schedule.", 9) == 0;
+	snprintf(ret, size, "%.*s", lone && apart ? (int)strcspn(set, "=") : 0, set);
+}
+
+/* Beside the best, ranked first, what is better than the choice in another key: were each to wait for a comparison of its own,
+ * time would not do for all. What does not go together, for want of memory, is left to the next comparison. */
+static bool adopt_more(struct skep_ask_answer *a, const uint32_t *rank, uint32_t ranked, bool money)
+{
+	char key[SKEP_ASK_VARIATIONS_MAX][64];
+	uint32_t before = a->base.sets, keys = 0;
+	lone_key(&a->other[rank[0]], key[keys++], sizeof key[0]);
+	for (uint32_t i = 1; key[0][0] != '\0' && i < ranked; i++) {
+		const struct skep_ask_tried *t = &a->other[rank[i]];
+		lone_key(t, key[keys], sizeof key[0]);
+		bool other = key[keys][0] != '\0' && takes_its_place(&a->other[0].figures, &t->figures, money);
+		for (uint32_t k = 0; k < keys; k++)
+			other = other && strcmp(key[k], key[keys]) != 0;
+		if (other && !skep_assignments_add(&a->base, t->variation.set[0]))
+			return false;
+		keys += other;
+	}
+	struct skep_scenario together;
+	struct skep_diag ignored = {0};
+	if (skep_assignments_read(&a->base, &together, &ignored))
+		skep_scenario_finish(&together);
+	else
+		skep_assignments_cut(&a->base, before);
+	return true;
+}
+
 /* What is better than the choice by more than a little takes its place. */
 static bool adopt(struct skep_ask_answer *a, bool *ret_adopted)
 {
@@ -225,23 +291,15 @@ static bool adopt(struct skep_ask_answer *a, bool *ret_adopted)
 	*ret_adopted = false;
 	if (ranked == 0)
 		return true;
-	const struct skep_ask_tried *best = &a->other[rank[0]];
-	double mine = money ? skep_ask_usd(own) : own->time_s,
-	       theirs = money ? skep_ask_usd(&best->figures) : best->figures.time_s;
-	bool lost = own->lost > 0 && best->figures.lost == 0; /* it may come to no end, and the other one does */
-	if (own->ok && !lost && (!(theirs < BETTER * mine) || best->figures.lost > 0))
+	uint32_t first = 0;
+	while (first < ranked && !takes_its_place(own, &a->other[rank[first]].figures, money))
+		first++;
+	if (first == ranked)
 		return true;
-	if (best->figures.searched && best->figures.allocation[0] == '\0')
-		return true;
-	bool ok = true;
-	for (uint32_t i = 0; ok && i < best->variation.sets; i++)
-		ok = skep_assignments_add(&a->base, best->variation.set[i]);
-	for (uint32_t i = 0; ok && i < best->figures.fits; i++)
-		ok = skep_assignments_add(&a->base, best->figures.fit[i]);
-	if (ok && best->figures.searched)
-		ok = skep_assignments_add(&a->base, best->figures.allocation);
-	*ret_adopted = ok;
-	return ok;
+	*ret_adopted = true;
+	if (!adopt_one(a, &a->other[rank[first]], ret_adopted))
+		return false;
+	return !*ret_adopted || adopt_more(a, rank + first, ranked - first, money);
 }
 
 static enum status fail(enum status status, struct skep_diag *reterr, const char *what)
@@ -283,7 +341,8 @@ static enum status compare(struct skep_ask_answer *a, struct skep_diag *reterr)
 			return by != 0 ? (enum status)(STATUS_SIGNAL + by)
 			               : fail(STATUS_FAILED, reterr, "a process that simulated has died");
 		a->figures = a->other[0].figures;
-		bool late = pass > 0 && used_s() - begin_s > COMPARE_S;
+		bool late =
+			pass > 1 && used_s() - begin_s > COMPARE_S; /* the first is of who takes part, and how often */
 		if (late || pass + 1 == COMPARISONS)
 			break;
 		if (!adopt(a, &adopted))
@@ -313,7 +372,7 @@ static enum status help(struct skep_ask_answer *a, struct skep_diag *reterr)
 static void list_seeds(struct skep_ask_answer *a, struct skep_ask_variation v[STATED_SEEDS])
 {
 	for (uint32_t i = 0; i < STATED_SEEDS; i++) {
-		v[i] = (struct skep_ask_variation){.question = &a->question, .keeps = true};
+		v[i] = (struct skep_ask_variation){.question = &a->question, .keeps = true, .from_start = true};
 		stretch(a, &v[i], a->question.request->spot ? CHURN_EVENTS : STATED_EVENTS, 1);
 		v[i].spread_s /= STATED_SEEDS;
 		v[i].start_s = v[i].spread_s * i;
@@ -332,6 +391,9 @@ static void take_traffic(struct skep_ask_figures *to, const struct skep_ask_figu
 				sum += f[i].ok ? f[i].bytes[from][there] : 0;
 			to->bytes[from][there] = sum / count;
 		}
+	to->state_bytes = 0;
+	for (uint32_t i = 0; i < STATED_SEEDS; i++)
+		to->state_bytes += f[i].ok ? f[i].state_bytes / count : 0;
 }
 
 /* The means of those that came to an end become those of the choice. */

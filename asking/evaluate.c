@@ -21,7 +21,7 @@ struct batch { /* what a process needs */
 
 struct ear { /* hears which places have sent how much to which */
 	const struct skep_scenario *scenario;
-	double bytes[SKEP_ASK_SITES_MAX][SKEP_ASK_SITES_MAX];
+	double bytes[SKEP_ASK_SITES_MAX][SKEP_ASK_SITES_MAX], state_bytes;
 };
 
 static void hear(void *context, const struct skep_link_use *use)
@@ -33,6 +33,8 @@ static void hear(void *context, const struct skep_link_use *use)
 	assert(from < t->places && to < t->places);
 	if (from < SKEP_ASK_SITES_MAX && to < SKEP_ASK_SITES_MAX)
 		ear->bytes[from][to] += (double)use->bytes;
+	if (from != to && use->traffic == SKEP_TRAFFIC_STATE)
+		ear->state_bytes += (double)use->bytes;
 }
 
 static bool refuse(struct skep_ask_figures *f, const char *why)
@@ -161,7 +163,7 @@ static struct skep_trial_span span_of(const struct skep_scenario *s, double even
 
 struct sum {
 	double round_s, bytes[SKEP_ASK_SITES_MAX][SKEP_ASK_SITES_MAX], rounds, usd_per_s, utilisation, losses, time_s,
-		egress_usd, passes_s, reduction_s;
+		egress_usd, passes_s, reduction_s, state_bytes;
 	uint32_t count;
 };
 
@@ -177,7 +179,8 @@ static bool run_stretch(const struct course *c, const struct skep_ask_variation 
 	with.has_seed = true;
 	with.seed = c->scenario.seed + nth;
 	snprintf(start, sizeof start, "cluster.trace.start=%.0f s", v->start_s + v->spread_s * (nth + 0.5) / v->seeds);
-	ok = ok && (!(v->start_s + v->spread_s > 0) || skep_assignments_add(&with, start));
+	bool moved = v->start_s + v->spread_s > 0 && !(v->from_start && f->whole);
+	ok = ok && (!moved || skep_assignments_add(&with, start));
 	bool read = ok && skep_assignments_read(&with, &s, &error);
 	if (ok)
 		skep_assignments_finish(&with);
@@ -202,6 +205,7 @@ static bool run_stretch(const struct course *c, const struct skep_ask_variation 
 		sum->passes_s += isnan(summary.passes_s) ? 0 : summary.passes_s;
 		sum->reduction_s += isnan(summary.reduction_s) ? 0 : summary.reduction_s;
 		sum->time_s += summary.time_s;
+		sum->state_bytes += ear.state_bytes;
 		sum->count++;
 		for (uint32_t i = 0; i < SKEP_ASK_SITES_MAX; i++)
 			for (uint32_t j = 0; j < SKEP_ASK_SITES_MAX; j++)
@@ -231,6 +235,7 @@ static void fill_traffic(
 	const struct skep_topology *t = &c->scenario.topology;
 	double all = f->steps / f->every / sum->rounds; /* rounds of the run, for each that was simulated */
 	f->usd_egress = all * sum->egress_usd;
+	f->state_bytes = all * sum->state_bytes;
 	for (uint32_t i = 0; i < t->places && i < SKEP_ASK_SITES_MAX; i++)
 		for (uint32_t j = 0; j < t->places && j < SKEP_ASK_SITES_MAX; j++) {
 			uint32_t from = site_of(q, t->place_name[i]), to = site_of(q, t->place_name[j]);

@@ -30,6 +30,7 @@ struct skep_ask_variation {
 	double events;  /* of each stretch, about */
 	double start_s; /* of the stretches in the trace: they are spread from there over ... */
 	double spread_s;
+	bool from_start; /* ... but a whole run begins where the scenario does */
 };
 
 struct skep_ask_stretch {   /* one seed */
@@ -46,6 +47,7 @@ struct skep_ask_figures {
 	double usd_machines, usd_egress; /* NAN: prices unknown */
 	double steps, tokens;
 	double bytes[SKEP_ASK_SITES_MAX][SKEP_ASK_SITES_MAX]; /* of the whole run, between the question's sites */
+	double state_bytes;                                   /* of these, what newcomers downloaded */
 	double utilisation, preemptions_per_h;
 	double passes_part, reduction_part; /* of a round */
 	bool whole;                         /* stretches were whole runs */

@@ -86,6 +86,8 @@ void skep_ask_method(const struct skep_scenario *s, char *ret, size_t size)
 		used += snprintf(ret + used, size - (size_t)used, ", DiLoCo with H = %u", every);
 	else if (used > 0 && (size_t)used < size)
 		used += snprintf(ret + used, size - (size_t)used, ", gradients summed in every step");
+	if (used > 0 && (size_t)used < size && s->plan.collective == SKEP_COLLECTIVE_HIERARCHICAL)
+		used += snprintf(ret + used, size - (size_t)used, ", sums inside of each site first");
 	if (used > 0 && (size_t)used < size)
 		snprintf(ret + used, size - (size_t)used, ", microbatches of %u sample%s", s->samples,
 			skep_plural(s->samples));
@@ -222,6 +224,21 @@ static void lay_row(
 	skep_layout_cell(layout, "%s", other ? f->how : "");
 }
 
+/* A row above that of the choice wants a reason. */
+static void print_dear(const struct skep_ask_answer *a, FILE *out)
+{
+	const struct skep_ask_figures *own = &a->other[0].figures;
+	bool dear = false;
+	for (uint32_t i = 1; i < a->others; i++) {
+		const struct skep_ask_figures *f = &a->other[i].figures;
+		bool little =
+			f->time_s < SKEP_ASK_BETTER * own->time_s && f->time_s >= SKEP_ASK_MUCH_BETTER * own->time_s;
+		dear = dear || (f->ok && little && skep_ask_usd(f) > SKEP_ASK_DEAR * skep_ask_usd(own));
+	}
+	if (dear && a->question.request->objective != SKEP_ASK_MONEY)
+		fputs("  What is faster by less than 5 % and more than twice as dear is not taken.\n", out);
+}
+
 /* What is best if money counts and not time, or the other way round. */
 static void print_other_aim(const struct skep_ask_answer *a, FILE *out)
 {
@@ -270,6 +287,7 @@ static void print_others(const struct skep_ask_answer *a, FILE *out)
 	for (uint32_t i = 0; i < ranked; i++)
 		lay_row(&layout, &a->other[rank[i]], &a->other[0].figures, prices);
 	skep_layout_end(&layout, out);
+	print_dear(a, out);
 	print_other_aim(a, out);
 	print_failed(a->other, a->others, out);
 }
@@ -356,6 +374,9 @@ static void print_egress(const struct skep_ask_answer *a, FILE *out)
 				fprintf(out, ", %.3g USD at %.3g USD/GB", bytes * price, 1e9 * price);
 			fputc('\n', out);
 		}
+	if (a->figures.state_bytes > 0)
+		fprintf(out, "  of that %s for newcomers, which download the parameters\n",
+			skep_bytes_text(a->figures.state_bytes, text));
 }
 
 /* Between which sites the window limits a connection, and not the line. */

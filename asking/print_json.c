@@ -115,6 +115,7 @@ void skep_ask_print_json(const struct skep_ask_answer *a, FILE *out)
 	add_tried(root, "settings", a->other, a->others, money);
 	add_tried(root, "helps", a->help, a->helps, money);
 	add_traffic(a, root);
+	skep_json_add_number(root, "downloaded_bytes", f->state_bytes);
 	cJSON *notes = cJSON_AddArrayToObject(root, "assumed");
 	for (uint32_t i = 0; i < a->question.notes; i++)
 		cJSON_AddItemToArray(notes, cJSON_CreateString(a->question.note[i]));

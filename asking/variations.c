@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/layout.h"
+#include "core/collective/collective.h"
 
 #define MORE 10.0 /* times the bandwidth of a line that might be better */
 #define CONNECTIONS 8u
@@ -43,10 +44,13 @@ static void set(struct skep_ask_variation *v, const char *format, ...)
 	va_end(list);
 }
 
-static void set_period(struct skep_ask_variation *v, uint32_t every)
+/* Of a choice that has local steps already all else stays as it is. */
+static void set_period(struct skep_ask_variation *v, uint32_t every, bool has_local_steps)
 {
 	if (every == 1)
 		set(v, "sync={method: step}");
+	else if (has_local_steps)
+		set(v, "sync.every=%u", every);
 	else
 		set(v,
 			"sync={method: diloco, every: %u, compression: int8, outer: {optimizer: nesterov, "
@@ -64,14 +68,14 @@ static void list_syncs(struct skep_ask_answer *a, const struct skep_scenario *s)
 	static const uint32_t every[] = {10, 30, 100, 300, 1000};
 	uint32_t own = skep_plan_most_steps(&s->plan);
 	if (has_local_steps(s)) {
-		struct skep_ask_variation *v = add_other(a, "sums of every step (H = 1), no DiLoCo");
+		struct skep_ask_variation *v = add_other(a, "sums of every step (H = 1), no DiLoCo, in full");
 		set(v, "sync={method: step}");
 	}
 	for (uint32_t i = 0; i < sizeof every / sizeof every[0]; i++) {
 		if (every[i] == own || every[i] > a->job.steps_most)
 			continue;
 		struct skep_ask_variation *v = add_other(a, "DiLoCo, H = %u", every[i]);
-		set_period(v, every[i]);
+		set_period(v, every[i], has_local_steps(s));
 	}
 	if (has_local_steps(s)) {
 		if (s->plan.reduction_codec != SKEP_CODEC_FP16)
@@ -81,6 +85,20 @@ static void list_syncs(struct skep_ask_answer *a, const struct skep_scenario *s)
 		if (s->plan.reduction_codec != SKEP_CODEC_E3M0)
 			set(add_other(a, "sums in 4 bits (e3m0)"), "sync.compression=e3m0");
 	}
+}
+
+/* Which way sums take where there are several sites: what crosses between them costs time and money. */
+static void list_collectives(struct skep_ask_answer *a, const struct skep_scenario *s)
+{
+	const struct skep_ask_question *q = &a->question;
+	bool sites_first = s->plan.collective == SKEP_COLLECTIVE_HIERARCHICAL;
+	if (q->sites < 2 || q->machines <= q->sites || q->machines > SKEP_ROSTER_MAX)
+		return;
+	if (sites_first)
+		set(add_other(a, "sums in one ring over all sites"), "sync.collective=ring");
+	else
+		set(add_other(a, "sums inside of each site, then between sites (hierarchical)"),
+			"sync.collective=hierarchical");
 }
 
 static void list_pipelines(struct skep_ask_answer *a, const struct skep_scenario *s)
@@ -175,7 +193,7 @@ void skep_ask_list_first(struct skep_ask_answer *a)
 			set(v, "model.stages=1");
 			set(v, "model.cut=null");
 			set(v, "schedule.checkpoint_activations=false");
-			set_period(v, every);
+			set_period(v, every, false);
 			set_without(a, v, out == 0 ? UINT32_MAX : out - 1);
 		}
 }
@@ -189,6 +207,7 @@ void skep_ask_list_others(struct skep_ask_answer *a, const struct skep_scenario 
 	list_pipelines(a, s);
 	if (a->question.request->every == 0)
 		list_syncs(a, s);
+	list_collectives(a, s);
 	if (a->job.samples % (2 * samples) == 0)
 		set(add_other(a, "microbatches of %u samples", 2 * samples), "schedule.microbatch=%u", 2 * samples);
 	if (samples % 2 == 0)

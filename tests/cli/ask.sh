@@ -72,6 +72,18 @@ check 'other seeds are within its interval' python3 - <<-'END'
 	    assert len(seen) == 8 and inside >= 7, (key, seen, said)
 	    assert 0 < said["low"] < said["mean"] < said["high"] < 4 * max(seen), (key, seen, said)
 	END
+# Machines at two sites that are taken away: newcomers download over the line between them, and it is said how much of what crosses it.
+accepts 'a question about two sites that lose machines' ask --gpus '3xl4:0.1@us-central1,3xl4:0.1@europe-west4' --spot --model 30M --tokens 40M \
+	--every 10 --stages 1 --budget '0.2 s' --json -q -o away
+check 'says what newcomers download' python3 - "$out" <<-'END'
+	import json, sys
+	two, away = json.load(open("two.json")), json.load(open(sys.argv[1]))
+	assert two["downloaded_bytes"] == 0, two["downloaded_bytes"]
+	assert 0 < away["downloaded_bytes"] < sum(t["bytes"] for t in away["traffic"]), away
+	names = [s["name"] for s in away["settings"]]
+	inside = "sums inside of each site first" in away["answer"]
+	assert any(n.startswith("sums in one ring" if inside else "sums inside of each site") for n in names), (away["answer"], names)
+	END
 check 'prices of traffic are in its topology' test "$(grep -c 'egress: 0.08 USD/GB' two/topology.yaml)" = 2
 accepts 'its scenario is simulated, too' sim two/scenario.yaml -q --json --db a.db
 check 'traffic is paid for' python3 - "$out" <<-'END'
