@@ -586,7 +586,7 @@ uint32_t skep_node_stage(const struct skep_node *node); /* SKEP_NO_STAGE while i
 
 /* Over every decision since init; equal for equal event sequences on every compiler. Losses do not enter. */
 uint64_t skep_node_digest(const struct skep_node *node);
-/* The directory's: the newest version that all stages have kept; at least plan->first_round. */
+/* The directory's: the newest version that is among the last three that each stage has kept; without one plan->first_round. */
 uint32_t skep_node_kept(const struct skep_node *node, const struct skep_plan *plan);
 
 enum skep_outcome { SKEP_RUNNING, SKEP_DONE, SKEP_FAILED };

@@ -110,9 +110,11 @@ static void say(void *context, skep_time now, struct skep_peer who, const struct
 	}
 	if (note->kind == SKEP_NOTE_RESUMED) {
 		skep_progress_end(context);
-		fprintf(stderr,
-			"skep: at %.1f s: the directory was lost, and is there again; all go on with round %u\n", at_s,
-			note->round);
+		fprintf(stderr, "skep: at %.1f s: the directory was lost, and is there again; ", at_s);
+		if (progress->total > 0 && note->round == progress->total)
+			fprintf(stderr, "all steps are kept, and the run is over\n");
+		else
+			fprintf(stderr, "all go on with round %u\n", note->round);
 		return;
 	}
 	bool failed = note->kind == SKEP_NOTE_STOPPED && !note->ok && note->stage != (uint16_t)SKEP_NO_STAGE;

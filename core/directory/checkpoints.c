@@ -34,20 +34,32 @@ void skep_checkpoints_begin(struct directory *d, const struct skep_plan *plan)
 	assert(d->phase == PHASE_OPEN);
 	d->round = d->closed = plan->first_round;
 	for (uint32_t i = 0; i < plan->stages; i++) {
-		directory_stage(d, i)->checkpoint = plan->first_round;
+		directory_stage(d, i)->checkpoint = directory_stage(d, i)->kept[0] = plan->first_round;
 		directory_stage(d, i)->behind = skep_plan_first_version(plan);
 	}
 }
 
+static bool has_kept(const struct stage_state *stage, uint32_t version)
+{
+	bool found = false;
+	for (uint32_t k = 0; k < KEPT_STATES; k++)
+		found |= stage->kept[k] == version;
+	return found;
+}
+
+/* A stage may lack a version that all others have: it could not be kept, or the worker that was to keep it is gone. */
 uint32_t skep_directory_kept(const struct skep_node *node, const struct skep_plan *plan)
 {
 	struct directory *d = (struct directory *)node;
-	uint32_t kept = UINT32_MAX;
-	for (uint32_t i = 0; i < plan->stages; i++) {
-		uint32_t of_stage = directory_stage(d, i)->checkpoint;
-		kept = of_stage < kept ? of_stage : kept;
+	const struct stage_state *first = directory_stage(d, 0);
+	for (uint32_t k = 0; k < KEPT_STATES; k++) {
+		uint32_t having = 0;
+		for (uint32_t i = 0; i < plan->stages; i++)
+			having += has_kept(directory_stage(d, i), first->kept[k]);
+		if (having == plan->stages && first->kept[k] > plan->first_round)
+			return first->kept[k];
 	}
-	return kept;
+	return plan->first_round;
 }
 
 /* The first of the members that hold all of the state. */
@@ -177,6 +189,9 @@ void skep_checkpoints_heard(struct directory *d, struct step *step, const struct
 		row->answered = message->round;
 	if (is_decided(d, step, message, row->stage)) {
 		*(kept ? &state->checkpoint : &state->checkpoint_failed) = message->round;
+		for (uint32_t k = KEPT_STATES; kept && --k > 0;)
+			state->kept[k] = state->kept[k - 1];
+		state->kept[0] = state->checkpoint;
 		skep_emit_note(step, &d->node,
 			(struct skep_note){.kind = kept ? SKEP_NOTE_CHECKPOINTED : SKEP_NOTE_CHECKPOINT_FAILED,
 				.stage = (uint16_t)row->stage,

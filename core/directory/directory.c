@@ -521,6 +521,10 @@ static void on_start(struct directory *d, struct step *step, bool resumes)
 	assert(d->phase == PHASE_OPEN);
 	if (resumes)
 		skep_emit_note(step, &d->node, (struct skep_note){.kind = SKEP_NOTE_RESUMED, .round = d->round});
+	if (d->closed == step->plan->rounds) { /* it was lost behind the last step: nothing is left to be made */
+		skep_directory_stop(d, step, true);
+		return;
+	}
 	for (uint32_t i = 0; i < step->plan->workers; i++)
 		directory_row(d, i)->heard_ns = d->node.now;
 	d->scan_ns = d->node.now + step->plan->heartbeat_ns;

@@ -89,6 +89,8 @@ struct row { /* one worker */
 	int64_t loss_nano_sum;
 };
 
+#define KEPT_STATES 3u /* of a stage, as in the folder of a run (models/checkpoint/) */
+
 struct stage_state {
 	uint32_t serving;          /* workers */
 	uint32_t leaving;          /* of these, those that gave notice: they work on only if no other worker does */
@@ -98,6 +100,7 @@ struct stage_state {
 	skep_time waiting_since_ns;
 	struct skep_peer restorer;  /* waiting: the worker that restores it; epoch 0: none */
 	uint32_t checkpoint;        /* newest version that is kept, 0: none */
+	uint32_t kept[KEPT_STATES]; /* the newest ones, the last one first: older ones are removed; 0: none */
 	uint32_t checkpoint_failed; /* newest version that could not be, 0: none */
 	struct skep_peer keeper;    /* who was told last to keep a state, and ... */
 	uint32_t keeps;             /* ... of which version; 0: none was */

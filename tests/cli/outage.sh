@@ -95,6 +95,17 @@ play "${lost[@]}" --set 'directory.lost_at=[3 s]' --set 'checkpoint={every: 2, t
 same 'one step again' "$(sqlite3 runs.db "SELECT round FROM notes WHERE kind = 'resumed'") $(said rounds_again) $(said lost)" '2 1 6'
 books 'one step again'
 
+# Behind the last step, whose state is kept: what the directory lacks is the last validation, and the run ends without it.
+judged=("${lost[@]}" --set 'checkpoint={every: 1, to: kept}' --set 'train.validate={every: 6, microbatches: 60}')
+play "${judged[@]}" --set 'directory.lost_at=[1000 s]'
+judged_s=$(said time_s)
+play "${judged[@]}" --set "directory.lost_at=[$(awk "BEGIN { print $judged_s - 1 }") s]"
+same 'behind the last step' "$(said steps) $(said rounds_again) $(said lost) $(said outages)" '6 0 0 1'
+near 'behind the last step: over when all have heard it' "$(said time_s)" "$(sqlite3 runs.db "SELECT time_s + 0.005 FROM notes WHERE kind = 'resumed'")"
+same 'behind the last step: the run is done' "$(sqlite3 runs.db "SELECT status FROM runs")" done
+check 'behind the last step: said' grep -q 'the directory was lost, and is there again; all steps are kept, and the run is over' "$err"
+books 'behind the last step'
+
 # Again, and once more while it is lost already, which changes nothing.
 play "${kept[@]}" --set 'directory.lost_at=[2 s, 2500 ms, 5 s]' --set 'directory.back_after=0 s'
 same 'as often as it is lost' "$(said outages) $(sqlite3 runs.db "SELECT count(*) FROM notes WHERE kind = 'resumed'")" '2 2'
