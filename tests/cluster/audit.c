@@ -132,8 +132,9 @@ void ledger_end(struct ledger *ledger, enum skep_outcome outcome, const uint32_t
 
 struct ledger_totals ledger_totals(const struct ledger *ledger)
 {
-	struct ledger_totals totals = {
-		.rounds = ledger->rounds_closed - ledger->plan->first_round, .given_back = ledger->given_back};
+	struct ledger_totals totals = {.rounds = ledger->rounds_closed - ledger->rounds_before,
+		.undone = ledger->undone,
+		.given_back = ledger->given_back};
 	for (uint32_t r = 0; r < ledger->rounds_closed; r++) {
 		totals.issued += ledger->round[r].issued_count;
 		for (uint32_t s = 0; s < skep_plan_vstages(ledger->plan); s++) {

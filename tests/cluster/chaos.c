@@ -14,6 +14,7 @@
  *       --resumed: every run begins with some round, from what another one has kept; with any of these
  *       --timed: the run has a time at which it ends    --scaled: a swarm asks for machines, and gives them back
  *       --sharded: stages step in shards, wherever that goes with the rest
+ *       --outage: the directory is lost, and goes on at what is kept, wherever that goes with the rest
  *       --wire: messages travel as the bytes that processes send each other; repetitions do not, with the same digest
  *       --again N: repeat every Nth seed and compare digests (default 8, 0: never)
  *
@@ -37,103 +38,11 @@
 #define HISTORY 40u
 #define REPORTS 5u /* failures that one job prints in full */
 
-struct sabotage_kind {
-	const char *name, *invariant;
-};
-
-static const struct sabotage_kind sabotage_kind[SABOTAGES] = {[SABOTAGE_ADD_FLIPPED] = {"add-flipped", "I1b"},
-	[SABOTAGE_ADD_TWICE] = {"add-twice", "I1"},
-	[SABOTAGE_STEP_TWICE] = {"step-twice", "I3"},
-	[SABOTAGE_STATE_CORRUPT] = {"state-corrupt", "I3"},
-	[SABOTAGE_LOST_HIDDEN] = {"lost-hidden", "I1"},
-	[SABOTAGE_MEMBER_HIDDEN] = {"member-hidden", "I1"},
-	[SABOTAGE_COUNTED_HIDDEN] = {"counted-hidden", "I1"},
-	[SABOTAGE_TENSOR_SWAPPED] = {"tensor-swapped", "I4"},
-	[SABOTAGE_STAGE_WRONG] = {"stage-wrong", "I4"},
-	[SABOTAGE_RELEASE_EATEN] = {"release-eaten", "I5"},
-	[SABOTAGE_RELEASE_TWICE] = {"release-twice", "I5"},
-	[SABOTAGE_STRAY_SEND] = {"stray-send", "I6"},
-	[SABOTAGE_MEMORY_OVERRUN] = {"memory-overrun", "I6"},
-	[SABOTAGE_MESSAGE_EATEN] = {"message-eaten", "I7"},
-	[SABOTAGE_NEWEST_READ] = {"newest-read", "I11"},
-	[SABOTAGE_STALENESS_WRONG] = {"staleness-wrong", "I11"},
-	[SABOTAGE_MOVED_HIDDEN] = {"migrated-hidden", "I6"},
-	[SABOTAGE_MOVED_ELSEWHERE] = {"migrated-elsewhere", "I10"},
-	[SABOTAGE_MOVED_OFTEN] = {"migrated-often", "I10"},
-	[SABOTAGE_LEFT_HIDDEN] = {"left-hidden", "I10"},
-	[SABOTAGE_LEFT_UNASKED] = {"left-unasked", "I10"},
-	[SABOTAGE_LEAVE_DEAF] = {"leave-deaf", "I10"},
-	[SABOTAGE_LEAVER_PRAISED] = {"leaver-praised", "I10"},
-	[SABOTAGE_SPAN_WIDENED] = {"span-widened", "I12"},
-	[SABOTAGE_NEWS_FALSE] = {"news-false", "I1"},
-	[SABOTAGE_KEEP_FORGOTTEN] = {"checkpoint-forgotten", "I5"},
-	[SABOTAGE_INPUT_SWAPPED] = {"input-swapped", "I4"},
-	[SABOTAGE_DROP_INVENTED] = {"drop-invented", "I1"},
-	[SABOTAGE_DROP_UNHEARD] = {"drop-unheard", "I7"},
-	[SABOTAGE_ADMITTED_HIDDEN] = {"admitted-hidden", "I1"},
-	[SABOTAGE_STATE_OLD] = {"state-old", "I3"},
-	[SABOTAGE_STATE_EARLY] = {"state-early", "I3"},
-	[SABOTAGE_RESTORE_CORRUPT] = {"restore-corrupt", "I13"},
-	[SABOTAGE_RESTARTED_HIDDEN] = {"restarted-hidden", "I7"},
-	[SABOTAGE_EMPTY_HIDDEN] = {"empty-hidden", "I7"},
-	[SABOTAGE_KEPT_HIDDEN] = {"kept-hidden", "I13"},
-	[SABOTAGE_IMPATIENT] = {"impatient", "I7"},
-	[SABOTAGE_WHOLE_SHORT] = {"fused-short", "I1b"},
-	[SABOTAGE_FOLD_EATEN] = {"add-to-result-eaten", "I1b"},
-	[SABOTAGE_FOLD_TWICE] = {"add-to-result-twice", "I1b"},
-	[SABOTAGE_ROSTER_SWAPPED] = {"roster-swapped", "I7"},
-	[SABOTAGE_CANCEL_DEAF] = {"cancel-deaf", "I7"},
-	[SABOTAGE_PARTNER_WRONG] = {"partner-wrong", "I14"},
-	[SABOTAGE_ORDER_SWAPPED] = {"order-swapped", "I14"},
-	[SABOTAGE_TURN_DEAF] = {"drain-deaf", "I7"},
-	[SABOTAGE_TURN_INVENTED] = {"drain-invented", "I14"},
-	[SABOTAGE_VSTAGE_WRONG] = {"vstage-wrong", "I4"},
-	[SABOTAGE_RECOMPUTE_SPARED] = {"recompute-spared", "I4"},
-	[SABOTAGE_EAGER_FORCED] = {"eager-forced", "I7"},
-	[SABOTAGE_EAGER_INVENTED] = {"eager-invented", "I14"},
-	[SABOTAGE_PART_EATEN] = {"part-eaten", "I1b"},
-	[SABOTAGE_VERSION_LOST] = {"version-lost", "I3"},
-	[SABOTAGE_BACK_DEAF] = {"barrier-lifted-deaf", "I7"},
-	[SABOTAGE_BACK_INVENTED] = {"barrier-lifted-invented", "I14"},
-	[SABOTAGE_INNER_EATEN] = {"inner-eaten", "I1b"},
-	[SABOTAGE_PSEUDO_EATEN] = {"pseudo-grad-eaten", "I1b"},
-	[SABOTAGE_WEIGHT_WRONG] = {"weight-wrong", "I15"},
-	[SABOTAGE_VALIDATED_FALSE] = {"validated-false", "I16"},
-	[SABOTAGE_VALIDATED_HIDDEN] = {"validated-hidden", "I16"},
-	[SABOTAGE_VALIDATED_OLD] = {"validated-old", "I11"},
-	[SABOTAGE_VALIDATED_COUNTED] = {"validated-counted", "I16"},
-	[SABOTAGE_RERUN_DIFFERS] = {"rerun-differs", "I8"},
-	[SABOTAGE_PART_MISCOUNTED] = {"part-miscounted", "I1b"},
-	[SABOTAGE_COLLECT_EATEN] = {"unpack-eaten", "I1b"},
-	[SABOTAGE_NORM_WRONG] = {"norm-wrong", "I17"},
-	[SABOTAGE_FAULT_HIDDEN] = {"fault-hidden", "I18"},
-	[SABOTAGE_KEEP_DEAF] = {"checkpoint-deaf", "I7"},
-	[SABOTAGE_MERGED_HIDDEN] = {"outer-updated-hidden", "I1"},
-	[SABOTAGE_SETTLE_DEAF] = {"close-round-deaf", "I7"},
-	[SABOTAGE_KEEP_HURRIED] = {"checkpoint-hurried", "I13"},
-	[SABOTAGE_VALIDATED_INNER] = {"validated-inner", "I11"},
-	[SABOTAGE_CANDIDATE_WRONG] = {"candidate-wrong", "I19"},
-	[SABOTAGE_CANDIDATES_MIXED] = {"candidates-mixed", "I4"},
-	[SABOTAGE_CANDIDATE_STAYS] = {"candidate-stays", "I19"},
-	[SABOTAGE_SPARE_HASTY] = {"spare-hasty", "I20"},
-	[SABOTAGE_TIE_EATEN] = {"tied-eaten", "I21"},
-	[SABOTAGE_TIE_PARTED] = {"tied-parted", "I21"},
-	[SABOTAGE_FROZEN_STEPPED] = {"frozen-stepped", "I24"},
-	[SABOTAGE_DISCARD_EATEN] = {"discard-eaten", "I1b"},
-	[SABOTAGE_VOID_HIDDEN] = {"round-voided-hidden", "I22"},
-	[SABOTAGE_PARAMETER_FLIPPED] = {"parameter-flipped", "I23"},
-	[SABOTAGE_SCALED_FALSE] = {"scaled-false", "I25"},
-	[SABOTAGE_RETURNED_FALSE] = {"returned-false", "I25"},
-	[SABOTAGE_RETURN_DEAF] = {"return-deaf", "I25"},
-	[SABOTAGE_SHARD_SWAPPED] = {"shard-swapped", "I26"},
-	[SABOTAGE_SHARD_STALE] = {"shard-stale", "I3"},
-	[SABOTAGE_SHARD_EATEN] = {"shard-eaten", "I26"},
-	[SABOTAGE_SHARD_HIDDEN] = {"shard-hidden", "I7"}};
-
 struct options {
 	uint64_t first, last, again, least;
 	uint32_t jobs, reject;
-	bool calm, verbose, fixed, periodic, async, gossip, trial, resumed, voids, waits, wire, timed, scaled, sharded;
+	bool calm, verbose, fixed, periodic, async, gossip, trial, resumed, voids, waits, wire, timed, scaled, sharded,
+		outage;
 	const struct machine *machine;
 	enum sabotage sabotage;
 	const char *pinned;
@@ -142,7 +51,7 @@ struct options {
 struct totals {
 	uint64_t seeds, done, failed, broken, named, quiet, events, digest;
 	uint64_t issued, counted, lost, rounds, kills, restarts, fences, joins, moves, leaves, kept, restored, voids,
-		voiding, waiting, copies, returns, given_back;
+		voiding, waiting, copies, returns, given_back, outages, undone;
 	uint64_t hits[WEATHER_FAULTS];
 };
 
@@ -235,6 +144,8 @@ static void draw(struct job *job, uint64_t seed)
 		weather_scale(&job->weather);
 	if (job->options->sharded)
 		weather_shard(&job->weather);
+	if (job->options->outage)
+		weather_outage(&job->weather);
 	if (job->options->timed && job->weather.plan.candidates == 0) /* 1 ms to 4 s */
 		job->weather.plan.end_ns = UINT64_C(1000000) << mix64(seed ^ UINT64_C(0x656e6473)) % 13;
 }
@@ -284,6 +195,7 @@ static struct result run_once(struct job *job, struct variant variant)
 	}
 	cluster_begin(job->cluster, &setup, &job->verdict);
 	weather_schedule(&job->weather, job->cluster);
+	weather_lose(&job->weather, job->cluster);
 	if (setup.sabotage == SABOTAGE_RERUN_DIFFERS && !variant.move_nodes)
 		cluster_start_at(job->cluster, 0, 1);
 	return cluster_run(job->cluster);
@@ -320,6 +232,8 @@ static void add_up(struct job *job, const struct result *result)
 	t->counted += result->totals.counted;
 	t->lost += result->totals.lost;
 	t->given_back += result->totals.given_back;
+	t->undone += result->totals.undone;
+	t->outages += result->outages;
 	t->rounds += result->totals.rounds;
 	t->kills += result->kills;
 	t->restarts += result->restarts;
@@ -354,7 +268,7 @@ static void report(struct job *job)
 	weather_print(&job->weather, stdout);
 	for (uint32_t i = job->lines > HISTORY ? job->lines - HISTORY : 0; i < job->lines; i++)
 		printf("  | %s\n", job->line[i % HISTORY]);
-	printf("  again: chaos --seed %llu -v%s%s%s%s%s%s%s%s%s%s%s%s\n\n", (unsigned long long)seed,
+	printf("  again: chaos --seed %llu -v%s%s%s%s%s%s%s%s%s%s%s%s%s\n\n", (unsigned long long)seed,
 		job->options->machine == &machine_naive ? " --machine naive" : "", job->options->calm ? " --calm" : "",
 		job->options->fixed ? " --fixed" : "",
 		job->options->async      ? " --async"
@@ -366,7 +280,7 @@ static void report(struct job *job)
 		job->options->trial ? " --trial" : "", job->options->resumed ? " --resumed" : "",
 		job->options->wire ? " --wire" : "", job->options->timed ? " --timed" : "",
 		job->options->scaled ? " --scaled" : "", job->options->sharded ? " --sharded" : "",
-		sabotage ? " --sabotage " : "", sabotage ? sabotage : "");
+		job->options->outage ? " --outage" : "", sabotage ? " --sabotage " : "", sabotage ? sabotage : "");
 	fflush(stdout);
 	funlockfile(stdout);
 }
@@ -489,13 +403,14 @@ static void print_totals(const struct totals *t)
 		if (f != WEATHER_KILL && f != WEATHER_RESTART && f != WEATHER_NOTICE)
 			printf(" %s %llu,", weather_fault_name(f), (unsigned long long)t->hits[f]);
 	printf(" copies %llu, deaths %llu, restarts %llu; fenced %llu, joined %llu, moved %llu, "
-	       "left %llu, given back %llu; states kept %llu, stages restored %llu\n"
+	       "left %llu, given back %llu; states kept %llu, stages restored %llu; "
+	       "the directory lost %llu times, rounds undone %llu\n"
 	       "losses: %llu seeds in which rounds are void, %llu times; %llu in which all wait\n",
 		(unsigned long long)t->copies, (unsigned long long)t->kills, (unsigned long long)t->restarts,
 		(unsigned long long)t->fences, (unsigned long long)t->joins, (unsigned long long)t->moves,
 		(unsigned long long)t->leaves, (unsigned long long)t->given_back, (unsigned long long)t->kept,
-		(unsigned long long)t->restored, (unsigned long long)t->voiding, (unsigned long long)t->voids,
-		(unsigned long long)t->waiting);
+		(unsigned long long)t->restored, (unsigned long long)t->outages, (unsigned long long)t->undone,
+		(unsigned long long)t->voiding, (unsigned long long)t->voids, (unsigned long long)t->waiting);
 	printf("%llu seeds: %llu done, %llu failed, for an empty stage or bad numbers, %llu broken; "
 	       "%llu without faults; %llu rounds, "
 	       "%llu microbatches issued, %llu counted and %llu lost in stages; %llu events; digest %016llx\n",
@@ -557,7 +472,7 @@ static bool parse(struct options *o, int argc, char **argv)
 	} flag[] = {{"-v", &o->verbose}, {"--calm", &o->calm}, {"--fixed", &o->fixed}, {"--periodic", &o->periodic},
 		{"--async", &o->async}, {"--gossip", &o->gossip}, {"--trial", &o->trial}, {"--void", &o->voids},
 		{"--wait", &o->waits}, {"--resumed", &o->resumed}, {"--wire", &o->wire}, {"--timed", &o->timed},
-		{"--scaled", &o->scaled}, {"--sharded", &o->sharded}};
+		{"--scaled", &o->scaled}, {"--sharded", &o->sharded}, {"--outage", &o->outage}};
 	for (int i = 1; i < argc; i++) {
 		bool known = false;
 		for (size_t f = 0; f < sizeof flag / sizeof *flag && !known; f++)

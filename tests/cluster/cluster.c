@@ -102,6 +102,7 @@ static bool hidden(struct cluster *c, const struct skep_note *note)
 	       (note->kind == SKEP_NOTE_STAGE_EMPTY && sabotaged(c, SABOTAGE_EMPTY_HIDDEN)) ||
 	       (note->kind == SKEP_NOTE_CHECKPOINTED && sabotaged(c, SABOTAGE_KEPT_HIDDEN)) ||
 	       (note->kind == SKEP_NOTE_VALIDATED && sabotaged(c, SABOTAGE_VALIDATED_HIDDEN)) ||
+	       (note->kind == SKEP_NOTE_RESUMED && sabotaged(c, SABOTAGE_RESUMED_HIDDEN)) ||
 	       (note->kind == SKEP_NOTE_SHARD_LOST && sabotaged(c, SABOTAGE_SHARD_HIDDEN)) ||
 	       (note->kind == SKEP_NOTE_LEFT && sabotaged(c, SABOTAGE_LEFT_HIDDEN));
 }
@@ -375,6 +376,7 @@ static void restart(struct cluster *c, const struct event *event)
 static void start(struct cluster *c, const struct event *event)
 {
 	struct skep_event out = {.kind = SKEP_EVENT_START};
+	out.u.resumes = c->result.outages > 0 && event->machine == c->setup.plan->workers;
 	c->process[event->machine].started = true;
 	deliver(c, event->machine, &out);
 }
@@ -434,7 +436,7 @@ void cluster_begin(struct cluster *c, const struct setup *setup, struct verdict 
 	c->result = (struct result){.capacity = setup->machine->round_capacity(plan)};
 	c->events = c->heap_count = c->work = c->opportunities = 0;
 	c->event_free = ANY;
-	c->kept_now = false;
+	c->kept_now = c->is_lost = false;
 	c->number = c->digest = c->now = 0;
 	c->random = mix64(setup->seed);
 	c->move_random = mix64(~setup->seed);
@@ -462,11 +464,6 @@ void cluster_kill(struct cluster *c, uint32_t worker, skep_time at, bool gentle)
 void cluster_restart(struct cluster *c, uint32_t worker, skep_time at)
 {
 	agenda_add(c, at, EVENT_RESTART, worker);
-}
-
-void cluster_flip(struct cluster *c, uint32_t worker, skep_time at)
-{
-	agenda_add(c, at, EVENT_FLIP, worker);
 }
 
 void cluster_suspect(struct cluster *c, uint32_t to, uint32_t about, skep_time at, bool gentle)
@@ -522,7 +519,7 @@ static void happen(struct cluster *c, const struct event *event)
 		[EVENT_RESTART] = restart,
 		[EVENT_FLIP] = process_flips};
 	skep_time until;
-	if (for_the_dead(c, event))
+	if (outage_takes(c, event) || for_the_dead(c, event))
 		return;
 	if (must_wait(c, event, &until))
 		agenda_postpone(c, event, until);
@@ -597,4 +594,5 @@ const struct machine machine_skep = {.name = "skep",
 	.deadline = skep_node_deadline,
 	.epoch = skep_node_epoch,
 	.digest = skep_node_digest,
-	.outcome = skep_node_outcome};
+	.outcome = skep_node_outcome,
+	.kept = skep_node_kept};

@@ -28,6 +28,8 @@ struct machine { /* the functions of core/skep.h */
 	uint32_t (*epoch)(const struct skep_node *node);
 	uint64_t (*digest)(const struct skep_node *node);
 	enum skep_outcome (*outcome)(const struct skep_node *node);
+	uint32_t (*kept)(
+		const struct skep_node *node, const struct skep_plan *plan); /* of all stages, by the directory */
 };
 extern const struct machine machine_skep, machine_naive;
 
@@ -131,8 +133,16 @@ enum sabotage {
 	SABOTAGE_SHARD_STALE,       /* one STORE_SHARD leaves the parameters as they were */
 	SABOTAGE_SHARD_EATEN,       /* one STORE_SHARD stores nothing, and nothing is known of it */
 	SABOTAGE_SHARD_HIDDEN,      /* one SHARD_LOST note is hidden */
+	SABOTAGE_RESUMED_HIDDEN,    /* one RESUMED note is hidden */
+	SABOTAGE_RESUMED_EARLY,     /* all begin again with a version older than the newest that is kept */
+	SABOTAGE_RESUMED_STALE,     /* one worker begins again with other parameters than were kept */
 	SABOTAGES
 };
+
+struct sabotage_kind {
+	const char *name, *invariant; /* that is to notice it */
+};
+extern const struct sabotage_kind sabotage_kind[SABOTAGES];
 
 struct trace { /* one thing that happened */
 	skep_time now;
@@ -176,7 +186,7 @@ struct result {
 	struct ledger_totals totals;
 	uint32_t capacity;
 	skep_time ended_ns;
-	uint64_t kills, restarts, fences, joins, moves, leaves, kept, restored, voids, failed, copies, tensors;
+	uint64_t outages, kills, restarts, fences, joins, moves, leaves, kept, restored, voids, failed, copies, tensors;
 };
 
 struct cluster;
@@ -192,6 +202,8 @@ void cluster_flip(struct cluster *cluster, uint32_t worker, skep_time at);    /*
 void cluster_restart(struct cluster *cluster, uint32_t worker, skep_time at); /* nothing if it is alive then */
 void cluster_suspect(struct cluster *cluster, uint32_t to, uint32_t about, skep_time at, bool gentle);
 void cluster_pause(struct cluster *cluster, uint32_t machine, skep_time at, skep_time until);
+/* Not in a run with candidates, in shards, or that asks for machines. */
+void cluster_lose_directory(struct cluster *cluster, skep_time at, skep_time back_at);
 /* Told at `at`, killed at `leave_at`; `gentle` is about the end. */
 void cluster_notice(struct cluster *cluster, uint32_t worker, skep_time at, skep_time leave_at, bool gentle);
 struct result cluster_run(struct cluster *cluster);

@@ -101,6 +101,7 @@ struct slot *tensors_use(struct tensors *tensors, struct skep_buf buf, uint32_t 
 void tensors_free(struct tensors *tensors, struct skep_buf buf);
 uint32_t tensors_owned(const struct tensors *tensors, uint32_t owner);
 uint32_t tensors_idle(const struct tensors *tensors, uint32_t owner); /* of these, needed by no queued operation */
+void tensors_free_all(struct tensors *tensors);
 void tensors_free_owned(struct tensors *tensors, uint32_t owner);
 static inline bool buf_none(struct skep_buf buf)
 {

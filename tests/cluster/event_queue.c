@@ -71,6 +71,23 @@ void agenda_postpone(struct cluster *c, const struct event *event, skep_time at)
 	*agenda_add(c, at, copy.kind, copy.machine) = copy;
 }
 
+void agenda_keep(struct cluster *c, bool (*kept)(const struct event *event))
+{
+	uint32_t count = c->heap_count;
+	c->heap_count = 0;
+	for (uint32_t i = 0; i < count; i++) { /* pushed to places that were looked at before */
+		struct entry entry = c->heap[i];
+		struct event *event = &c->event[entry.event];
+		if (kept(event)) {
+			heap_push(c, entry);
+			continue;
+		}
+		c->work -= is_work(event->kind);
+		event->next_free = c->event_free;
+		c->event_free = entry.event;
+	}
+}
+
 skep_time agenda_next(const struct cluster *c)
 {
 	return c->heap_count > 0 ? c->heap[0].at : SKEP_TIME_NEVER;

@@ -28,6 +28,7 @@ enum weather_fault {
 
 #define WEATHER_PLACES 3u
 #define WEATHER_KINDS 3u /* of machines that a run asks for */
+#define WEATHER_OUTAGES 2u
 #define WEATHER_VALIDATED 40u
 
 struct weather {
@@ -54,6 +55,8 @@ struct weather {
 	skep_time abuse_ns, bound_ns;                      /* faults stop then; the run must be over then */
 	uint32_t rate[WEATHER_FAULTS]; /* 0: off; per 1000 messages, operations or timers; or how often in all */
 	uint64_t hits[WEATHER_FAULTS];
+	uint32_t outages; /* of the directory */
+	skep_time lost_ns[WEATHER_OUTAGES], back_ns[WEATHER_OUTAGES];
 	uint32_t infinite, unkept; /* per 1000 operations, and checkpoints: whose results are not finite, or not kept */
 	skep_time link_last[CLUSTER_WORKERS + 1][CLUSTER_WORKERS + 1]; /* without reorder: the last arrival */
 };
@@ -79,6 +82,9 @@ void weather_freeze(struct weather *w); /* fault_mix_frozen.c: perhaps what is n
 void weather_thaw(struct weather *w);   /* all is */
 void weather_shard(struct weather *w);  /* fault_mix_sharded.c: steps in shards, if the rest goes with that */
 void weather_scale(struct weather *w);  /* fault_mix_scale.c: asks for machines, if it is a swarm that can */
+/* fault_mix_outage.c: the directory is lost, if the rest goes with that; and when, after cluster_begin. */
+void weather_outage(struct weather *w);
+void weather_lose(const struct weather *w, struct cluster *cluster);
 /* Fixed pipelines even where the seed says swarm; periodic sync, asynchronous, in pairs or neither, or a trial, and a
  * swarm even where it says fixed. */
 void weather_draw(struct weather *weather, uint64_t seed, bool calm, enum weather_kind kind);

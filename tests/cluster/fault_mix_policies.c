@@ -24,5 +24,5 @@ bool weather_faultless(const struct weather *w)
 	for (uint32_t f = 0; f < WEATHER_FAULTS; f++)
 		if (w->rate[f] > 0)
 			return false;
-	return true;
+	return w->outages == 0;
 }

@@ -47,6 +47,9 @@ static void print_faults(const struct weather *w, FILE *to)
 			fprintf(to, " %s %u", weather_fault_name(f), w->rate[f]);
 	if (w->infinite + w->unkept > 0)
 		fprintf(to, " infinite %u unkept %u", w->infinite, w->unkept);
+	for (uint32_t i = 0; i < w->outages; i++)
+		fprintf(to, " directory lost at %u us, back at %u us", (unsigned)(w->lost_ns[i] / 1000),
+			(unsigned)(w->back_ns[i] / 1000));
 	fprintf(to, "\n");
 }
 

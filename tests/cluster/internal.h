@@ -30,7 +30,9 @@ enum event_kind {
 	EVENT_PAUSE,
 	EVENT_KILL,
 	EVENT_RESTART,
-	EVENT_FLIP
+	EVENT_FLIP,
+	EVENT_OUTAGE,
+	EVENT_RESUME
 };
 
 struct event {
@@ -87,7 +89,9 @@ struct cluster {
 	struct setup setup;
 	struct verdict *verdict;
 	struct referee *referee;
-	bool kept_now; /* a candidate, or one is out, and no round has opened since */
+	struct skep_plan plan; /* since the directory was lost: the plan, with another first round */
+	bool is_lost;          /* the directory, now */
+	bool kept_now;         /* a candidate, or one is out, and no round has opened since */
 	struct tensors tensors;
 	struct process process[MACHINES];
 	struct event *event;
@@ -112,7 +116,8 @@ void trace(struct cluster *c, struct trace trace);
 
 /* event_queue.c: events in the order (time, tie, number) */
 struct event *agenda_add(
-	struct cluster *c, skep_time at, uint8_t kind, uint32_t machine); /* valid until the next add */
+	struct cluster *c, skep_time at, uint8_t kind, uint32_t machine);     /* valid until the next add */
+void agenda_keep(struct cluster *c, bool (*kept)(const struct event *event)); /* and no others */
 void agenda_postpone(struct cluster *c, const struct event *event, skep_time at);
 skep_time agenda_next(const struct cluster *c); /* SKEP_TIME_NEVER: nothing is left */
 struct event agenda_take(struct cluster *c);    /* and moves `now` */
@@ -141,6 +146,11 @@ void post_returns(struct cluster *c, const struct event *event);
 
 /* cluster.c: one step of one machine, with all that it asks for */
 void deliver(struct cluster *c, uint32_t index, struct skep_event *event);
+
+/* outage.c: is the event the loss of the directory, its end, or one that finds it lost? Then that is done. And what a device
+ * that holds a stage begins with behind it. */
+bool outage_takes(struct cluster *c, const struct event *event);
+void outage_device(struct cluster *c, struct device *device);
 
 /* scaled.c: machines that a run has asked for come, late or never; has the machine stopped because it was told to leave? */
 void scaled_asked(struct cluster *c, const struct skep_action *action);

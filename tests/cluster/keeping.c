@@ -59,6 +59,10 @@ void keeping_noted(struct ledger *ledger, const struct skep_note *note)
 		verdict_break(ledger->verdict, "I13", note->round, note->stage, ANY,
 			"version %u of stage %u is said to be kept, and is not, or is not due", note->round,
 			note->stage);
-	else
-		ledger->kept[note->stage] = note->round;
+	else {
+		uint32_t *whole = ledger->whole[note->stage];
+		whole[2] = whole[1];
+		whole[1] = whole[0];
+		whole[0] = ledger->kept[note->stage] = note->round;
+	}
 }

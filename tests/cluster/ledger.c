@@ -46,6 +46,7 @@ void ledger_begin(
 	ledger->capacity = capacity;
 	ledger->view = view;
 	ledger->words = (capacity + 63) / 64;
+	ledger->rounds_before = plan->first_round;
 	ledger->holders = 1;
 	ledger->arena_used = 0;
 	membership_begin(ledger);
@@ -460,7 +461,8 @@ static void noted_stopped(struct ledger *ledger, const struct skep_note *note)
 	bool good = !note->ok ? ledger->diverged || ledger->shard_lost || waited(ledger, note->stage) ||
 	                                pipes_waited(ledger) || losses_waited(ledger, note->stage)
 	                      : target || ledger_is_late(ledger) || ledger->rounds_closed == ledger->plan->rounds;
-	if (note->ok && validation_missing(ledger))
+	bool behind = ledger->resumed && ledger->plan->first_round == ledger->plan->rounds;
+	if (note->ok && !behind && validation_missing(ledger))
 		verdict_break(ledger->verdict, "I16", note->round, ANY, ANY,
 			"the run stops, and its last validation has not been");
 	if (ledger->stopped || !good || note->round != ledger->rounds_closed)
@@ -468,12 +470,16 @@ static void noted_stopped(struct ledger *ledger, const struct skep_note *note)
 			"the run stops (ok = %lld, %u rounds) after %u of %u rounds, target %sreached, stage %sempty",
 			(long long)note->ok, note->round, ledger->rounds_closed, ledger->plan->rounds,
 			target ? "" : "not ", books_any_empty(ledger) ? "" : "not ");
+	if (note->ok)
+		scale_round_opens(ledger, note->round);
 	ledger->stopped = true;
 }
 
 static void directory_said(struct ledger *ledger, const struct skep_note *note)
 {
 	bool about_round = (note->kind <= SKEP_NOTE_ROUND_CLOSED);
+	if (ledger->resumed_due || note->kind == SKEP_NOTE_RESUMED)
+		outage_noted(ledger, note);
 	if (about_round && !books_valid(ledger, "a note", note->round, note->stage, 0))
 		return;
 	bool about_peer = note->kind == SKEP_NOTE_ISSUED || note->kind == SKEP_NOTE_RERUN ||

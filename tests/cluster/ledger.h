@@ -17,6 +17,7 @@ struct ledger;
 
 struct ledger_totals { /* of the rounds that closed */
 	uint64_t rounds, issued, counted, lost;
+	uint64_t undone;     /* rounds that closed before the directory was lost, and had to be made again */
 	uint64_t given_back; /* microbatches by workers that had not begun them, in all rounds */
 };
 

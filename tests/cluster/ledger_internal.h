@@ -142,6 +142,12 @@ struct ledger {
 	struct verdict *verdict;
 	uint32_t candidate; /* whose parameters these were at the start */
 	uint32_t capacity, words, rounds_closed, view;
+	/* Rounds that had closed at the run's start; that closed and were undone since; all have begun again (outage.c), and the
+	 * directory is to say so; the parameters then. */
+	uint32_t rounds_before;
+	uint64_t undone;
+	bool resumed, resumed_due;
+	uint64_t begun[CLUSTER_STAGES][CLUSTER_ELEMENTS];
 	skep_time closed_ns; /* the last of these */
 	bool stopped;
 	bool empty[CLUSTER_STAGES]; /* has no worker, since empty_ns; its restorer is at work from restored_version */
@@ -149,6 +155,7 @@ struct ledger {
 	bool restarted[CLUSTER_STAGES];    /* ever */
 	uint32_t restored[CLUSTER_STAGES]; /* version + 1 of the last RESTORE, 0: none since it was empty */
 	uint32_t kept[CLUSTER_STAGES];     /* newest version that the directory has called kept */
+	uint32_t whole[CLUSTER_STAGES][3]; /* the newest three of these: older ones are removed */
 	uint32_t unkept[CLUSTER_STAGES];   /* newest version that it has called unkept */
 	struct kept checkpoint[CLUSTER_STAGES][CLUSTER_ROUNDS + 1];
 	struct ailment ailment[64];
@@ -227,6 +234,10 @@ void tied_step(struct ledger *ledger, struct skep_peer who, const struct skep_op
 void tied_compare(
 	struct ledger *ledger, struct skep_peer who, uint32_t version, uint32_t stage, const struct effect *effect);
 double tied_products(struct ledger *ledger, uint32_t round);
+
+/* outage.c: all begin again, with the plan's first round; the first that is noted then says so. */
+void outage_begins(struct ledger *ledger, uint32_t began); /* `began`: the first round until then */
+void outage_noted(struct ledger *ledger, const struct skep_note *note);
 
 /* keeping.c */
 void keeping_kept(struct ledger *ledger, struct skep_peer who, const struct skep_op *op, const struct effect *effect);

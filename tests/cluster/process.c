@@ -75,6 +75,8 @@ void process_init(struct cluster *c, uint32_t index, uint32_t epoch)
 	device_reset(&p->device, plan, candidate, holds ? plan->first_stage_of[index] : SKEP_NO_STAGE);
 	if (holds)
 		resumed_device(&p->device, plan);
+	if (holds)
+		outage_device(c, &p->device);
 }
 
 /* No pointer into itself: a machine may wake up at another address. */
@@ -380,6 +382,11 @@ static void run_on_device(struct cluster *c, const struct queued *job, struct ef
 		effect->parameter[0] ^= p->device.parameter[at][0] ^= 1;
 	if (op->kind == SKEP_OP_LOAD && sabotaged(c, SABOTAGE_STATE_CORRUPT))
 		effect->parameter[0] ^= p->device.parameter[at][0] ^= 1;
+}
+
+void cluster_flip(struct cluster *c, uint32_t worker, skep_time at)
+{
+	agenda_add(c, at, EVENT_FLIP, worker);
 }
 
 void process_flips(struct cluster *c, const struct event *event)

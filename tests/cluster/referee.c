@@ -4,6 +4,7 @@
  */
 #include "tests/cluster/referee.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -79,6 +80,15 @@ void referee_begin(
 		r->ledger[k]->candidate = k;
 		resumed_books(r->ledger[k]);
 	}
+}
+
+void referee_resumes(struct referee *r, const struct skep_plan *plan)
+{
+	assert(r->candidates == 1);
+	r->plan = plan;
+	uint32_t began = r->own[0].first_round;
+	r->own[0].first_round = plan->first_round;
+	outage_begins(r->ledger[0], began);
 }
 
 static uint32_t home_of(const struct referee *r, struct skep_peer who)

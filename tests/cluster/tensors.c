@@ -92,3 +92,10 @@ void tensors_free_owned(struct tensors *tensors, uint32_t owner)
 		if (tensors->slot[at].live && tensors->slot[at].owner == owner)
 			tensors_free(tensors, (struct skep_buf){at, tensors->slot[at].generation});
 }
+
+void tensors_free_all(struct tensors *tensors)
+{
+	for (uint32_t at = 1; at < tensors->count; at++)
+		if (tensors->slot[at].live)
+			tensors_free(tensors, (struct skep_buf){at, tensors->slot[at].generation});
+}

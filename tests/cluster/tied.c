@@ -19,7 +19,8 @@ double symbol_products(uint64_t tied, const uint64_t *first, const uint64_t *las
 
 uint64_t books_drawn(const struct ledger *ledger, uint32_t stage, uint32_t element)
 {
-	return symbol_parameter(ledger->plan, ledger->candidate, stage, element);
+	return ledger->resumed ? ledger->begun[stage][element]
+	                       : symbol_parameter(ledger->plan, ledger->candidate, stage, element);
 }
 
 static uint64_t half(uint64_t sum, uint32_t counted)
