@@ -8,12 +8,13 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "analysis/calibrate/turns.h"
 #include "topologies/network/network.h"
 #include "topologies/read/path.h"
 
-#define PASSES 4 /* estimates of the latency, each from the periods that the one before makes */
-#define SLACK 2.0
-#define FIRST_SLACK 2.0 /* times SLACK: for what is believed before anything was estimated */
+#define PASSES                                                                                                         \
+	2 /* in the second one lines are as wide as the first one has found them, where links of machines may be narrower */
+#define PART 0.05       /* of a link: a line that can take less of it does not matter to others */
 #define WINDOW_NEAR 0.9 /* of what a window allows: it is the window that was seen */
 
 struct item {
@@ -25,6 +26,7 @@ struct item {
 
 struct work {
 	const struct skep_topology *topology;
+	struct skep_link_figures *link; /* [places * places] */
 	struct item
 		*item; /* [items]: large ones by line and time, then small ones by ordered pair of machines and time */
 	size_t items, large;
@@ -93,6 +95,7 @@ static bool gather(struct work *w, const struct skep_samples *s)
 struct meeting { /* of a large message with those of other lines on one link of its way */
 	struct item *item;
 	uint32_t link;
+	bool narrow; /* the link may be what holds it up; else it only takes a part of it from others */
 };
 
 static int by_link(const void *left, const void *right)
@@ -116,7 +119,7 @@ static void mark_link(struct meeting *m, size_t count)
 		double others_s = own == 0   ? last[1].end_s
 		                  : own == 1 ? last[0].end_s
 		                             : fmax(last[0].end_s, last[1].end_s);
-		m[i].item->crowded = m[i].item->crowded || others_s > of->sent_s;
+		m[i].item->crowded = m[i].item->crowded || (m[i].narrow && others_s > of->sent_s);
 		int at = own >= 0 ? own : last[0].end_s <= last[1].end_s ? 0 : 1;
 		if (own >= 0)
 			last[at].end_s = fmax(last[at].end_s, of->received_s);
@@ -126,16 +129,18 @@ static void mark_link(struct meeting *m, size_t count)
 	for (size_t i = count, other = count; i-- > 0;) { /* other: the next one of another line */
 		if (i + 1 < count && m[i + 1].item->line != m[i].item->line)
 			other = i + 1;
-		if (other < count && m[other].item->of->sent_s < m[i].item->of->received_s)
+		if (m[i].narrow && other < count && m[other].item->of->sent_s < m[i].item->of->received_s)
 			m[i].item->crowded = true;
 	}
 }
 
-/* The most that the line of such a message can carry, as the topology has it. */
+/* The most that the line of such a message can carry, as the topology has it or as it was seen. */
 static double line_Bps(const struct work *w, const struct item *item)
 {
 	const struct skep_pair *pair = &w->topology->pair[item->pair];
-	return fmin(pair->capacity_Bps, pair->shared_Bps);
+	const struct skep_ranked *seen = &w->link[item->pair].bandwidth.after;
+	double Bps = fmin(pair->capacity_Bps, pair->shared_Bps);
+	return seen->samples > 0 ? fmax(Bps, seen->value) : Bps;
 }
 
 enum end { UP, DOWN, SITE_UP, SITE_DOWN, ENDS };
@@ -163,8 +168,9 @@ static void mark_crowded(struct work *w, struct meeting *m)
 		for (size_t i = 0; i < w->large; i++) {
 			double Bps;
 			uint32_t link = link_at(w, &w->item[i], (enum end)end, &Bps);
-			if (isfinite(Bps) && Bps < SKEP_LINKS_ROOM * line_Bps(w, &w->item[i]))
-				m[count++] = (struct meeting){&w->item[i], link};
+			double line = line_Bps(w, &w->item[i]);
+			if (isfinite(Bps) && Bps * PART < line)
+				m[count++] = (struct meeting){&w->item[i], link, Bps < SKEP_LINKS_ROOM * line};
 		}
 		qsort(m, count, sizeof *m, by_link);
 		for (size_t i = 0, next; i < count; i = next) {
@@ -187,7 +193,7 @@ static void mark_waiting(struct work *w, struct meeting *m)
 {
 	double until_s = -INFINITY;
 	for (size_t i = 0; i < w->items; i++)
-		m[i] = (struct meeting){&w->item[i], 0};
+		m[i] = (struct meeting){&w->item[i], 0, false};
 	qsort(m, w->items, sizeof *m, by_machines);
 	for (size_t i = 0; i < w->items; i++) {
 		const struct skep_transfer *of = m[i].item->of;
@@ -205,90 +211,61 @@ static bool mark(struct work *w)
 	struct meeting *m = calloc(w->items + 1, sizeof *m);
 	if (m == NULL)
 		return false;
+	for (size_t i = 0; i < w->items; i++)
+		w->item[i].crowded = false;
 	mark_crowded(w, m);
 	mark_waiting(w, m);
 	free(m);
 	return true;
 }
 
-/* ---- points ------------------------------------------------------------------------------------------------------ */
+/* ---- turns ------------------------------------------------------------------------------------------------------- */
 
 struct span { /* items of a pair of places: [begin, end) large ones, [small, small_end) small ones */
 	size_t begin, end, small, small_end;
 };
 
-static uint32_t small_points(const struct work *w, const struct span *span, struct skep_ranked_point *ret)
+/* Messages of one connection arrive in the order in which they were sent; those of a link that has several, or lets them overtake
+ * each other, have a number each. */
+static uint64_t connection_of(const struct work *w, const struct item *item, uint64_t number)
 {
-	uint32_t points = 0;
+	const struct skep_topology *t = w->topology;
+	uint32_t from = item->pair / t->places, to = item->pair % t->places;
+	bool in_order = skep_path_streams(t, from, to) == 1 && !skep_path_overtakes(t, from, to);
+	return in_order ? pair_of_machines(item->of) : number;
+}
+
+static void put_turns(const struct work *w, const struct span *span, struct skep_turns *ret)
+{
+	for (size_t i = span->begin; i < span->end; i++) {
+		const struct item *item = &w->item[i];
+		ret->large[ret->larges++] = (struct skep_turns_message){.bytes = (double)item->of->bytes,
+			.sent_s = item->of->sent_s,
+			.received_s = item->of->received_s,
+			.line = item->line,
+			.connection = connection_of(w, item, i),
+			.counts = !item->crowded};
+	}
 	for (size_t i = span->small; i < span->small_end; i++) {
 		const struct skep_transfer *of = w->item[i].of;
 		if (!w->item[i].crowded)
-			ret[points++] = (struct skep_ranked_point){(double)of->bytes, of->received_s - of->sent_s};
+			ret->small[ret->smalls++] =
+				(struct skep_ranked_point){(double)of->bytes, of->received_s - of->sent_s};
 	}
-	return points;
 }
 
-struct guess {
-	double latency_s, Bps; /* of the estimate before */
-};
-
-/*
- * The busy period that begins with item i; returns the item after it. A message belongs to it that reaches the line before the
- * last one has left it. Where it would not have, had the line been no slower than a SLACK-th of what is believed, it was a delay
- * on a host that made the period so long: then it does not count, for it would say that many bytes take long because what takes
- * long lets many bytes gather.
- */
-static size_t one_period(const struct work *w, size_t i, size_t end, const struct guess *guess, bool *ret_counts,
-	struct skep_ranked_point *ret)
+static bool fit_turns(
+	const struct work *w, const struct span *span, double latency_s, double Bps, struct skep_turns_fit *ret)
 {
-	const struct item *first = &w->item[i];
-	double until_s = first->of->received_s;
-	*ret = (struct skep_ranked_point){0, 0};
-	*ret_counts = true;
-	for (; i < end && w->item[i].line == first->line; i++) {
-		const struct item *item = &w->item[i];
-		double reaches_s = item->of->sent_s + guess->latency_s;
-		if (item != first && reaches_s >= until_s)
-			break;
-		double busy_s = SLACK * ret->x / guess->Bps;
-		bool expected = item == first || item->of->sent_s <= first->of->sent_s + busy_s;
-		*ret_counts = *ret_counts && expected && !item->crowded;
-		ret->x += (double)item->of->bytes;
-		until_s = fmax(until_s, item->of->received_s);
-	}
-	ret->y = until_s - first->of->sent_s;
-	return i;
-}
-
-static uint32_t large_points(
-	const struct work *w, const struct span *span, const struct guess *guess, struct skep_ranked_point *ret)
-{
-	uint32_t points = 0;
-	for (size_t i = span->begin; i < span->end;) {
-		bool counts;
-		i = one_period(w, i, span->end, guess, &counts, &ret[points]);
-		points += counts;
-	}
-	return points;
-}
-
-/* ---- a line ------------------------------------------------------------------------------------------------------ */
-
-struct fit {
-	struct skep_ranked_line line;
-	struct skep_ranked_point *point; /* [points], the last periods */
-	uint32_t points, periods;
-};
-
-/* The least that a message took is no less than the latency; with small messages it is hardly more. */
-static double least_s(const struct work *w, const struct span *span)
-{
-	double least_s = INFINITY;
-	for (size_t i = span->begin; i < span->end; i++)
-		least_s = fmin(least_s, w->item[i].of->received_s - w->item[i].of->sent_s);
-	for (size_t i = span->small; i < span->small_end; i++)
-		least_s = fmin(least_s, w->item[i].of->received_s - w->item[i].of->sent_s);
-	return fmax(0, least_s);
+	struct skep_turns turns = {calloc(span->end - span->begin + 1, sizeof *turns.large),
+		calloc(span->small_end - span->small + 1, sizeof *turns.small), 0, 0};
+	bool fine = turns.large && turns.small;
+	if (fine)
+		put_turns(w, span, &turns);
+	fine = fine && skep_turns_fit(&turns, latency_s, isfinite(Bps) ? 1 / Bps : 0, ret);
+	free(turns.large);
+	free(turns.small);
+	return fine;
 }
 
 static bool bears(const struct skep_ranked *r)
@@ -296,34 +273,11 @@ static bool bears(const struct skep_ranked *r)
 	return r->samples >= SKEP_CALIBRATE_SAMPLES_LEAST && r->low > 0 && r->high <= SKEP_CALIBRATE_SPAN_MAX * r->low;
 }
 
-static bool fit_line(const struct work *w, const struct span *span, double before_s, double before_Bps, struct fit *ret)
-{
-	size_t room = span->end - span->begin + span->small_end - span->small;
-	double most_s = least_s(w, span);
-	struct guess guess = {.Bps = before_Bps / FIRST_SLACK};
-	*ret = (struct fit){.point = calloc(room + 1, sizeof *ret->point)};
-	guess.latency_s = span->small < span->small_end ? 0.9 * most_s : 0.5 * fmin(most_s, before_s);
-	bool fine = ret->point != NULL;
-	for (int pass = 0; fine && pass < PASSES; pass++) {
-		uint32_t smalls = small_points(w, span, ret->point);
-		ret->periods = large_points(w, span, &guess, ret->point + smalls);
-		ret->points = smalls + ret->periods;
-		fine = skep_ranked_line(ret->point, ret->points, &ret->line);
-		if (!fine || ret->line.sizes < 2)
-			break;
-		guess.latency_s = fmax(0, fmin(ret->line.intercept.value, most_s));
-		if (bears(&ret->line.slope))
-			guess.Bps = 1 / ret->line.slope.value;
-	}
-	return fine;
-}
-
 /* ---- figures ----------------------------------------------------------------------------------------------------- */
 
-/* Why nothing can be said of the bandwidth, whatever the samples; NULL: it can. */
-static const char *unseen(const struct work *w, const struct skep_link_figures *link, const struct fit *fit)
+/* The narrowest link of the machines at both ends. */
+static double narrowest_Bps(const struct skep_topology *t, const struct skep_link_figures *link)
 {
-	const struct skep_topology *t = w->topology;
 	double narrowest_Bps = INFINITY;
 	for (uint32_t i = 0; i < t->machines; i++) {
 		if (t->machine[i].place == link->from)
@@ -331,9 +285,22 @@ static const char *unseen(const struct work *w, const struct skep_link_figures *
 		if (t->machine[i].place == link->to)
 			narrowest_Bps = fmin(narrowest_Bps, t->machine[i].down_Bps);
 	}
-	if (link->shared && narrowest_Bps < link->bandwidth.before)
+	return narrowest_Bps;
+}
+
+/* What one message may get, as the topology has it. */
+static double before_Bps(const struct skep_topology *t, const struct skep_link_figures *link)
+{
+	double Bps = fmin(link->bandwidth.before, narrowest_Bps(t, link));
+	return fmin(Bps, skep_path_cap_Bps(t, link->from, link->to));
+}
+
+/* Why nothing can be said of the bandwidth, whatever the samples; NULL: it can. */
+static const char *unseen(const struct work *w, const struct skep_link_figures *link, const struct skep_turns_fit *fit)
+{
+	if (link->shared && narrowest_Bps(w->topology, link) < link->bandwidth.before)
 		return "the links of its machines are narrower";
-	if (fit->periods < SKEP_CALIBRATE_SAMPLES_LEAST)
+	if (fit->turns < SKEP_CALIBRATE_SAMPLES_LEAST)
 		return "fewer than five tensors had it to themselves";
 	return NULL;
 }
@@ -343,19 +310,7 @@ static struct skep_ranked inverse(const struct skep_ranked *r)
 	return (struct skep_ranked){1 / r->value, 1 / r->high, 1 / r->low, r->samples};
 }
 
-/* Of messages of one size: what is left of their time when the latency is as before. */
-static bool bandwidth_alone(const struct fit *fit, double latency_s, struct skep_ranked *ret)
-{
-	double *s_per_B = calloc(fit->points + 1u, sizeof *s_per_B);
-	for (uint32_t i = 0; s_per_B != NULL && i < fit->points; i++)
-		s_per_B[i] = (fit->point[i].y - latency_s) / fit->point[i].x;
-	if (s_per_B != NULL)
-		*ret = skep_ranked_median(s_per_B, fit->points);
-	free(s_per_B);
-	return s_per_B != NULL;
-}
-
-/* What the line leaves out of a message's time: what the sender's overhead and the scenario add. */
+/* What is no link's of a message's time: what the sender's overhead and the scenario add. */
 static void set_latency(struct skep_link_figures *link, struct skep_ranked r, double besides_s)
 {
 	r.value = fmax(0, r.value - besides_s);
@@ -371,51 +326,59 @@ static void set_latency(struct skep_link_figures *link, struct skep_ranked r, do
 		f->after = r;
 }
 
-static bool set_one_size(struct skep_link_figures *link, const struct fit *fit, double besides_s)
+/* The bandwidth, with a latency that stays, or with one that is told beside it. */
+static void set_by_bytes(const struct skep_turns_fit *fit, double besides_s, struct skep_link_figures *link)
 {
-	struct skep_ranked alone;
-	double before_s = link->latency.before + besides_s, size = fit->points > 0 ? fit->point[0].x : 1;
-	bool by_bytes = size / link->bandwidth.before > before_s;
-	if (!by_bytes) {
-		if (link->bandwidth.kept == NULL)
-			link->bandwidth.kept = "one size of messages, mostly latency";
-		double slope = isfinite(link->bandwidth.before) ? 1 / link->bandwidth.before : 0;
-		if (!skep_ranked_intercept(fit->point, fit->points, slope, &alone))
-			return false;
-		set_latency(link, alone, besides_s);
-		return true;
+	struct skep_ranked s_per_B = fit->s_per_B_alone;
+	if (fit->s_per_B.samples > 0 && bears(&fit->latency)) {
+		set_latency(link, fit->latency, besides_s);
+		s_per_B.value = fit->s_per_B.value;
+		s_per_B.low = fmin(s_per_B.low, s_per_B.value);
+		s_per_B.high = fmax(s_per_B.high, s_per_B.value);
+	} else {
+		link->latency.kept =
+			fit->one_size ? "one size of messages, mostly bytes" : "times do not tell it from bytes";
 	}
-	link->latency.kept = "one size of messages, mostly bytes";
-	if (link->bandwidth.kept != NULL)
-		return true;
-	if (!bandwidth_alone(fit, before_s, &alone))
-		return false;
-	if (bears(&alone))
-		link->bandwidth.after = inverse(&alone);
-	else
+	if (bears(&s_per_B))
+		link->bandwidth.after = inverse(&s_per_B);
+	else if (s_per_B.samples > 0)
 		link->bandwidth.kept = "times are a factor of two apart";
-	return true;
+	else
+		link->bandwidth.kept = "the times are of another latency, and do not tell the two apart";
 }
 
-static bool set_figures(const struct work *w, const struct fit *fit, double extra_s, struct skep_link_figures *link)
+/* Latency and bandwidth cannot be told apart: the one that takes less of a message's time stays, if the times allow it. */
+static void set_one(
+	const struct work *w, const struct skep_turns_fit *fit, double besides_s, struct skep_link_figures *link)
 {
-	double besides_s = extra_s + skep_path_overhead_s(w->topology, link->from, link->to);
-	double cap_Bps = skep_path_cap_Bps(w->topology, link->from, link->to);
-	struct skep_ranked intercept = fit->line.intercept;
-	link->bandwidth.kept = unseen(w, link, fit);
-	if (fit->line.sizes < 2)
-		return set_one_size(link, fit, besides_s);
-	if (link->bandwidth.kept == NULL && (!bears(&fit->line.slope) || fit->line.intercept.high < 0))
-		link->bandwidth.kept = "times do not tell bytes apart";
-	if (link->bandwidth.kept == NULL && 1 / fit->line.slope.value > WINDOW_NEAR * cap_Bps)
-		link->bandwidth.kept = "window or loss allow no more";
+	bool by_bytes = fit->bytes / before_Bps(w->topology, link) > link->latency.before + besides_s;
+	if (by_bytes && link->bandwidth.kept == NULL) {
+		set_by_bytes(fit, besides_s, link);
+		return;
+	}
 	if (link->bandwidth.kept == NULL)
-		link->bandwidth.after = inverse(&fit->line.slope);
-	else if (!skep_ranked_intercept(fit->point, fit->points,
-			 isfinite(link->bandwidth.before) ? 1 / link->bandwidth.before : 0, &intercept))
-		return false;
-	set_latency(link, intercept, besides_s);
-	return true;
+		link->bandwidth.kept =
+			fit->one_size ? "one size of messages, mostly latency" : "times do not tell bytes apart";
+	if (fit->latency_alone.samples > 0 || link->messages < SKEP_CALIBRATE_SAMPLES_LEAST)
+		set_latency(link, fit->latency_alone, besides_s);
+	else
+		link->latency.kept = "the times are of another bandwidth, and do not tell the two apart";
+}
+
+static void set_figures(
+	const struct work *w, const struct skep_turns_fit *fit, double besides_s, struct skep_link_figures *link)
+{
+	double cap_Bps = skep_path_cap_Bps(w->topology, link->from, link->to);
+	link->bandwidth.kept = unseen(w, link, fit);
+	if (link->bandwidth.kept != NULL || !bears(&fit->s_per_B)) {
+		set_one(w, fit, besides_s, link);
+		return;
+	}
+	if (1 / fit->s_per_B.value > WINDOW_NEAR * cap_Bps)
+		link->bandwidth.kept = "window or loss allow no more";
+	else
+		link->bandwidth.after = inverse(&fit->s_per_B);
+	set_latency(link, fit->latency, besides_s);
 }
 
 /* ---- all of them ------------------------------------------------------------------------------------------------- */
@@ -442,26 +405,43 @@ static void begin_figures(const struct skep_topology *t, uint32_t pair, struct s
 	ret->bandwidth = (struct skep_figure){shared ? of->shared_Bps : of->capacity_Bps, none, NULL};
 }
 
+static bool fit_pair(const struct work *w, const struct span *span, double extra_s, struct skep_link_figures *link)
+{
+	double besides_s = extra_s + skep_path_overhead_s(w->topology, link->from, link->to);
+	struct skep_turns_fit fit;
+	link->messages = span->end - span->begin + span->small_end - span->small;
+	if (link->messages == 0) {
+		link->latency.kept = link->bandwidth.kept = "no message went over it";
+		return true;
+	}
+	if (!fit_turns(w, span, link->latency.before + besides_s, before_Bps(w->topology, link), &fit))
+		return false;
+	set_figures(w, &fit, besides_s, link);
+	return true;
+}
+
+static bool fit_all(struct work *w, double extra_latency_s)
+{
+	const struct skep_topology *t = w->topology;
+	size_t large = 0, small = w->large;
+	for (uint32_t pair = 0; pair < t->places * t->places; pair++) {
+		struct span span = span_of(w, pair, &large, &small);
+		begin_figures(t, pair, &w->link[pair]);
+		if (!fit_pair(w, &span, skep_topology_is_link(&t->pair[pair]) ? extra_latency_s : 0, &w->link[pair]))
+			return false;
+	}
+	return true;
+}
+
 bool skep_links_fit(const struct skep_samples *samples, const struct skep_topology *t, double extra_latency_s,
 	struct skep_link_figures *ret)
 {
-	struct work w = {.topology = t};
-	bool fine = gather(&w, samples) && mark(&w);
-	size_t large = 0, small = w.large;
-	for (uint32_t pair = 0; fine && pair < t->places * t->places; pair++) {
-		double extra_s = skep_topology_is_link(&t->pair[pair]) ? extra_latency_s : 0;
-		struct span span = span_of(&w, pair, &large, &small);
-		struct fit fit = {0};
+	struct work w = {.topology = t, .link = ret};
+	for (uint32_t pair = 0; pair < t->places * t->places; pair++)
 		begin_figures(t, pair, &ret[pair]);
-		ret[pair].messages = span.end - span.begin + span.small_end - span.small;
-		if (ret[pair].messages == 0) {
-			ret[pair].latency.kept = ret[pair].bandwidth.kept = "no message went over it";
-			continue;
-		}
-		fine = fit_line(&w, &span, ret[pair].latency.before + extra_s, ret[pair].bandwidth.before, &fit) &&
-		       set_figures(&w, &fit, extra_s, &ret[pair]);
-		free(fit.point);
-	}
+	bool fine = gather(&w, samples);
+	for (int pass = 0; pass < PASSES; pass++)
+		fine = fine && mark(&w) && fit_all(&w, extra_latency_s);
 	free(w.item);
 	return fine;
 }

@@ -2,16 +2,13 @@
  *
  * links.h - latency and bandwidth of the links that a run has used, from when its messages were sent and received.
  *
- * A line is what messages share: an ordered pair of machines, or an ordered pair of places where the topology says that the
- * link is shared. While a line is busy it moves bytes at its capacity, whether it serves one message or shares itself among
- * several: a busy period of V bytes, from where its first message was sent to where its last one was received, takes
+ * A line is what messages share: an ordered pair of machines, or an ordered pair of places where the topology says that
+ * the link is shared. What its messages bear of both figures together turns.h finds. A message does not count if it met
+ * others on a link of its machines or places that may have been narrower (less than SKEP_LINKS_ROOM times the line, as the
+ * topology has it or as it turns out).
  *
- *     latency + V / bandwidth
- *
- * and so does a message that finds the line idle. Through such points a robust line is laid (ranked.h). A period does not
- * count if one of its messages also met others on a link of its machines or places that may have been narrower (less than
- * SKEP_LINKS_ROOM times the line, as the topology has it). Where the next message reaches the line before it is idle depends
- * on latency and bandwidth: the estimate is made a few times over.
+ * Where latency and bandwidth cannot be told apart, the one that takes less of a message's time stays as the topology has
+ * it, and the other is fitted beside it; its interval then has in it that what stays may be wrong by SKEP_TURNS_KNOWN.
  *
  * A figure that the samples do not bear is kept as the topology has it, and `kept` says why.
  */

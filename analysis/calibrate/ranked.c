@@ -42,6 +42,34 @@ struct skep_ranked skep_ranked_median(double *sample, uint32_t count)
 		gsl_stats_median_from_sorted_data(sample, 1, count), sample[from], sample[count - 1 - from], count};
 }
 
+/* The first of the samples, which are sorted, up to which there is so much weight. */
+static double at_weight(const double *sample, const double *weight, uint32_t count, double most)
+{
+	double sum = 0;
+	for (uint32_t i = 0; i + 1 < count; i++) {
+		sum += weight[i];
+		if (sum >= most)
+			return sample[i];
+	}
+	return sample[count - 1];
+}
+
+struct skep_ranked skep_ranked_weighted_median(double *sample, double *weight, uint32_t count)
+{
+	double sum = 0, squares = 0;
+	if (count == 0)
+		return (struct skep_ranked){NAN, NAN, NAN, 0};
+	gsl_sort2(sample, 1, weight, 1, count);
+	for (uint32_t i = 0; i < count; i++) {
+		sum += weight[i];
+		squares += weight[i] * weight[i];
+	}
+	double reach = TAIL_DEVIATIONS * sqrt(squares) / 2;
+	return (struct skep_ranked){at_weight(sample, weight, count, sum / 2),
+		at_weight(sample, weight, count, sum / 2 - reach), at_weight(sample, weight, count, sum / 2 + reach),
+		count};
+}
+
 double skep_ranked_deviation(double *sample, uint32_t count)
 {
 	if (count < 2)

@@ -25,6 +25,13 @@ struct skep_ranked { /* of `samples` samples; 0 samples: nothing, and the rest i
  */
 struct skep_ranked skep_ranked_median(double *sample, uint32_t count);
 
+/*
+ * The same of samples with weights, all above 0: half of the weight lies on each side of the value, and the interval is where the
+ * weight of the samples below is half of all, give or take 1.96 times half the root of the sum of squares: the deviation of
+ * that weight where each sample lies below by a fair coin. Sorts samples and weights.
+ */
+struct skep_ranked skep_ranked_weighted_median(double *sample, double *weight, uint32_t count);
+
 struct skep_ranked_point {
 	double x, y;
 };

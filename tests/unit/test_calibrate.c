@@ -71,6 +71,26 @@ static void median_interval_covers(void **state)
 	assert_near(sum / 2000, 0.7127, 0.05); /* 1.4826 times 0.4807, the median deviation of this law */
 }
 
+/* By hand: of weights 1, 1, 1, 1 and 4 the half, 4, is reached by the fourth sample, and 4 give or take 1.96 * sqrt(20) / 2
+ * by the first one and only by the last. Equal weights have the ranks of the normal law: 50 give or take 9.8 of a hundred. */
+static void weights_move_the_median(void **state)
+{
+	double sample[] = {50, 10, 30, 20, 40}, weight[] = {4, 1, 1, 1, 1}, hundred[100], one[100];
+	(void)state;
+	struct skep_ranked r = skep_ranked_weighted_median(sample, weight, 5);
+	assert_int_equal(r.samples, 5);
+	assert_near(r.value, 40, 1e-12);
+	assert_near(r.low, 10, 1e-12);
+	assert_near(r.high, 50, 1e-12);
+	for (int i = 0; i < 100; i++)
+		hundred[i] = (i * 7) % 100 + 1, one[i] = 1;
+	r = skep_ranked_weighted_median(hundred, one, 100);
+	assert_near(r.value, 50, 1e-12);
+	assert_near(r.low, 41, 1e-12);
+	assert_near(r.high, 60, 1e-12);
+	assert_int_equal(skep_ranked_weighted_median(NULL, NULL, 0).samples, 0);
+}
+
 /* ---- lines ------------------------------------------------------------------------------------------------------- */
 
 static void line_is_exact_without_noise(void **state)
@@ -306,6 +326,39 @@ static void crowds_on_a_slow_line(void **state)
 	assert_near(link->latency.after.value, LATENCY_S, 1e-2);
 }
 
+/* A ring of which this line is not the slowest part: a burst of four, then one each time that one has come around, which is later
+ * than when this line is done with the one before. Nothing has waited but in the bursts. */
+static void hops_of_a_ring_are_no_crowd(void **state)
+{
+	struct cluster c;
+	const double each_s = 20000 / BPS, latency_s = 0.07;
+	(void)state;
+	cluster_init(&c, false);
+	for (int round = 0; round < 20; round++)
+		for (int i = 0; i < 24; i++) {
+			double sent_s = round * 5 + (i < 4 ? 0 : 0.15 + 0.034 * (i - 4));
+			put(&c, 0, 2, 20000, sent_s, sent_s + latency_s + (i < 4 ? i + 1 : 1) * each_s);
+		}
+	const struct skep_link_figures *link = fit(&c, 0);
+	assert_near(link->latency.after.value, latency_s, 1e-4);
+	assert_near(link->bandwidth.after.value, BPS, 1e-4);
+}
+
+/* The same without bursts: any latency that leaves a byte less than the time between two would do. The topology's stays. */
+static void hops_alone_tell_no_bandwidth(void **state)
+{
+	struct cluster c;
+	(void)state;
+	cluster_init(&c, false);
+	for (int i = 0; i < 200; i++)
+		put(&c, 0, 2, 20000, 0.034 * i, 0.034 * i + 0.09);
+	const struct skep_link_figures *link = fit(&c, 0);
+	assert_int_equal(link->bandwidth.after.samples, 0);
+	assert_string_equal(link->bandwidth.kept, "one size of messages, mostly latency");
+	assert_near(link->latency.after.value, 0.09 - 20000 / (2 * BPS), 1e-3);
+	assert_true(link->latency.after.low <= 0.07 && link->latency.after.high >= 0.07);
+}
+
 /* Clocks: machine 2 is ahead of the directory by 3 s. Its messages with the directory say so. */
 static void clocks_are_aligned(void **state)
 {
@@ -330,6 +383,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(median_has_the_sign_test_s_interval),
 		cmocka_unit_test(median_interval_covers),
+		cmocka_unit_test(weights_move_the_median),
 		cmocka_unit_test(line_is_exact_without_noise),
 		cmocka_unit_test(line_bears_late_points),
 		cmocka_unit_test(line_needs_two_sizes),
@@ -341,6 +395,8 @@ int main(void)
 		cmocka_unit_test(noise_is_kept_out),
 		cmocka_unit_test(delays_gather_no_bytes),
 		cmocka_unit_test(crowds_on_a_slow_line),
+		cmocka_unit_test(hops_of_a_ring_are_no_crowd),
+		cmocka_unit_test(hops_alone_tell_no_bandwidth),
 		cmocka_unit_test(clocks_are_aligned),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
