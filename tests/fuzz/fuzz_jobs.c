@@ -3,8 +3,9 @@
  * fuzz_jobs.c - any bytes as what `skep jobs` and `skep trace jobs` read: refused with a sound diagnosis, or jobs in order of
  * arrival that fit the cluster.
  *
- * The first byte of the input chooses: 'f' a file of jobs, 't' a trace of jobs, 'p' and 'o' tables of Alibaba's clusters of
- * 2020 and 2023. Runs from the root of the tree, whose scenarios and topologies the files name.
+ * The first byte of the input chooses: 'f' a file of jobs, 's' options on a sound one, 't' a trace of jobs, 'p' and 'o' tables of
+ * Alibaba's clusters of 2020 and 2023. Options are some in each line, with tabs between them; what begins with a minus is for
+ * --policy. Runs from the root of the tree, whose scenarios and topologies the files name.
  */
 #include <math.h>
 
@@ -12,12 +13,19 @@
 #include "scenarios/jobs/jobs_file.h"
 #include "tests/fuzz/damage.h"
 
-enum { DAMAGES = 300 };
+enum { DAMAGES = 300, SETS_MAX = 8 };
 
 static const char base_text[] =
 	"name: base\n"
 	"cluster: {topology: topologies/sixteen-p3.yaml}\n"
 	"jobs: {trace: x, types: [scenarios/pipedream.yaml, {name: b, scenario: scenarios/pipedream.yaml}]}\n";
+
+static const char drawn_text[] =
+	"name: drawn\n"
+	"cluster: {topology: topologies/sixteen-p3.yaml, host: {machines: 8, cpus: 24, memory: 500 GB}}\n"
+	"jobs:\n"
+	"  draw: {count: 20, interval: 10 min, law: fixed, duration: 3 h}\n"
+	"  types: [{name: a, scenario: scenarios/pipedream.yaml}]\n";
 
 static unsigned taken, refused;
 
@@ -32,12 +40,11 @@ static void check_needs(const struct skep_jobs_needs *n)
 	must(n->cpus == 0 || last >= 1 - 1e-9);
 }
 
-static void try_file(const char *path, const char *set)
+static void try_with(const char *path, const struct skep_jobs_options *options)
 {
 	struct skep_jobs_file file;
 	struct skep_diag diag = {0};
-	const struct skep_jobs_options options = {.set = &set, .sets = set ? 1 : 0};
-	bool ok = skep_jobs_file_read(path, &options, &file, &diag);
+	bool ok = skep_jobs_file_read(path, options, &file, &diag);
 	must(ok == !diag.set);
 	taken += ok;
 	refused += !ok;
@@ -53,6 +60,30 @@ static void try_file(const char *path, const char *set)
 		check_needs(&file.type[i].needs);
 	if (ok)
 		skep_jobs_file_finish(&file);
+}
+
+static void try_file(const char *path, const char *set)
+{
+	try_with(path, &(struct skep_jobs_options){.set = &set, .sets = set ? 1 : 0});
+}
+
+/* `text` is of the caller, and cut into its words. */
+static void try_sets(char *text)
+{
+	char path[64], *rest = text, *line;
+	int fd;
+	make_file(drawn_text, sizeof drawn_text - 1, &fd, path, sizeof path);
+	while ((line = strsep(&rest, "\n")) != NULL) {
+		const char *set[SETS_MAX];
+		struct skep_jobs_options options = {.set = set};
+		for (char *word; options.sets < SETS_MAX && (word = strsep(&line, "\t")) != NULL;)
+			if (word[0] == '-')
+				options.policies = word + 1;
+			else if (word[0] != '\0')
+				set[options.sets++] = word;
+		try_with(path, &options);
+	}
+	close(fd);
 }
 
 static void try_trace(const char *trace)
@@ -91,6 +122,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	int fd;
 	if (size < 1)
 		return 0;
+	if (data[0] == 's') {
+		char *text = strndup((const char *)data + 1, size - 1);
+		must(text != NULL);
+		try_sets(text);
+		free(text);
+		return 0;
+	}
 	make_file(data + 1, size - 1, &fd, path, sizeof path);
 	if (data[0] == 'f')
 		try_file(path, NULL);
