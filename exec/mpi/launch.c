@@ -16,6 +16,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
@@ -289,45 +290,69 @@ static void remove_folders(const char *folder)
 	nftw(memory, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
+/* ---- who tidies up ------------------------------------------------------------------------------------------------- */
+
 #define LEFT_MS 10000 /* for mpirun to end after its parent process; it is sent SIGTERM then */
 
-/* When its parent has ended, which alone can write to the pipe and never closes it, and mpirun, whose ranks may write to the
- * folder. */
-static void remove_when_left(const char *folder, pid_t mpirun, int end)
+struct made { /* what the process that tidies up tells of the folder that it has made */
+	int error;
+	char folder[64];
+};
+
+/* Makes the folder, is told mpirun's number, and removes the folder when the process that has the other end has ended, which
+ * alone has it and never closes it, and mpirun, whose ranks may write to the folder. */
+static void tidy_up(struct made made, int end)
 {
-	char byte;
-	struct pollfd run = {.fd = (int)syscall(SYS_pidfd_open, mpirun, 0), .events = POLLIN};
-	assert(mpirun > 0 && end >= 0);
+	pid_t mpirun = 0;
+	struct pollfd run = {.fd = -1, .events = POLLIN};
 	setsid(); /* what ends our group shall not end this */
 	dup2(end, 0);
-	if (dup2(run.fd, 1) < 0)
-		close(1);
-	close_range(2, ~0u, 0); /* what reads the output of the run must not wait for this process */
-	run.fd = run.fd >= 0 ? 1 : -1;
-	if (read(0, &byte, 1) == 0 && access(folder, F_OK) == 0) {
-		poll(&run, 1, LEFT_MS);
-		remove_folders(folder);
+	close_range(1, ~0u, 0); /* what reads the output of the run must not wait for this process */
+	made.error = mkdtemp(made.folder) == NULL ? errno : 0;
+	ssize_t told = send(0, &made, sizeof made, MSG_NOSIGNAL);
+	if (made.error != 0)
+		return;
+	if (told == sizeof made && recv(0, &mpirun, sizeof mpirun, 0) == sizeof mpirun) {
+		run.fd = (int)syscall(SYS_pidfd_open, mpirun, 0);
+		while (recv(0, &mpirun, sizeof mpirun, 0) > 0)
+			continue;
 	}
+	if (access(made.folder, F_OK) != 0)
+		return;
+	if (run.fd >= 0)
+		poll(&run, 1, LEFT_MS);
+	remove_folders(made.folder);
 }
 
-/* A process that removes the folder when this one was killed and could not. It is no child of ours, whose end we would wait
- * for. */
-static void watch_folder(const char *folder, pid_t mpirun)
+/* A process that makes the folder, and removes it when this one was killed and could not: at no moment is it there and nothing
+ * would remove it. It is no child of ours, whose end we would wait for. Returns the end by which to tell it mpirun's number;
+ * -1, with errno: there is no folder. */
+static int make_folder(char *folder, size_t room)
 {
+	struct made made = {.error = EAGAIN};
 	int end[2];
-	if (pipe2(end, O_CLOEXEC) != 0)
-		return;
+	assert(room >= sizeof made.folder);
+	snprintf(made.folder, sizeof made.folder, "%s", folder);
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, end) != 0)
+		return -1;
 	pid_t pid = fork();
 	if (pid == 0) {
+		close(end[0]);
 		if (fork() == 0)
-			remove_when_left(folder, mpirun, end[0]);
+			tidy_up(made, end[1]);
 		_exit(0);
 	}
-	close(end[0]);
-	if (pid < 0)
-		close(end[1]);
-	else
+	int failed = errno;
+	close(end[1]);
+	if (pid > 0)
 		waitpid(pid, NULL, 0);
+	if (pid > 0 && recv(end[0], &made, sizeof made, MSG_WAITALL) == sizeof made && made.error == 0) {
+		memcpy(folder, made.folder, sizeof made.folder);
+		return end[0];
+	}
+	close(end[0]);
+	errno = pid > 0 ? made.error : failed;
+	return -1;
 }
 
 /* Ranks whose mpirun was killed are our children by then, and end by themselves. What they have in the database is not to be
@@ -339,8 +364,8 @@ static void wait_for_orphans(void)
 		poll(NULL, 0, LOOK_MS);
 }
 
-/* `folder` is there until the caller removes it; after a death of this process another one does. */
-static int launch_child(char **command, const char *folder, bool survives, struct skep_diag *reterr)
+/* `folder` is there until the caller removes it; after a death of this process the one at the other end of `tells` does. */
+static int launch_child(char **command, const char *folder, int tells, bool survives, struct skep_diag *reterr)
 {
 	char path[80];
 	assert(command[0] != NULL);
@@ -365,7 +390,7 @@ static int launch_child(char **command, const char *folder, bool survives, struc
 		_exit(NOT_THERE);
 	}
 	if (w.mpirun > 0) {
-		watch_folder(folder, w.mpirun); /* the pipe stays open as long as this process lives */
+		send(tells, &w.mpirun, sizeof w.mpirun, MSG_NOSIGNAL);
 		prctl(PR_SET_CHILD_SUBREAPER, 1);
 		int state = wait_for_mpirun(&w);
 		if (w.word < 0)
@@ -417,13 +442,14 @@ static int launch_in_folder(char **command, bool survives, struct skep_diag *ret
 	/* Open MPI has sockets below it, whose paths have an end at 107 bytes. */
 	snprintf(folder, sizeof folder, "%s/skep-XXXXXX",
 		tmp != NULL && tmp[0] == '/' && strlen(tmp) < 32 ? tmp : "/tmp");
-	if (mkdtemp(folder) == NULL) {
+	int tells = make_folder(folder, sizeof folder); /* it stays open as long as this process lives */
+	if (tells < 0) {
 		skep_fail(reterr, "cannot make %s: %s", folder, strerror(errno));
 		return -1;
 	}
 	if (survives || local())
 		keep_what_is_left_in(folder);
-	int status = has_room(folder, reterr) ? launch_child(command, folder, survives, reterr) : -1;
+	int status = has_room(folder, reterr) ? launch_child(command, folder, tells, survives, reterr) : -1;
 	remove_folders(folder);
 	return status;
 }
