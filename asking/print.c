@@ -220,7 +220,7 @@ static void lay_row(
 		skep_layout_cell(layout, "%.4g", skep_ask_usd(f));
 	skep_layout_cell(layout, "%.3g", f->tokens);
 	skep_layout_cell(layout, "%.0f %%", 100 * f->utilisation);
-	bool other = f->extrapolated && strcmp(f->how, own->how) != 0;
+	bool other = f->extrapolated && !strstr(own->how, f->how); /* what is said of the choice is not said again */
 	skep_layout_cell(layout, "%s", other ? f->how : "");
 }
 

@@ -248,6 +248,19 @@ static const char *rate(double Bps, char ret[SKEP_TEXT_BYTES])
 	return skep_rate_text(Bps, ret);
 }
 
+/* Several connections for the newest change. A message takes one, and leaders of sites tell each other all in one message: where
+ * sums go by sites a ring, whose chunks come in segments, has more of it. */
+static void take_connections(struct skep_ask_answer *a, struct skep_ask_question *with)
+{
+	struct skep_ask_variation *v = &a->help[a->helps - 1].variation;
+	size_t used = strlen(v->label);
+	with->streams = CONNECTIONS;
+	if (a->chosen.plan.collective != SKEP_COLLECTIVE_HIERARCHICAL)
+		return;
+	set(v, "sync.collective=ring");
+	snprintf(v->label + used, sizeof v->label - used, ", and sums in one ring");
+}
+
 /* A connection gets no more than its window in a round trip: on a faster line it takes several to get more. Says so. */
 static void connect_more(struct skep_ask_answer *a, struct skep_ask_question *with, double Bps, double latency_s)
 {
@@ -255,8 +268,8 @@ static void connect_more(struct skep_ask_answer *a, struct skep_ask_question *wi
 	size_t used = strlen(label), size = sizeof a->help[0].variation.label;
 	if (!(Bps * 2 * latency_s > with->window_bytes))
 		return;
-	with->streams = CONNECTIONS;
 	snprintf(label + used, size - used, ", with %u connections", CONNECTIONS);
+	take_connections(a, with);
 }
 
 static void list_lines(struct skep_ask_answer *a)
@@ -294,7 +307,7 @@ static void list_lines(struct skep_ask_answer *a)
 	struct skep_ask_question *with =
 		far ? add_help(a, "%u connections between two machines instead of one (streams)", CONNECTIONS) : NULL;
 	if (with)
-		with->streams = CONNECTIONS;
+		take_connections(a, with);
 }
 
 /* The machines of the topology change, so that the allocation of the choice says nothing: who is left out stays out. */

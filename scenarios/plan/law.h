@@ -23,6 +23,10 @@
  * H = 1 replicas change nothing: a synchronous step is the same on any number of workers. Staleness as a factor on
  * the steps that are needed: Stich and Karimireddy 2020, arXiv 1909.05350, bound delayed SGD so.
  *
+ * Or one that others have published, as a sum of powers (`law: powers`), each term with the exponents that it is given:
+ *
+ *     L = min (L0, E + sum over i of F_i N^a_i D^b_i H^c_i M^d_i B^e_i),    N: parameters of the model, B: tokens of a step
+ *
  * Kept true: a parameter that the runs could not tell is 0 and says why; what is asked of the law outside the
  * conditions that it was fitted in is answered and reported, never silently.
  */
@@ -54,6 +58,13 @@ enum skep_law_axis {
 	SKEP_LAW_AXES
 };
 
+#define SKEP_LAW_TERMS_MAX 8u
+
+struct skep_law_term { /* a product of powers */
+	double factor, power[SKEP_LAW_AXES];
+	double size_power; /* of the model's parameters */
+};
+
 struct skep_law {
 	char path[512];
 	char model[64];   /* whose loss it is */
@@ -63,7 +74,12 @@ struct skep_law {
 	double error[SKEP_LAW_PARAMETERS];                /* one standard error; NAN: the parameter is fixed ... */
 	char fixed[SKEP_LAW_PARAMETERS][64];              /* ... because of this; "": it was fitted */
 	double least[SKEP_LAW_AXES], most[SKEP_LAW_AXES]; /* that it was fitted in */
-	double misfit;                                    /* root mean square of (loss of the runs - law) / law */
+	uint32_t
+		terms; /* more than 0: `powers`; of the parameters above only E is asked, and the model by its size alone */
+	struct skep_law_term term[SKEP_LAW_TERMS_MAX];
+	double size;                  /* parameters of the model that it is asked about ... */
+	double size_least, size_most; /* ... and of those that it is of */
+	double misfit;                /* root mean square of (loss of the runs - law) / law */
 };
 
 /* `at` is [SKEP_LAW_AXES]; the batch is not looked at. */

@@ -35,6 +35,11 @@ void skep_loss_read(struct skep_reader *r, const struct skep_yaml_node *train, s
 		skep_reader_fail(r, map, "file", "not enough memory for this scenario");
 	else if (!skep_law_read(path, s->law, &why))
 		skep_reader_fail(r, map, "file", "train.law.file: %.200s:%u: %.250s", why.file, why.line, why.message);
+	if (r->diag->set)
+		return;
+	struct skep_cost whole;
+	skep_model_cost(&s->model, 1, 0, &whole);
+	s->law->size = (double)(whole.parameters - skep_model_copied(&s->model));
 }
 
 /* ---- conditions ------------------------------------------------------------------------------------------------- */
@@ -82,7 +87,8 @@ int64_t skep_loss_nano(const struct skep_scenario *s, uint32_t round, uint32_t m
 	return nano < 9e18 ? llround(nano) : INT64_MAX;
 }
 
-/* Staleness begins at 0 in every run: a law of stale runs is not left by the first round. */
+/* Staleness begins at 0 in every run: a law of stale runs is not left by the first round. All runs begin with fewer tokens than
+ * its data do, but one that ends there has a loss that the law was never held against. */
 bool skep_loss_extrapolates(const struct skep_scenario *s, uint32_t rounds, char *ret, size_t size)
 {
 	double at[SKEP_LAW_AXES];
@@ -90,5 +96,12 @@ bool skep_loss_extrapolates(const struct skep_scenario *s, uint32_t rounds, char
 	if (!s->law || rounds == 0)
 		return false;
 	skep_loss_at(s, rounds - 1, 0, at);
-	return skep_law_leaves(s->law, s->model.name, at, ret, size);
+	bool leaves = skep_law_leaves(s->law, s->model.name, at, ret, size);
+	double end = at[SKEP_LAW_TOKENS] + at[SKEP_LAW_BATCH] * skep_plan_steps(&s->plan, rounds - 1);
+	if (!(end < s->law->least[SKEP_LAW_TOKENS] * (1 - 1e-6)))
+		return leaves;
+	size_t used = strlen(ret);
+	snprintf(ret + used, size - used, "%sfewer tokens than %.4g, where its data begin", leaves ? "; " : "",
+		s->law->least[SKEP_LAW_TOKENS]);
+	return true;
 }

@@ -73,6 +73,17 @@ check 'says that it is extrapolated' said 'Extrapolated: in [1-3] of 3 runs' "$o
 check 'and that the best is at an edge' said 'The best sync.every is the largest that was tried, 8' "$out"
 accepts 'the same as JSON' sweep "${tiny[@]}" --vary sync.every=2,4,8 -q --json
 check 'counts them' python3 -c 'import json, sys; assert sum(r["extrapolated"] for r in json.load(open(sys.argv[1]))["rows"]) > 0' "$out"
+# A model of a size that the law is of, but far fewer tokens than its data begin at: the loss is a guess, in each command that prints it.
+few=("$root/scenarios/diloco-sweep.yaml" --set model.file=models/diloco-150m.yaml --set schedule.wiring=throughput --set sync.every=30
+	--set 'train={arithmetic: law, law: {file: scenarios/laws/diloco-2025.yaml}, until: {tokens: 32000}}')
+accepts 'a law that is asked below its data' sim "${few[@]}"
+check 'is said by sim' said 'extrapolated.*fewer tokens than 7e\+08' "$err"
+accepts 'the same, checked' check "${few[@]}"
+check 'is said by check' said 'extrapolated: fewer tokens than 7e\+08' "$out"
+accepts 'the same in a sweep' sweep "${few[@]}" --vary schedule.microbatch=1,2 -q
+check 'is said by sweep' said 'Extrapolated: in 2 of 2 runs' "$out"
+accepts 'as many as its data have' check "${few[@]}" --set 'train.until={tokens: 2B}'
+check 'are not said to be too few' eval '! said extrapolated "$out"'
 rm -f skep.db
 plan=("$root/scenarios/two-datacentres.yaml" --set train.arithmetic=none --set train.until.steps=100)
 accepts 'a plan' plan "${plan[@]}" -q

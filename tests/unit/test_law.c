@@ -95,6 +95,76 @@ static void test_range(void **state)
 	assert_int_equal(strlen(how), 19);
 }
 
+/* Two terms by hand: 10 N^-0.1 M^0.01 and 400 D^-0.28, of which the first falls as models grow. */
+static struct skep_law powers(void)
+{
+	struct skep_law law = truth();
+	law.terms = 2;
+	law.value[SKEP_LAW_FLOOR] = 0.5;
+	law.term[0] = (struct skep_law_term){.factor = 10, .size_power = -0.1};
+	law.term[0].power[SKEP_LAW_MEMBERS] = 0.01;
+	law.term[1] = (struct skep_law_term){.factor = 400};
+	law.term[1].power[SKEP_LAW_TOKENS] = -0.28;
+	law.size = 1e6;
+	law.size_least = 1e5;
+	law.size_most = 1e7;
+	return law;
+}
+
+static void test_powers(void **state)
+{
+	(void)state;
+	char how[512];
+	struct skep_law law = powers(), read;
+	struct skep_diag diag = {0};
+	double at[SKEP_LAW_AXES] = {4e9, 64, 8, 0, 2000};
+	double loss = 0.5 + 10 * pow(1e6, -0.1) * pow(8, 0.01) + 400 * pow(4e9, -0.28);
+	assert_near(skep_law_loss(&law, at), loss, 1e-12);
+	law.term[0].power[SKEP_LAW_STALE] = 0.5; /* of 1 + s */
+	assert_near(skep_law_loss(&law, at), loss, 1e-12);
+	at[SKEP_LAW_STALE] = 1;
+	assert_near(skep_law_loss(&law, at), loss + (sqrt(2) - 1) * 10 * pow(1e6, -0.1) * pow(8, 0.01), 1e-12);
+	at[SKEP_LAW_TOKENS] = 0;
+	assert_near(skep_law_loss(&law, at), 5.5, 0);
+	assert_false(skep_law_leaves(&law, "any model", at, how, sizeof how));
+	law.size = 2e7;
+	assert_true(skep_law_leaves(&law, "any model", at, how, sizeof how));
+	assert_string_equal(how, "2e+07 parameters (fitted: 1e+05 to 1e+07)");
+	FILE *file = fopen("powers.yaml", "w");
+	skep_law_write(&law, file);
+	fclose(file);
+	if (!skep_law_read("powers.yaml", &read, &diag))
+		fail_msg("%u:%u: %s", diag.line, diag.column, diag.message);
+	read.size = law.size;
+	at[SKEP_LAW_TOKENS] = 3e8;
+	assert_near(skep_law_loss(&read, at), skep_law_loss(&law, at), 1e-8);
+	assert_true(read.terms == 2 && read.size_least == 1e5 && read.size_most == 1e7);
+}
+
+static void refuses_powers(const char *terms, const char *expected)
+{
+	struct skep_law read;
+	struct skep_diag diag = {0};
+	FILE *file = fopen("bad.yaml", "w");
+	fprintf(file, "law: powers\nsource: \"made up\"\nfirst_loss: 10\nterms: [%s]\nfitted: {}\n", terms);
+	fclose(file);
+	assert_false(skep_law_read("bad.yaml", &read, &diag));
+	if (!strstr(diag.message, expected))
+		fail_msg("`%s` instead of `%s`", diag.message, expected);
+}
+
+static void test_bad_powers(void **state)
+{
+	(void)state;
+	refuses_powers("", "terms: expected 1 to 8");
+	refuses_powers("{factor: 10, parameters: -0.1}", "none has `tokens`");
+	refuses_powers("{factor: 10, tokens: 0.3}", "would rise with tokens");
+	refuses_powers("{factor: -10, tokens: -0.3}", "would rise with tokens");
+	refuses_powers("{factor: 10, token: -0.3}", "token");
+	refuses_powers("{tokens: -0.3}", "factor");
+	refuses_powers("{factor: 10, tokens: -0.3}", "fitted");
+}
+
 static void test_file(void **state)
 {
 	(void)state;
@@ -142,7 +212,7 @@ static void refuses_file(const char *find, const char *replace, const char *expe
 static void test_bad_files(void **state)
 {
 	(void)state;
-	refuses_file("chinchilla-diloco", "moore", "law: expected `chinchilla-diloco`");
+	refuses_file("chinchilla-diloco", "moore", "law: expected one of: chinchilla-diloco, powers");
 	refuses_file("  mu: {", "  nu: {", "mu");
 	refuses_file("value: 0.45", "value: -1", "value");
 	refuses_file("value: 0.45", "value: fast", "value");
@@ -422,6 +492,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_formula),
 		TEST(test_range),
+		TEST(test_powers),
+		TEST(test_bad_powers),
 		TEST(test_file),
 		TEST(test_bad_files),
 		TEST(test_recovers),
