@@ -94,10 +94,11 @@ void skep_database_explain(sqlite3 *db, const char *path, int code, struct skep_
 
 static bool fail_owner(enum owner owner, const char *path, struct skep_diag *reterr)
 {
-	const char *why = owner == FOREIGN ? "a database of another program"
-	                  : owner == NEWER ? "written by a newer skep: use that one"
-	                                   : "written by an older skep: read it with that one";
-	return skep_fail(reterr, "%s: %s, or name another file with --db", path, why);
+	const char *why = owner == FOREIGN ? "a database of another program: name another file with --db"
+	                  : owner == NEWER
+	                          ? "written by a newer skep: use that one, or name another file with --db"
+	                          : "written by an older skep: read it with that one, or name another file with --db";
+	return skep_fail(reterr, "%s: %s", path, why);
 }
 
 /* ---- the path ------------------------------------------------------------------------------------------------- */

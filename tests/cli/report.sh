@@ -89,6 +89,40 @@ if command -v chromium >/dev/null; then
 	check 'the script plays the map' grep -q 'class="swarm playable"' "$out"
 	check 'and says who is there' grep -q '4 of 4 workers are there' "$out"
 	check 'without an error' sh -c "! grep -E 'CONSOLE' '$err'"
+
+	# On a phone nothing is wider than the screen but what scrolls by itself, and text stands out from the page, dark or light.
+	cat >measure.html <<-'END'
+	<!doctype html><body><iframe id="page" width="360" height="700"></iframe><p id="said"></p><script>
+	const frame = document.getElementById('page'), light = c => c.match(/\d+/g).slice(0, 3).reduce((sum, x) => sum + x / 765, 0);
+	frame.onload = () => setTimeout(() => {
+		const page = frame.contentDocument, style = getComputedStyle(page.body), root = page.documentElement;
+		const pictures = [...page.querySelectorAll('#loss svg, #pictures svg')], turned = pictures.every(p => /invert/.test(getComputedStyle(p).filter));
+		const text = pictures.flatMap(p => [...p.querySelectorAll('text')]).map(t => light(getComputedStyle(t).fill));
+		document.getElementById('said').textContent = 'measured ' + JSON.stringify({wide: root.scrollWidth, screen: root.clientWidth,
+			back: light(style.backgroundColor), ink: light(style.color), turned, texts: text.length, brightest: Math.max(...text)});
+	}, 500);
+	frame.src = location.search.slice(1);
+	</script></body>
+	END
+	measure() { # measure PAGE [OPTION]: what the browser makes of it, as JSON in $out
+		timeout -k 5 100 chromium --headless=new --no-sandbox --disable-gpu --user-data-dir="$scratch/browser" --allow-file-access-from-files \
+			--virtual-time-budget=3000 --dump-dom ${2:+"$2"} "file://$PWD/measure.html?$1" 2>"$err" </dev/null |
+			grep -o 'measured {[^<]*' | sed 's/^measured //' >"$out"
+	}
+	readable() { # readable light|dark
+		python3 -c 'import json, sys
+m = json.load(open(sys.argv[1]))
+assert 300 < m["screen"] <= 360 and m["wide"] <= m["screen"], m
+bright, dark = (m["back"], m["ink"]) if sys.argv[2] == "light" else (m["ink"], m["back"])
+assert bright > 0.8 and dark < 0.2 and m["texts"] > 5, m
+assert m["brightest"] < 0.6 and m["turned"] == (sys.argv[2] == "dark"), m' "$out" "$1"
+	}
+	for page in two.html sweep.html; do
+		measure $page
+		check "$page on a phone" readable light
+		measure $page --force-dark-mode
+		check "$page in the dark" readable dark
+	done
 else
 	skip 'in a browser' 'chromium is not installed'
 fi
