@@ -6,6 +6,7 @@
 
 #include <math.h>
 
+#include "planning/expected/rehearsal.h"
 #include "planning/problem/forecast.h"
 #include "scenarios/plan/links.h"
 #include "topologies/read/path.h"
@@ -186,15 +187,28 @@ static void carry_all_pairs(struct skep_loads *l, uint32_t stage)
 				skep_loads_carry(l, i, j, all / n / (n - 1), 1);
 }
 
-/* As its closed form has it, with an even part of each line. Over the lines of the directory all sites that only dial out reach
- * each other, and parts are not even: no sooner than they have carried it all. */
+/* As its closed form has it. Where all send to all, or the directory passes on what sites say to each other, with empty lines,
+ * and no sooner than the lines have carried it all; else with an even part of each line. */
 static double other_s(struct skep_loads *l, uint32_t stage)
 {
-	if (l->p->scenario->topology.dials_out == NULL || l->count[stage] < 2)
+	enum skep_collective kind = l->p->scenario->plan.collective;
+	bool all_pairs = kind == SKEP_COLLECTIVE_ALL_TO_ALL || kind == SKEP_COLLECTIVE_BUTTERFLY;
+	if (l->count[stage] < 2)
+		return 0;
+	if (!all_pairs && l->p->scenario->topology.dials_out == NULL)
 		return skep_forecast_reduction_s(l->p, SKEP_CONTENDED, l->stage_of, stage);
 	skep_loads_clear(l);
 	carry_all_pairs(l, stage);
 	return fmax(busiest_s(l), skep_forecast_reduction_s(l->p, SKEP_UNCONTENDED, l->stage_of, stage));
+}
+
+/* Message by message, or where that would take too long by closed forms. */
+static void others_s(struct skep_loads *l)
+{
+	if (skep_rehearsal_short(l) && skep_rehearsal_reduce(l))
+		return;
+	for (uint32_t s = 0; s < l->p->stages; s++)
+		l->reduce_s[s] = other_s(l, s);
 }
 
 double skep_reductions_s(struct skep_loads *l)
@@ -204,8 +218,7 @@ double skep_reductions_s(struct skep_loads *l)
 	if (l->p->scenario->plan.collective == SKEP_COLLECTIVE_RING)
 		rings_s(l);
 	else
-		for (uint32_t s = 0; s < l->p->stages; s++)
-			l->reduce_s[s] = other_s(l, s);
+		others_s(l);
 	if (l->p->scenario->plan.tied > 0 && last > 0)
 		l->reduce_s[0] = l->reduce_s[last] = until_tied_s(l);
 	for (uint32_t s = 0; s < l->p->stages; s++)

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * rehearsal.h - how long the sums of all stages take, transfer by transfer as core/collective/collective.h has them, on the
+ * network of the topology. Who sends to whom decides what shares which line, which no closed form of a star knows: a
+ * parameter server has all on its own lines, and of a tree in three homes two edges cross a router or all do.
+ *
+ * All stages begin at once. What devices do takes no time here.
+ */
+#ifndef SKEP_PLANNING_EXPECTED_REHEARSAL_H
+#define SKEP_PLANNING_EXPECTED_REHEARSAL_H
+
+#include "planning/expected/loads.h"
+
+/* Are these sums of whole stages, of few enough messages that a search can ask about them? */
+bool skep_rehearsal_short(const struct skep_loads *loads);
+
+/* Fills reduce_s. False: no memory. */
+bool skep_rehearsal_reduce(struct skep_loads *loads);
+
+#endif
