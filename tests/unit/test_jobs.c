@@ -53,6 +53,35 @@ static void test_left_over_goes_where_it_brings_most(void **unused)
 	assert_int_equal(given[1], 6);
 }
 
+/* Of two that will take as long the one that came first, whatever their places in the list. */
+static void test_who_came_first_is_first(void **unused)
+{
+	const struct skep_jobs_policy srtf = {.order = SKEP_JOBS_SRTF};
+	struct skep_jobs_job job[2] = {job_of(1, 2, 20, 0, linear), job_of(1, 2, 20, 0, linear)};
+	uint32_t order[JOBS];
+	(void)unused;
+	for (uint32_t late = 0; late < 2; late++) {
+		job[late].arrived_ns = 7;
+		job[1 - late].arrived_ns = 5;
+		skep_jobs_sort(&srtf, job, 2, order);
+		assert_int_equal(order[0], 1 - late);
+		assert_int_equal(order[1], late);
+	}
+}
+
+/* With two machines at a time: half of what is left to the queue's end, and behind the last end never. */
+static void test_when_a_queue_is_over(void **unused)
+{
+	const struct skep_jobs_policy las = {.order = SKEP_JOBS_LAS, .queues = 3, .queue_s = {3600, 36000}};
+	struct skep_jobs_job job = job_of(1, 2, 20, 2, linear);
+	(void)unused;
+	assert_true(skep_jobs_next_s(&las, &job) == 1800);
+	job.attained_s = 6000;
+	assert_true(skep_jobs_next_s(&las, &job) == 15000);
+	job.attained_s = 40000;
+	assert_true(isinf(skep_jobs_next_s(&las, &job)));
+}
+
 static void test_a_restart_has_to_be_worth_it(void **unused)
 {
 	const struct skep_jobs_policy fifo = {.order = SKEP_JOBS_FIFO};
@@ -203,6 +232,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_left_over_goes_where_it_brings_most),
+		cmocka_unit_test(test_who_came_first_is_first),
+		cmocka_unit_test(test_when_a_queue_is_over),
 		cmocka_unit_test(test_a_restart_has_to_be_worth_it),
 		cmocka_unit_test(test_no_job_before_one_that_does_not_fit),
 		cmocka_unit_test(test_queues),

@@ -53,6 +53,32 @@ static void test_duplicates_are_ignored(void **state)
 	fixture_finish(&f);
 }
 
+/* The same of a worker with two virtual stages, 1 and 3 of four: neither a number nor a virtual stage beyond the last one. */
+static void test_no_virtual_stage_beyond_the_last_one(void **state)
+{
+	static const uint64_t vstage_bytes[] = {8, 16, 32, 0};
+	(void)state;
+	for (uint32_t i = 0; i < 3; i++) {
+		struct fixture f;
+		fixture_init(&f, 4, 2, 1);
+		f.plan.pipeline = SKEP_PIPELINE_INTERLEAVED;
+		f.plan.wiring = SKEP_WIRING_FIXED;
+		f.plan.model_chunks = 2;
+		f.plan.vstage_bytes = vstage_bytes;
+		f.plan.microbatches = 8;
+		f.plan.in_flight = skep_plan_fixed_in_flight(&f.plan);
+		fixture_make(&f, 1);
+		fixture_start(&f);
+		struct skep_message forward = fixture_message(SKEP_MESSAGE_FORWARD, 0, 1, 0);
+		forward.stage = i == 1 ? 4 : 0;
+		forward.microbatch = i == 2 ? skep_plan_numbers(&f.plan) : 0;
+		forward.payload = fixture_buf(&f);
+		fixture_deliver(&f, forward);
+		assert_int_equal(fixture_released(&f, forward.payload), i > 0);
+		fixture_finish(&f);
+	}
+}
+
 static void test_gradient_only_from_the_one_it_was_sent_to(void **state)
 {
 	(void)state;
@@ -529,6 +555,7 @@ int main(void)
 		cmocka_unit_test(test_forward_backward_counted),
 		cmocka_unit_test(test_duplicates_are_ignored),
 		cmocka_unit_test(test_no_microbatch_beyond_the_last_number),
+		cmocka_unit_test(test_no_virtual_stage_beyond_the_last_one),
 		cmocka_unit_test(test_gradient_only_from_the_one_it_was_sent_to),
 		cmocka_unit_test(test_abandon_travels_back),
 		cmocka_unit_test(test_gone_next_is_given_up_and_not_chosen),
