@@ -15,6 +15,8 @@
 #define HALVINGS 12       /* of where the interval ends */
 #define RESOLUTION_S 1e-6 /* of the times */
 #define LATE 3.0          /* times the misfit: hosts may have heard of the messages so late */
+#define TURNS 20000u      /* that are looked at, if there are more, */
+#define HASH 2654435761u  /* by chance: every n-th could be the same of each round */
 #define WIDE 2.0          /* an interval that says nothing by itself */
 #define POINTS 200u       /* that a line is laid through */
 #define ONE_SIZE 0.1      /* sizes no further apart than by this part of the largest are one */
@@ -34,6 +36,7 @@ struct work {
 	double *residual, *least;
 	struct skep_ranked_point *point; /* [larges] */
 	uint32_t samples;
+	uint32_t every; /* of so many turns one is looked at */
 	bool no_memory;
 	/* Of the times of all messages. A latency is below the one; with what hosts mostly are late by it is below the other. */
 	double least_s, middle_s;
@@ -90,9 +93,10 @@ static void make_turns(struct work *w, double latency_s)
 		turn.trip_s = m->received_s - sent_s;
 		turn.gap_s = m->received_s - before_s;
 		turn.message = i;
-		if (counts)
+		bool sampled = counts && (i * HASH >> 16) % w->every == 0;
+		if (sampled)
 			w->sample[w->samples++] = turn;
-		turn.adjoins = counts;
+		turn.adjoins = sampled && w->every == 1;
 		bool last = i + 1 == w->of->larges || m[1].line != m->line;
 		before_s = last ? -INFINITY : m->received_s;
 		turn.adjoins = turn.adjoins && !last;
@@ -385,6 +389,7 @@ static void find_range(struct work *w)
 static bool start(struct work *w)
 {
 	const struct skep_turns *of = w->of;
+	w->every = 1;
 	w->others_s = calloc(of->larges + 1u, sizeof *w->others_s);
 	w->sample = calloc(of->larges + 1u, sizeof *w->sample);
 	w->point = calloc((size_t)of->larges + of->smalls + 1, sizeof *w->point);
@@ -397,6 +402,8 @@ static bool start(struct work *w)
 	find_range(w);
 	qsort(of->large, of->larges, sizeof *of->large, by_line);
 	find_others(w);
+	make_turns(w, w->least_s);
+	w->every = 1 + w->samples / TURNS;
 	return true;
 }
 
