@@ -256,6 +256,7 @@ static void try_law(const char *path)
 		return;
 	}
 	double at[SKEP_LAW_AXES], loss;
+	law.size = law.size_least; /* of `powers` alone: it is asked about a model of that size */
 	for (int side = 0; side < 2; side++) {
 		char how[256];
 		memcpy(at, side ? law.most : law.least, sizeof at);
