@@ -19,7 +19,7 @@
 #include "commands/arguments.h"
 #include "commands/commands.h"
 #include "commands/serve/notice.h"
-#include "exec/serve/join.h"
+#include "exec/joining/join.h"
 #include "planning/problem/resolve.h"
 #include "scenarios/outage/outage.h"
 #include "scenarios/resume/resume.h"

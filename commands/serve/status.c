@@ -13,7 +13,7 @@
 
 #include "commands/arguments.h"
 #include "commands/commands.h"
-#include "exec/serve/join.h"
+#include "exec/joining/join.h"
 #include "version.h"
 
 struct status_arguments {

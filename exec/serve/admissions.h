@@ -12,10 +12,10 @@
 #ifndef SKEP_EXEC_SERVE_ADMISSIONS_H
 #define SKEP_EXEC_SERVE_ADMISSIONS_H
 
+#include "exec/files/manifest.h"
 #include "exec/keeping/lease.h"
 #include "exec/loop/clock.h"
 #include "exec/loop/loop.h"
-#include "exec/serve/manifest.h"
 #include "exec/serve/status.h"
 #include "exec/tcp/mesh.h"
 #include "models/checkpoint/checkpoint.h"

@@ -11,9 +11,9 @@
 #define SKEP_EXEC_SERVE_SERVE_H
 
 #include "exec/exec.h"
+#include "exec/files/manifest.h"
 #include "exec/keeping/lease.h"
 #include "exec/scaling/scaler.h"
-#include "exec/serve/manifest.h"
 #include "exec/serve/status.h"
 
 #define SKEP_SILENCE_S 10.0

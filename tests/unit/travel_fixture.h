@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-#include "exec/serve/cache.h"
+#include "exec/files/cache.h"
 
 static inline void good(bool ok, const struct skep_diag *diag)
 {

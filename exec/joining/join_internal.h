@@ -6,8 +6,8 @@
 #ifndef SKEP_EXEC_JOIN_INTERNAL_H
 #define SKEP_EXEC_JOIN_INTERNAL_H
 
+#include "exec/joining/join.h"
 #include "exec/loop/clock.h"
-#include "exec/serve/join.h"
 #include "exec/tcp/endpoint.h"
 
 struct skep_joining {

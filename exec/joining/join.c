@@ -3,7 +3,7 @@
  * join.c - see join.h, and words.h for what is said in which order. Until the run begins this process has nothing else to do, so
  * it waits for each answer; afterwards its connection belongs to the mesh.
  */
-#include "exec/serve/join_internal.h"
+#include "exec/joining/join_internal.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -17,8 +17,8 @@
 #include "base/grow.h"
 #include "base/options.h"
 #include "base/process/signals.h"
+#include "exec/joining/states.h"
 #include "exec/loop/loop.h"
-#include "exec/serve/states.h"
 #include "exec/tcp/mesh.h"
 #include "models/checkpoint/checkpoint_folder.h"
 #include "models/layers/thread_pool.h"

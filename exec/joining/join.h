@@ -12,7 +12,7 @@
 #define SKEP_EXEC_SERVE_JOIN_H
 
 #include "exec/exec.h"
-#include "exec/serve/cache.h"
+#include "exec/files/cache.h"
 #include "exec/tcp/words.h"
 
 struct skep_join_options {

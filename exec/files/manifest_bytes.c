@@ -3,7 +3,7 @@
  * manifest_bytes.c - a manifest as bytes. One description serves both directions, as in transport/wire.h: little endian, texts
  * as their length and their bytes without a 0.
  */
-#include "exec/serve/manifest.h"
+#include "exec/files/manifest.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -14,7 +14,7 @@
 #define SKEP_EXEC_CACHE_H
 
 #include "base/diag.h"
-#include "exec/serve/manifest.h"
+#include "exec/files/manifest.h"
 
 #define SKEP_CACHE_PATH 512u /* bytes of a path in a tree with its 0: what readers of scenarios have room for */
 

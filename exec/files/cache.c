@@ -3,7 +3,7 @@
  * cache.c - see cache.h: whole files and those on their way. Keeps true: under a name of 64 digits stands a whole file with
  * that digest, however its receivers ended; only who holds the lock of a .part writes to it, renames or removes it.
  */
-#include "exec/serve/cache.h"
+#include "exec/files/cache.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -17,7 +17,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include "exec/serve/blobs.h"
+#include "exec/files/blobs.h"
 
 #define TRIES 100 /* of locking a .part that others rename meanwhile */
 

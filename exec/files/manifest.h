@@ -10,7 +10,7 @@
 #define SKEP_EXEC_MANIFEST_H
 
 #include "base/diag.h"
-#include "exec/serve/digest.h"
+#include "exec/files/digest.h"
 #include "scenarios/read/scenario.h"
 
 #define SKEP_MANIFEST_ENTRIES_MAX 4096u

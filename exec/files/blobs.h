@@ -5,7 +5,7 @@
 #ifndef SKEP_EXEC_BLOBS_H
 #define SKEP_EXEC_BLOBS_H
 
-#include "exec/serve/cache.h"
+#include "exec/files/cache.h"
 
 #define SKEP_BLOB_PATH 4096u
 

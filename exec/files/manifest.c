@@ -4,7 +4,7 @@
  * is nothing, even where `a` is a symbolic link and the file system would say otherwise. What is opened is what the scenario's
  * reader has opened.
  */
-#include "exec/serve/manifest.h"
+#include "exec/files/manifest.h"
 
 #include <assert.h>
 #include <errno.h>

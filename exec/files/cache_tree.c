@@ -11,7 +11,7 @@
  * A folder that has no name yet is locked (flock, which ends with the process) by the one that makes it. One that is not is
  * left by a process that was killed, and the next process takes it away.
  */
-#include "exec/serve/cache.h"
+#include "exec/files/cache.h"
 
 #include <assert.h>
 #include <dirent.h>
@@ -25,7 +25,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "exec/serve/blobs.h"
+#include "exec/files/blobs.h"
 
 #define RUN_MAX 64u
 #define TREE_DIGITS 16 /* of the manifest's digest: equal names mean equal trees */

@@ -2,7 +2,7 @@
  *
  * digest.c - see digest.h.
  */
-#include "exec/serve/digest.h"
+#include "exec/files/digest.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -9,7 +9,7 @@
 #ifndef SKEP_EXEC_SERVE_STATES_H
 #define SKEP_EXEC_SERVE_STATES_H
 
-#include "exec/serve/join.h"
+#include "exec/joining/join.h"
 #include "models/checkpoint/checkpoint.h"
 
 struct skep_states {

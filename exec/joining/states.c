@@ -2,14 +2,14 @@
  *
  * states.c - see states.h. Runs on the thread of the device that waits for the state.
  */
-#include "exec/serve/states.h"
+#include "exec/joining/states.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "base/files/outputs.h"
-#include "exec/serve/join_internal.h"
+#include "exec/joining/join_internal.h"
 
 /* Says what there is, or what is asked for, and hears the answer. NULL: reterr says why there is none. */
 static struct skep_joining *ask(struct skep_states *states, struct skep_state_word *word, struct skep_diag *reterr)
