@@ -397,7 +397,7 @@ bool skep_event_legal(const struct skep_plan *plan, const struct skep_event *eve
 	case SKEP_EVENT_OP_DONE:
 		return event->fault < SKEP_FAULTS && event->u.done.op.kind > 0 && event->u.done.op.kind < SKEP_OP_KINDS;
 	case SKEP_EVENT_SUSPECT:
-		return event->u.peer.index < plan->workers;
+		return event->u.peer.index <= plan->workers;
 	case SKEP_EVENT_EGRESS:
 		return plan->budget_microusd > 0;
 	default:

@@ -77,6 +77,12 @@ void skep_node_step(struct skep_node *node, const struct skep_plan *plan, const 
 		skep_directory_step(node, &step, event);
 }
 
+bool skep_plan_leaves_states(const struct skep_plan *plan)
+{
+	struct skep_methods how = skep_methods_of_worker(plan, skep_method_of(plan));
+	return skep_methods_leave_states(&how, plan);
+}
+
 size_t skep_node_wanted(const struct skep_node *node)
 {
 	return node->wanted;

@@ -305,8 +305,10 @@ enum skep_event_kind {
 	SKEP_EVENT_TIMER,
 	SKEP_EVENT_MESSAGE,
 	SKEP_EVENT_OP_DONE,
-	SKEP_EVENT_SEND_FAILED,    /* message: as it was sent; its payload belongs to the machine again */
-	SKEP_EVENT_SUSPECT,        /* peer: the world believes that this process is dead; it may be wrong */
+	SKEP_EVENT_SEND_FAILED, /* message: as it was sent; its payload belongs to the machine again */
+	/* peer: the world believes that this process is dead; it may be wrong. To a worker, of the directory: that is dead, and
+	 * so is the run; if skep_plan_leaves_states() the worker keeps what it holds, once, between two steps (CHECKPOINT) */
+	SKEP_EVENT_SUSPECT,
 	SKEP_EVENT_PREEMPT_NOTICE, /* leave_at: the machine will be taken away then */
 	SKEP_EVENT_EGRESS, /* to the directory, with plan->budget_microusd: egress_microusd, of all traffic since the start */
 	SKEP_EVENT_KINDS
@@ -408,6 +410,8 @@ uint32_t skep_node_stage(const struct skep_node *node); /* SKEP_NO_STAGE while i
 
 /* Over every decision since init; equal for equal event sequences on every compiler. Losses do not enter. */
 uint64_t skep_node_digest(const struct skep_node *node);
+/* May a worker that loses the directory keep what it holds (SUSPECT)? Not where that is no state of any version by itself. */
+bool skep_plan_leaves_states(const struct skep_plan *plan);
 /* The directory's: the newest version that is among the last three that each stage has kept; without one plan->first_round. */
 uint32_t skep_node_kept(const struct skep_node *node, const struct skep_plan *plan);
 

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -144,8 +145,11 @@ static bool pause_for(uint32_t seconds, int signals, int *ret_signal)
 	return false;
 }
 
-static enum status stay(const struct join_arguments *a)
+static enum status stay(struct join_arguments *a)
 {
+	/* Of which the processes of this machine know in common. */
+	void *left = mmap(NULL, sizeof *a->join.left, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	a->join.left = left != MAP_FAILED ? left : NULL;
 	uint32_t pause_s = SKEP_KNOCK_LEAST_S;
 	uint32_t most_s = strchr(a->join.server, ',') != NULL ? PAUSE_SEVERAL_S : SKEP_KNOCK_MOST_S;
 	int number = 0;

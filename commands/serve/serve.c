@@ -12,17 +12,20 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "analysis/store/store.h"
 #include "analysis/summary/summary.h"
 #include "base/files/outputs.h"
 #include "commands/arguments.h"
 #include "commands/commands.h"
 #include "commands/record_run.h"
 #include "commands/resume.h"
-#include "exec/farewell/farewell.h"
+#include "exec/gathering/gathering.h"
 #include "exec/replicas/replicas.h"
+#include "exec/serve/keys.h"
 #include "exec/serve/serve.h"
 #include "exec/tcp/endpoint.h"
 #include "planning/problem/resolve.h"
+#include "scenarios/resume/resume.h"
 #include "version.h"
 
 #define ELECTION_LEAST_S 1.0 /* without a leader for a fifth of --silence, replicas choose another one, ... */
@@ -142,7 +145,7 @@ static bool find_keys(struct serve_arguments *a, struct skep_diag *reterr)
 		fprintf(stderr,
 			"skep: a run of this scenario has not ended (--resume goes on with it): this one is another, and "
 			"its ticket replaces the other one's\n");
-	return !a->serve.takes_keys || skep_serve_has_keys(a->keys, reterr);
+	return !a->serve.takes_keys || skep_keys_are_there(a->keys, reterr);
 }
 
 /* The line for those who join names the address that --listen does. */
@@ -197,6 +200,28 @@ static bool check_least(const struct serve_arguments *a, const struct skep_scena
 	return true;
 }
 
+/* What machines have made since the newest states that are kept here is asked for, unless these are known to be of the last
+ * round that was closed. *ret_number: a signal came meanwhile. False: the reason is in reterr. */
+static bool gather(
+	struct serve_arguments *a, const struct skep_scenario *scenario, int *ret_number, struct skep_diag *reterr)
+{
+	struct skep_resume from = {0};
+	struct skep_diag why = {0};
+	uint64_t run = skep_gathering_run(&a->serve);
+	uint32_t rounds = run > 0 ? skep_store_rounds_closed(a->common.db, run) : 0;
+	skep_resume_find(scenario, &from, &why);
+	bool is_newest = rounds > 0 && from.version >= rounds;
+	if (run == 0 || is_newest || skep_resume_is_over(scenario, &from) || !skep_plan_leaves_states(&scenario->plan))
+		return true;
+	struct skep_gathering *gathering = skep_gathering_open(scenario, &a->serve, reterr);
+	if (gathering == NULL)
+		return false;
+	a->serve.announced = true;
+	*ret_number = skep_gathering_wait(gathering, rounds);
+	skep_gathering_close(gathering);
+	return true;
+}
+
 /* The run was lost behind its last step, and those that stay do not know it. */
 static enum status say_over(const struct serve_arguments *a, const struct skep_scenario *scenario)
 {
@@ -204,10 +229,9 @@ static enum status say_over(const struct serve_arguments *a, const struct skep_s
 	int number = 0;
 	fflush(stdout);
 	if (a->serve.takes_keys) {
-		if (!a->common.quiet)
-			fprintf(stderr, "skep: tells so to the machines that knock on port %u, for %u s at most\n",
-				a->serve.port, SKEP_FAREWELL_S);
-		number = skep_farewell(scenario, &a->serve, &diag);
+		struct skep_gathering *gathering = skep_gathering_open(scenario, &a->serve, &diag);
+		number = gathering != NULL ? skep_gathering_tell_over(gathering) : 0;
+		skep_gathering_close(gathering);
 	}
 	if (diag.set)
 		return skep_report_diag(STATUS_FAILED, &diag);
@@ -217,8 +241,25 @@ static enum status say_over(const struct serve_arguments *a, const struct skep_s
 	return STATUS_DONE;
 }
 
+/* With which of the states that are kept, or that machines bring, the run goes on. False: it does not, *ret says why. */
+static bool take_up(struct serve_arguments *a, struct skep_scenario *scenario, enum status *ret)
+{
+	struct skep_diag diag = {0};
+	int number = 0;
+	bool alone = a->replicas == NULL;
+	if (a->resuming != SKEP_ANEW && alone && !gather(a, scenario, &number, &diag))
+		*ret = skep_report_diag(STATUS_FAILED, &diag);
+	else if (number != 0)
+		*ret = STATUS_SIGNAL + (enum status)number;
+	else if (skep_take_up_or_begin(&a->common, a->resuming, scenario, ret))
+		return true;
+	else if (*ret == STATUS_DONE && alone)
+		*ret = say_over(a, scenario);
+	return false;
+}
+
 static enum status record(
-	const struct serve_arguments *a, const struct skep_manifest *manifest, struct skep_scenario *scenario)
+	struct serve_arguments *a, const struct skep_manifest *manifest, struct skep_scenario *scenario)
 {
 	enum status over;
 	struct serving serving = {a, manifest};
@@ -228,9 +269,8 @@ static enum status record(
 	skep_keep_as_of_now(scenario);
 	if (scenario->kept_as <= a->after)
 		scenario->kept_as = a->after + 1; /* the clock of the machine that served before was ahead */
-	if (!skep_take_up_or_begin(&a->common, a->resuming, scenario, &over)) {
-		return over == STATUS_DONE && a->replicas == NULL ? say_over(a, scenario) : over;
-	}
+	if (!take_up(a, scenario, &over))
+		return over;
 	skep_say_beforehand(scenario, a->common.quiet);
 	enum status status = skep_record_run(&a->common, &how, scenario, &result);
 	if (status == STATUS_DONE && result.outcome == SKEP_DONE) /* after the database has it */
@@ -293,14 +333,14 @@ static bool prepare_replica(struct serve_arguments *a, const struct skep_scenari
 	a->listen = a->listen != NULL ? a->listen : own;
 	a->serve.takes_keys = true;
 	if (access(a->keys, F_OK) == 0)
-		return skep_serve_has_keys(a->keys, reterr);
+		return skep_keys_are_there(a->keys, reterr);
 	if (a->replica > 1) {
 		skep_diag_set(reterr, a->keys, 0, 0, NULL,
 			"is not there: copy it from where it lies beside the database of replica 1, which makes it "
 			"when it is started");
 		return false;
 	}
-	return skep_serve_make_keys(a->keys, reterr);
+	return skep_keys_make(a->keys, reterr);
 }
 
 /* What this replica remembers of a run that is over. */

@@ -263,5 +263,6 @@ const struct skep_worker_method skep_eager_worker = {
 	.notice = skep_flush_notice,
 	.gate = skep_flush_gate,
 	.kept_as = skep_flush_kept_as,
+	.held_as = skep_flush_kept_as,
 	.on_checkpoint = skep_flush_on_checkpoint,
 };

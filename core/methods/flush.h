@@ -93,7 +93,7 @@ void skep_flush_on_checkpoint(struct worker *w, const struct skep_message *keep)
 	.backward_ended = skep_flush_backward_ended, .take = skep_flush_take, .taken = skep_flush_taken,               \
 	.may_begin = skep_flush_may_begin, .brought = skep_flush_brought, .tell = skep_reduce_send_tally,              \
 	.committed = skep_flush_step_committed, .may_step = skep_flush_may_step, .stepped = skep_flush_worker_stepped, \
-	.kept_as = skep_flush_kept_as, .on_checkpoint = skep_flush_on_checkpoint
+	.kept_as = skep_flush_kept_as, .held_as = skep_flush_kept_as, .on_checkpoint = skep_flush_on_checkpoint
 
 /* What tables of losses have in common. A lost gradient is reported, and the round goes on: */
 #define SKEP_LOSSES_REPORTED                                                                                           \

@@ -179,5 +179,6 @@ const struct skep_worker_method skep_no_flush_worker = {
 	.notice = notice,
 	.gate = gate,
 	.kept_as = skep_flush_kept_as,
+	.held_as = skep_flush_kept_as,
 	.on_checkpoint = skep_flush_on_checkpoint,
 };

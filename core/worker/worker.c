@@ -202,7 +202,7 @@ void skep_worker_forget(struct worker *w, struct step *step)
 	}
 	skep_inflight_init(table, table->capacity);
 	skep_download_forget(w, step);
-	w->entered = w->admitted = w->saved = w->restore = w->checkpoint = false;
+	w->entered = w->admitted = w->saved = w->restore = w->checkpoint = w->orphaned = false;
 	w->keep = w->keep_version = 0;
 	w->issued_in_flight = w->issued = w->grants = 0;
 	w->forwarded = w->drained = w->barrier_lifted = w->part = w->parts = 0;
@@ -455,7 +455,9 @@ void skep_worker_step(struct skep_node *node, struct step *step, const struct sk
 		on_send_failed(w, step, &event->u.message);
 		break;
 	case SKEP_EVENT_SUSPECT:
-		if (w->state == WORKER_SERVING)
+		if (event->u.peer.index == step->plan->workers)
+			skep_member_orphaned(w, step);
+		else if (w->state == WORKER_SERVING)
 			skep_reissue_ban(w, step->plan, event->u.peer);
 		skep_member_suspect(w, step, event->u.peer, false);
 		break;

@@ -179,6 +179,7 @@ struct worker {
 	bool checkpoint;          /* its state is to be kept, now */
 	uint32_t keep;            /* CHECKPOINT: its state is to be kept under this number; 0: not asked */
 	uint32_t keep_version;    /* when it has come to this version; without `async` the same */
+	bool orphaned;            /* the directory is dead: it is to keep what it holds, unasked */
 	bool fresh;               /* it serves, and does not know yet which round is open */
 	bool restore;             /* JOINING: it restores its stage, from this version: */
 	uint32_t restore_version; /* 0: as at the start of the run */
@@ -565,6 +566,7 @@ bool skep_member_restore(struct worker *w, struct step *step); /* starts RESTORE
 bool skep_member_checkpoint(struct worker *w, struct step *step);
 void skep_member_checkpointed(struct worker *w, struct step *step, const struct skep_event *event);
 void skep_member_keep(struct worker *w, uint32_t version, uint32_t number);
+void skep_member_orphaned(struct worker *w, const struct step *step); /* the directory is dead */
 void skep_member_fault(
 	struct worker *w, struct step *step, const struct skep_event *event); /* says what is not finite */
 void skep_member_on_peer(struct worker *w, struct step *step, const struct skep_message *message);

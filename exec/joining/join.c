@@ -71,13 +71,12 @@ static bool is_silent(const struct skep_joining *j)
 	return j->waits && skep_monotonic_ns() > j->channel.heard_ns + j->offer.silence_ns;
 }
 
-/* The next record of this type, or of `other` (0: none); within `most_ns` of silence. */
-static bool hear(struct skep_joining *j, uint8_t type, uint8_t other, uint64_t most_ns, uint8_t *ret_type,
-	union skep_words *ret, struct skep_diag *reterr)
+/* The next record, of one of `types`, which end with 0; within `most_ns` of silence. */
+static bool hear(struct skep_joining *j, const char *types, uint64_t most_ns, uint8_t *ret_type, union skep_words *ret,
+	struct skep_diag *reterr)
 {
 	uint64_t until_ns = skep_monotonic_ns() + most_ns;
 	struct skep_record record;
-	assert(type != 0 && type != other);
 	for (;;) {
 		while (!skep_channel_read(&j->channel, &record)) {
 			if (j->channel.state == SKEP_CHANNEL_CLOSED)
@@ -91,7 +90,7 @@ static bool hear(struct skep_joining *j, uint8_t type, uint8_t other, uint64_t m
 			continue;
 		}
 		if (!skep_words_decode(&record, ret) ||
-			(record.type != type && record.type != other && record.type != SKEP_RECORD_REFUSED))
+			(record.type != SKEP_RECORD_REFUSED && strchr(types, record.type) == NULL))
 			return skep_fail(reterr, "%.200s says what no skep says", j->options.server);
 		*ret_type = record.type;
 		if (record.type != SKEP_RECORD_REFUSED)
@@ -104,7 +103,7 @@ static bool hear(struct skep_joining *j, uint8_t type, uint8_t other, uint64_t m
 bool skep_joining_answer(struct skep_joining *j, uint8_t type, union skep_words *ret, struct skep_diag *reterr)
 {
 	uint8_t got;
-	return hear(j, type, 0, ANSWER_NS, &got, ret, reterr);
+	return hear(j, (const char[]){(char)type, 0}, ANSWER_NS, &got, ret, reterr);
 }
 
 /* ---- the way there --------------------------------------------------------------------------------------------------- */
@@ -153,7 +152,7 @@ bool skep_joining_connect(struct skep_joining *j, const struct skep_ticket *tick
 	               : skep_fail(reterr, "%s", why.message);
 }
 
-static void introduce(struct skep_joining *j, const struct skep_ticket *ticket)
+void skep_joining_introduce(struct skep_joining *j, const struct skep_ticket *ticket)
 {
 	union skep_words words = {0};
 	struct skep_hello *hello = &words.hello;
@@ -294,12 +293,50 @@ bool skep_joining_check(const char *server, const char *ticket, struct skep_diag
 	                      : skep_fail(reterr, "expected --ticket, which `skep serve` has printed");
 }
 
+/* What is left of the run is handed over, and then all begin anew, or it is over. */
+static bool hand_over(struct skep_joining *j, uint64_t run, uint8_t *ret_type, struct skep_diag *reterr)
+{
+	union skep_words words;
+	skep_left_bring(&j->options, run);
+	skep_joining_say(j, SKEP_RECORD_GATHERS, &(union skep_words){0});
+	return hear(j, (const char[]){SKEP_RECORD_GATHERS, SKEP_RECORD_OVER, 0}, ANSWER_NS, ret_type, &words, reterr);
+}
+
+/* To the same server, from the beginning. */
+static bool connect_again(struct skep_joining *j, const struct skep_ticket *ticket, struct skep_diag *reterr)
+{
+	skep_channel_close(&j->channel);
+	SSL_CTX_free(j->guest);
+	j->guest = skep_tls_guest(ticket->fingerprint, reterr);
+	return j->guest != NULL && connect_one(j, CONNECT_MS, reterr);
+}
+
+/* Until there is an offer, or the run is over. */
+static bool hear_offer(
+	struct skep_joining *j, const struct skep_ticket *ticket, bool *ret_over, struct skep_diag *reterr)
+{
+	static const char offers[] = {SKEP_RECORD_OFFER, SKEP_RECORD_OVER, SKEP_RECORD_GATHERS, 0};
+	union skep_words words;
+	uint8_t type = SKEP_RECORD_GATHERS;
+	if (!skep_joining_connect(j, ticket, reterr))
+		return false;
+	for (bool again = false; type == SKEP_RECORD_GATHERS; again = true) {
+		if (again && !connect_again(j, ticket, reterr))
+			return false;
+		skep_joining_introduce(j, ticket);
+		if (!hear(j, offers, ANSWER_NS, &type, &words, reterr) ||
+			(type == SKEP_RECORD_GATHERS && !hand_over(j, words.gathers, &type, reterr)))
+			return false;
+	}
+	*ret_over = type == SKEP_RECORD_OVER;
+	j->offer = words.offer;
+	return true;
+}
+
 struct skep_joining *skep_joining_begin(
 	const struct skep_join_options *options, struct skep_joined *ret, bool *ret_for_good, struct skep_diag *reterr)
 {
 	struct skep_ticket ticket;
-	union skep_words words;
-	uint8_t type;
 	struct skep_joining *j = skep_joining_create(options);
 	*ret_for_good = true;
 	if (j == NULL) {
@@ -314,14 +351,7 @@ struct skep_joining *skep_joining_begin(
 		j->listener = skep_endpoint_listen(options->listen != NULL ? options->listen : ":0", &j->port, reterr);
 	if (fine && j->listener >= 0) {
 		j->for_good = false;
-		fine = skep_joining_connect(j, &ticket, reterr);
-		if (fine)
-			introduce(j, &ticket);
-		fine = fine && hear(j, SKEP_RECORD_OFFER, SKEP_RECORD_OVER, ANSWER_NS, &type, &words, reterr);
-		ret->over = fine && type == SKEP_RECORD_OVER;
-		fine = fine && !ret->over;
-		j->offer = fine ? words.offer : (struct skep_offer){0};
-		fine = fine && fetch_all(j, ret, reterr);
+		fine = hear_offer(j, &ticket, &ret->over, reterr) && !ret->over && fetch_all(j, ret, reterr);
 	}
 	*ret_for_good = j->for_good;
 	if (!fine || j->listener < 0) {
@@ -380,7 +410,12 @@ static bool prepare(struct skep_joining *j, const struct skep_scenario *scenario
 	setup->device = skep_device_create_on(setup->device_kind, &place, &scenario->training, stage, reterr);
 	if (setup->device == NULL || scenario->plan.checkpoint_every == 0)
 		return setup->device != NULL;
-	*states = (struct skep_states){.folder = skep_scenario_folder(scenario), .options = &j->options};
+	*states = (struct skep_states){
+		.folder = skep_scenario_folder(scenario), .options = &j->options, .left = j->options.left};
+	if (states->left != NULL) /* of what this process makes, the state will be newer */
+		states->left->version = 0;
+	setup->orphaned = states->left != NULL ? skep_states_orphaned : NULL;
+	setup->orphaned_context = states;
 	setup->keeper = skep_states_keeper(states);
 	if (!skep_checkpoint_folder_usable(&states->folder, &moved, reterr))
 		return false;
@@ -419,7 +454,8 @@ static bool wait_for_go(struct skep_joining *j, struct skep_diag *reterr)
 	else if (!j->options.quiet)
 		fputs("skep: this machine stands by for the place of a worker that is lost\n", stderr);
 	for (;;) {
-		if (!hear(j, SKEP_RECORD_MEMBER, SKEP_RECORD_GO, UINT64_MAX / 2, &type, &words, reterr))
+		if (!hear(j, (const char[]){SKEP_RECORD_MEMBER, SKEP_RECORD_GO, 0}, UINT64_MAX / 2, &type, &words,
+			    reterr))
 			return false;
 		if (type == SKEP_RECORD_GO)
 			break;
@@ -523,55 +559,6 @@ bool skep_joining_run(struct skep_joining *j, const struct skep_scenario *scenar
 	skep_device_destroy(setup.device);
 	*ret_for_good = j->for_good;
 	return fine;
-}
-
-/* ---- who only asks --------------------------------------------------------------------------------------------------- */
-
-#define STATUS_BYTES_MAX (16u << 20)
-
-static char *hear_status(struct skep_joining *j, struct skep_diag *reterr)
-{
-	union skep_words words;
-	uint64_t have = 0, bytes;
-	if (!skep_joining_answer(j, SKEP_RECORD_STATUS, &words, reterr))
-		return NULL;
-	bytes = words.status;
-	char *text = bytes <= STATUS_BYTES_MAX ? malloc(bytes + 1) : NULL;
-	while (text != NULL && have < bytes) {
-		if (!skep_joining_answer(j, SKEP_RECORD_PIECE, &words, reterr) || words.piece.offset != have ||
-			words.piece.count > bytes - have) {
-			skep_fail(reterr, "%.200s says what no skep says", j->options.server);
-			free(text);
-			return NULL;
-		}
-		memcpy(text + have, words.piece.bytes, words.piece.count);
-		have += words.piece.count;
-	}
-	if (text == NULL)
-		skep_fail(reterr, "no memory for what %.200s says", j->options.server);
-	else
-		text[have] = '\0';
-	return text;
-}
-
-char *skep_status_ask(const char *server, const char *ticket_text, const char *version, struct skep_diag *reterr)
-{
-	struct skep_ticket ticket;
-	char *text = NULL;
-	const struct skep_join_options options = {.server = server, .version = version, .worker = SKEP_NO_INDEX};
-	struct skep_joining *j = skep_joining_create(&options);
-	if (j == NULL) {
-		skep_fail(reterr, "no memory");
-		return NULL;
-	}
-	j->asks = true;
-	if (skep_joining_check(server, ticket_text, reterr) && skep_ticket_parse(ticket_text, &ticket, reterr) &&
-		skep_joining_connect(j, &ticket, reterr)) {
-		introduce(j, &ticket);
-		text = hear_status(j, reterr);
-	}
-	skep_joining_finish(j);
-	return text;
 }
 
 void skep_joining_finish(struct skep_joining *j)

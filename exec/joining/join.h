@@ -14,6 +14,14 @@
 #include "exec/exec.h"
 #include "exec/files/cache.h"
 #include "exec/tcp/words.h"
+#include "models/checkpoint/checkpoint.h"
+
+/* What a process that has lost `serve` leaves for the one that comes after it: a state in a folder of checkpoints. */
+struct skep_left {
+	char folder[SKEP_CHECKPOINT_PATH_BYTES];
+	uint64_t job, run;
+	uint32_t stage, version; /* version 0: nothing */
+};
 
 struct skep_join_options {
 	const char *server; /* HOST:PORT, or several with commas between, of which one answers */
@@ -25,6 +33,8 @@ struct skep_join_options {
 	double memory_bytes; /* of the device; 0: not known */
 	uint32_t worker;     /* that it wants to be; SKEP_NO_INDEX: any */
 	double farewell_s;   /* from SIGTERM to its end: the time in which others take over what it has */
+	struct skep_left
+		*left; /* of processes of this machine that come one after the other; NULL: none comes after this one */
 	bool quiet;
 };
 

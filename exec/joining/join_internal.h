@@ -33,6 +33,8 @@ struct skep_joining {
 /* With nothing but the options; NULL: no memory. skep_joining_finish() frees it. */
 struct skep_joining *skep_joining_create(const struct skep_join_options *options);
 bool skep_joining_connect(struct skep_joining *j, const struct skep_ticket *ticket, struct skep_diag *reterr);
+/* HELLO. */
+void skep_joining_introduce(struct skep_joining *j, const struct skep_ticket *ticket);
 /* Waits for room. What cannot be said because the connection has ended, the next answer tells. */
 void skep_joining_say(struct skep_joining *j, uint8_t type, const union skep_words *words);
 /* The next record has this type, or it fails. */

@@ -4,6 +4,7 @@
  */
 #include "exec/joining/states.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -76,16 +77,54 @@ static bool hand_over(struct skep_states *states, uint32_t stage, uint32_t versi
 	return fine;
 }
 
+/* Where the folder is also that of `serve`, the newest version that all stages have must not make room for one of this stage
+ * alone: nothing is removed. */
+static bool keep_here(struct skep_states *states, uint32_t stage, uint32_t version, const void *state, uint64_t bytes,
+	struct skep_diag *reterr)
+{
+	struct skep_checkpoint_folder all = states->folder;
+	all.keep = 0;
+	const struct skep_keeper own = skep_checkpoint_keeper(&all);
+	if (!own.write(own.context, stage, version, state, bytes, reterr))
+		return false;
+	*states->left = (struct skep_left){.job = all.job, .run = all.run, .stage = stage, .version = version};
+	snprintf(states->left->folder, sizeof states->left->folder, "%s", all.path);
+	fprintf(stderr, "skep: the state of stage %u as of round %u is kept in %s\n", stage, version, all.path);
+	return true;
+}
+
+void skep_states_orphaned(void *context)
+{
+	struct skep_states *states = context;
+	assert(states->left != NULL);
+	states->orphaned = true;
+}
+
 static bool write_both(
 	void *context, uint32_t stage, uint32_t version, const void *state, uint64_t bytes, struct skep_diag *reterr)
 {
 	struct skep_states *states = context;
 	const struct skep_keeper own = skep_checkpoint_keeper(&states->folder);
 	struct skep_diag why = {0};
+	if (states->orphaned)
+		return keep_here(states, stage, version, state, bytes, reterr);
 	if (!own.write(own.context, stage, version, state, bytes, reterr))
 		return false;
 	return hand_over(states, stage, version, &why) ||
 	       skep_fail(reterr, "`serve` does not keep the state of stage %u: %s", stage, why.message);
+}
+
+void skep_left_bring(const struct skep_join_options *options, uint64_t run)
+{
+	const struct skep_left *left = options->left;
+	struct skep_diag why = {0};
+	if (left == NULL || left->version == 0 || left->run != run)
+		return;
+	struct skep_states states = {
+		.folder = {.path = left->folder, .job = left->job, .run = left->run}, .options = options};
+	if (!hand_over(&states, left->stage, left->version, &why))
+		fprintf(stderr, "skep: the state of stage %u as of round %u is not taken: %s\n", left->stage,
+			left->version, why.message);
 }
 
 /* ---- from `serve` ---------------------------------------------------------------------------------------------------- */

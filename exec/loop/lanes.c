@@ -221,3 +221,11 @@ bool skep_lanes_pop(struct skep_lanes *lanes, struct skep_lanes_done *ret)
 	pthread_mutex_unlock(&lanes->lock);
 	return there;
 }
+
+bool skep_lanes_idle(struct skep_lanes *lanes)
+{
+	pthread_mutex_lock(&lanes->lock);
+	bool idle = lanes->owed == 0;
+	pthread_mutex_unlock(&lanes->lock);
+	return idle;
+}

@@ -35,6 +35,9 @@ struct skep_lanes_done {
 
 struct skep_lanes *skep_lanes_create(const struct skep_lanes_setup *setup); /* NULL: no memory or no thread */
 
+/* Is nothing under way, waiting, or to be popped? */
+bool skep_lanes_idle(struct skep_lanes *lanes);
+
 /* Ends what runs, drops what waits or sleeps. NULL is fine. */
 void skep_lanes_destroy(struct skep_lanes *lanes);
 

@@ -39,8 +39,9 @@
 #define GRACE_NS 1500000000u     /* from HALT to giving up; mpirun lets rank 0 live for 3 s after SIGTERM */
 #define PATIENCE_NS 60000000000u /* from the directory's end to giving a worker up, at least: it has rows to send */
 #define SILENT_NS 5000000000u    /* the same for one that was silent before */
-#define DEAD_NS 500000000u       /* how long what is under way to the dead is waited for, at the end */
-#define SIGNAL_TURNS 64u         /* a busy loop reads signals once in so many turns */
+#define KEEP_NS 30000000000u /* how long what runs is waited for before the state of an orphaned worker is given up */
+#define DEAD_NS 500000000u   /* how long what is under way to the dead is waited for, at the end */
+#define SIGNAL_TURNS 64u     /* a busy loop reads signals once in so many turns */
 
 /* ---- ending early ------------------------------------------------------------------------------------------------ */
 
@@ -131,6 +132,7 @@ static bool take_ended(struct rank *rank)
 			fail_op(rank, &done.op, done.result.why);
 			continue;
 		}
+		rank->kept = rank->kept || (rank->orphaned && done.op.id == rank->keeps);
 		if (done.result.fault == SKEP_FAULT_CHECKPOINT_FAILED)
 			fprintf(stderr, "skep: worker %" PRIu32 ": %s\n", rank->self, done.result.why);
 		assert(has_tensor(done.result.out) == skep_op_puts_out(rank->plan, &done.op));
@@ -302,6 +304,28 @@ static void advance_phase(struct rank *rank)
 		leave(rank);
 }
 
+/* Rank 0 is dead, and with it the run here. The machine keeps what it holds, as soon as its device is between two operations;
+ * nothing more is heard of others, of which each does the same. */
+static void keep_what_is_held(struct rank *rank)
+{
+	struct skep_event event = {.kind = SKEP_EVENT_SUSPECT, .u.peer = {rank->plan->workers, 0}};
+	struct signalfd_siginfo info;
+	bool told = false;
+	skep_time until = rank_now(rank) + KEEP_NS;
+	if (rank->setup->orphaned == NULL || !rank->slots.gone[0] || !rank->alive || rank->phase != PHASE_RUNNING)
+		return;
+	rank->setup->orphaned(rank->setup->orphaned_context);
+	while (take_ended(rank))
+		;
+	rank->orphaned = true;
+	skep_perform_step(rank, &event);
+	while (!told && !rank->kept && !skep_lanes_idle(rank->lanes) && rank_now(rank) < until) {
+		if (!take_ended(rank) && !take_own(rank))
+			rank->transport->wait(rank->transport->self, REST_NS);
+		told = read(rank->setup->signal_fd, &info, sizeof info) == (ssize_t)sizeof info;
+	}
+}
+
 /* Waited long enough for ranks that do not answer. */
 static bool given_up(const struct rank *rank)
 {
@@ -332,6 +356,8 @@ static void turn(struct rank *rank)
 	any = take_deadline(rank) || any;
 	any = take_arrivals(rank) || any;
 	any = skep_incarnations_poll(rank) || any;
+	if (rank->slots.gone[0]) /* this was the last turn */
+		return;
 	if (old_rows(rank))
 		skep_report_flush(rank);
 	advance_phase(rank);
@@ -447,6 +473,7 @@ bool skep_loop_run(
 	skep_incarnations_missing(&rank);
 	while (!finished(&rank) && !rank.broken && !given_up(&rank) && !skep_incarnations_left(&rank))
 		turn(&rank);
+	keep_what_is_held(&rank);
 	if (skep_rank_is_root(&rank) && rank.phase != PHASE_LEAVING) {
 		rank.ended_ns = rank.ended_ns > 0 ? rank.ended_ns : rank_now(&rank);
 		skep_incarnation_end(&rank);

@@ -43,6 +43,10 @@ struct skep_loop_setup {
 	/* Rank 0, with cluster.scale: so many machines of the kind are wanted from now on. NULL: there is no way to ask. */
 	void (*scale)(void *context, uint32_t kind, uint32_t machines);
 	void *scale_context;
+	/* Rank 0 is lost to this worker: from now on the keeper keeps states by itself, and is about to be given the one that the
+	 * worker holds. NULL: none is kept then. */
+	void (*orphaned)(void *context);
+	void *orphaned_context;
 	uint64_t farewell_ns; /* of a worker that shall leave: from the notice that the core is given to its end */
 };
 

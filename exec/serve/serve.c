@@ -5,7 +5,6 @@
 #include "exec/serve/serve.h"
 
 #include <inttypes.h>
-#include <openssl/rand.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +14,7 @@
 #include "base/process/signals.h"
 #include "exec/loop/loop.h"
 #include "exec/serve/admissions.h"
+#include "exec/serve/keys.h"
 #include "models/checkpoint/checkpoint_folder.h"
 #include "scenarios/resume/resume.h"
 
@@ -23,85 +23,41 @@
 struct serving {
 	const struct skep_scenario *scenario;
 	const struct skep_serve_options *options;
-	struct skep_authority *authority;
-	struct skep_identity *identity;
-	SSL_CTX *host;
-	struct skep_tickets tickets;
+	struct skep_keys keys;
 	struct skep_ticket ticket;
 	struct skep_admissions *admissions;
 	struct skep_mesh *mesh;
 	struct skep_checkpoint_folder states;
 	struct skep_rejects rejects;
 	struct skep_clock clock;
-	uint64_t run;
 	int listener, signals;
 };
 
 /* ---- keys and tickets ------------------------------------------------------------------------------------------------ */
 
-/* Rank 0's own certificate, by the authority that it is. */
-static bool certify(struct serving *s, struct skep_diag *reterr)
-{
-	uint8_t key[SKEP_CERTIFICATE_MAX], own[SKEP_CERTIFICATE_MAX], authority[SKEP_CERTIFICATE_MAX];
-	size_t key_bytes = skep_identity_public(s->identity, key);
-	size_t bytes = skep_authority_issue(s->authority, s->run, 0, key, key_bytes, own);
-	size_t authority_bytes = skep_authority_certificate(s->authority, authority);
-	return skep_identity_adopt(s->identity, own, bytes, authority, authority_bytes, reterr);
-}
-
 /* The one of an earlier process that is still good, or a new one. */
 static bool choose_ticket(struct serving *s, struct skep_diag *reterr)
 {
 	uint32_t uses = s->options->admissions > 0 ? s->options->admissions : SKEP_ADMISSIONS_UNLIMITED;
-	skep_authority_fingerprint(s->authority, s->ticket.fingerprint);
-	for (uint32_t i = 0; i < s->tickets.count; i++) {
-		struct skep_ticket_entry *entry = &s->tickets.entry[i];
+	skep_authority_fingerprint(s->keys.authority, s->ticket.fingerprint);
+	for (uint32_t i = 0; i < s->keys.tickets.count; i++) {
+		struct skep_ticket_entry *entry = &s->keys.tickets.entry[i];
 		if (s->options->new_ticket)
-			skep_tickets_revoke(&s->tickets, entry->secret);
+			skep_tickets_revoke(&s->keys.tickets, entry->secret);
 		if (entry->revoked)
 			continue;
 		entry->left = s->options->admissions > 0 ? uses : entry->left;
 		memcpy(s->ticket.secret, entry->secret, sizeof s->ticket.secret);
 		return true;
 	}
-	return skep_tickets_add(&s->tickets, uses, s->ticket.secret, reterr);
+	return skep_tickets_add(&s->keys.tickets, uses, s->ticket.secret, reterr);
 }
 
-bool skep_serve_has_keys(const char *path, struct skep_diag *reterr)
+static bool open_keys(struct serving *s, struct skep_diag *reterr)
 {
-	struct skep_tickets tickets = {0};
-	struct skep_authority *authority = skep_authority_read(path, &tickets, reterr);
-	bool has = authority != NULL;
-	skep_tickets_finish(&tickets);
-	skep_authority_destroy(authority);
-	return has;
-}
-
-bool skep_serve_make_keys(const char *path, struct skep_diag *reterr)
-{
-	struct skep_tickets tickets = {0};
-	uint8_t secret[SKEP_SECRET_BYTES];
-	struct skep_authority *authority = skep_authority_create(reterr);
-	bool fine = authority != NULL && skep_tickets_add(&tickets, SKEP_ADMISSIONS_UNLIMITED, secret, reterr) &&
-	            skep_authority_write(authority, &tickets, path, reterr);
-	skep_tickets_finish(&tickets);
-	skep_authority_destroy(authority);
-	return fine;
-}
-
-/* Certificates name the run, so processes that an earlier `serve` let in are strangers to each process of this one. */
-static bool make_keys(struct serving *s, struct skep_diag *reterr)
-{
-	if (RAND_bytes((unsigned char *)&s->run, sizeof s->run) != 1)
-		return skep_fail(reterr, "this machine has no random numbers to make keys of");
-	s->authority = s->options->takes_keys ? skep_authority_read(s->options->keys, &s->tickets, reterr)
-	                                      : skep_authority_create(reterr);
-	s->identity = s->authority != NULL ? skep_identity_create(reterr) : NULL;
-	if (s->identity == NULL || !certify(s, reterr))
-		return false;
-	s->host = skep_tls_server(s->identity, true, reterr);
-	return s->host != NULL && choose_ticket(s, reterr) &&
-	       skep_authority_write(s->authority, &s->tickets, s->options->keys, reterr);
+	return skep_keys_open(&s->keys, s->options->takes_keys ? s->options->keys : NULL, reterr) &&
+	       choose_ticket(s, reterr) &&
+	       skep_authority_write(s->keys.authority, &s->keys.tickets, s->options->keys, reterr);
 }
 
 /* Who comes back to a later process finds as many admissions left as there are. */
@@ -109,37 +65,38 @@ static void on_spent(void *context)
 {
 	const struct serving *s = context;
 	struct skep_diag why = {0};
-	if (!skep_authority_write(s->authority, &s->tickets, s->options->keys, &why))
+	if (!skep_authority_write(s->keys.authority, &s->keys.tickets, s->options->keys, &why))
 		fprintf(stderr, "skep: %s: %s: after --resume the ticket would admit more\n", s->options->keys,
 			why.message);
 }
 
 /* What those who join are to be given. */
-static void name_server(const struct serving *s, char *ret, size_t size)
+static void name_server(const struct skep_serve_options *options, char *ret, size_t size)
 {
 	char host[256] = "";
-	if (s->options->host != NULL)
-		snprintf(host, sizeof host, "%s", s->options->host);
+	if (options->host != NULL)
+		snprintf(host, sizeof host, "%s", options->host);
 	else
 		gethostname(host, sizeof host - 1);
-	if (s->options->servers != NULL)
-		snprintf(ret, size, "%s", s->options->servers);
+	if (options->servers != NULL)
+		snprintf(ret, size, "%s", options->servers);
 	else
-		snprintf(ret, size, "%s:%u", host, s->options->port);
+		snprintf(ret, size, "%s:%u", host, options->port);
 }
 
-static void print_ticket(const struct serving *s)
+void skep_serve_say_ticket(const struct skep_scenario *scenario, const struct skep_serve_options *options,
+	const struct skep_ticket *ticket)
 {
 	char text[SKEP_TICKET_TEXT], least[24] = "", server[512];
-	if (s->options->least > 0)
-		snprintf(least, sizeof least, "%" PRIu32 " to ", s->options->least);
-	skep_ticket_format(&s->ticket, text, sizeof text);
-	name_server(s, server, sizeof server);
+	if (options->least > 0)
+		snprintf(least, sizeof least, "%" PRIu32 " to ", options->least);
+	skep_ticket_format(ticket, text, sizeof text);
+	name_server(options, server, sizeof server);
 	fprintf(stderr,
 		"skep: serving `%s` on port %u: %s%" PRIu32 " worker%s to come. On each machine:\n\n"
 		"  skep join %s --ticket %s%s\n\n",
-		s->scenario->name, s->options->port, least, s->scenario->plan.workers,
-		s->scenario->plan.workers == 1 ? "" : "s", server, text, s->options->servers != NULL ? " --stay" : "");
+		scenario->name, options->port, least, scenario->plan.workers, scenario->plan.workers == 1 ? "" : "s",
+		server, text, options->servers != NULL ? " --stay" : "");
 }
 
 /* From now on machines are asked for, if they are. */
@@ -149,7 +106,7 @@ static bool begin_scaling(const struct serving *s, struct skep_diag *reterr)
 	if (s->options->scaler == NULL)
 		return true;
 	skep_ticket_format(&s->ticket, text, sizeof text);
-	name_server(s, server, sizeof server);
+	name_server(s->options, server, sizeof server);
 	return skep_scaler_begin(s->options->scaler, server, text, reterr);
 }
 
@@ -197,6 +154,8 @@ static bool loop(struct serving *s, const struct skep_recorder *recorder, struct
 {
 	struct skep_transport transport = skep_mesh_transport(s->mesh);
 	s->clock.start_ns = skep_monotonic_ns();
+	s->keys.tickets.run = s->scenario->kept_as;
+	on_spent(s);
 	bool *absent = skep_admissions_begin(s->admissions, &s->clock);
 	if (absent == NULL)
 		return skep_fail(reterr, "no memory for those who join");
@@ -250,8 +209,8 @@ static bool open_mesh(struct serving *s, const struct skep_manifest *manifest, s
 {
 	const struct skep_admissions_setup admissions = {.scenario = s->scenario,
 		.manifest = manifest,
-		.authority = s->authority,
-		.tickets = &s->tickets,
+		.authority = s->keys.authority,
+		.tickets = &s->keys.tickets,
 		.spent = on_spent,
 		.spent_context = s,
 		.status = s->options->status,
@@ -259,7 +218,7 @@ static bool open_mesh(struct serving *s, const struct skep_manifest *manifest, s
 		.lease = s->options->lease,
 		.allocation = s->options->allocation,
 		.version = s->options->version,
-		.offer = {.run = s->run,
+		.offer = {.run = s->keys.run,
 			.seed = s->scenario->seed,
 			.seeded = s->options->has_seed,
 			.pace = s->options->pace,
@@ -274,8 +233,8 @@ static bool open_mesh(struct serving *s, const struct skep_manifest *manifest, s
 	if (s->admissions == NULL)
 		return false;
 	const struct skep_mesh_setup mesh = {.ranks = skep_admissions_ranks(s->scenario),
-		.run = s->run,
-		.host = s->host,
+		.run = s->keys.run,
+		.host = s->keys.host,
 		.listener = s->listener,
 		.silence_ns = admissions.offer.silence_ns,
 		.rejects = &s->rejects,
@@ -299,9 +258,10 @@ bool skep_serve_run(const struct skep_scenario *scenario, const struct skep_mani
 		const struct skep_checkpoint_folder folder = skep_scenario_folder(scenario);
 		skep_lease_begin(options->lease, &folder);
 	}
-	fine = make_keys(&s, reterr) && open_states(&s, reterr) && open_mesh(&s, manifest, reterr);
+	fine = open_keys(&s, reterr) && open_states(&s, reterr) && open_mesh(&s, manifest, reterr);
 	if (fine) {
-		print_ticket(&s);
+		if (!options->announced)
+			skep_serve_say_ticket(scenario, options, &s.ticket);
 		fine = begin_scaling(&s, reterr) && wait_for_all(&s, ret, reterr) &&
 		       loop(&s, recorder, ret, &clean, reterr);
 		say_strangers(&s);
@@ -309,10 +269,7 @@ bool skep_serve_run(const struct skep_scenario *scenario, const struct skep_mani
 	skep_admissions_detach(s.admissions);
 	skep_mesh_destroy(s.mesh, clean);
 	skep_admissions_destroy(s.admissions);
-	skep_tickets_finish(&s.tickets);
-	SSL_CTX_free(s.host);
-	skep_identity_destroy(s.identity);
-	skep_authority_destroy(s.authority);
+	skep_keys_close(&s.keys);
 	if (s.listener >= 0)
 		close(s.listener);
 	if (s.signals >= 0)

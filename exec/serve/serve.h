@@ -15,6 +15,7 @@
 #include "exec/keeping/lease.h"
 #include "exec/scaling/scaler.h"
 #include "exec/serve/status.h"
+#include "exec/tcp/ticket.h"
 
 #define SKEP_SILENCE_S 10.0
 #define SKEP_SILENCE_LEAST_S 1.0
@@ -39,14 +40,13 @@ struct skep_serve_options {
 	struct skep_scaler *scaler; /* of a scenario with cluster.scale; else NULL */
 	struct skep_lease *lease;   /* of a server that has replicas; NULL: it has none */
 	bool takes_keys;            /* those of the file; else it is written anew */
+	bool announced;             /* the line for those who join has been printed */
 	bool new_ticket;            /* takes_keys: the tickets in it are revoked, and there is another */
 };
 
-/* Is the file one that skep_serve_run() has written as its `keys`? */
-bool skep_serve_has_keys(const char *path, struct skep_diag *reterr);
-
-/* Writes such a file, with a ticket that admits as many as come. */
-bool skep_serve_make_keys(const char *path, struct skep_diag *reterr);
+/* Prints the line that machines join with. */
+void skep_serve_say_ticket(const struct skep_scenario *scenario, const struct skep_serve_options *options,
+	const struct skep_ticket *ticket);
 
 /* False: it cannot begin, or it could not go on, for the reason in reterr. */
 bool skep_serve_run(const struct skep_scenario *scenario, const struct skep_manifest *manifest,

@@ -428,6 +428,15 @@ static void linger(struct skep_mesh *mesh)
 	}
 }
 
+void skep_mesh_stop_listening(struct skep_mesh *mesh)
+{
+	if (mesh->setup.listener < 0)
+		return;
+	epoll_ctl(mesh->epoll, EPOLL_CTL_DEL, mesh->setup.listener, NULL);
+	close(mesh->setup.listener);
+	mesh->setup.listener = -1;
+}
+
 void skep_mesh_destroy(struct skep_mesh *mesh, bool clean)
 {
 	struct skep_transport_event event;
@@ -445,9 +454,8 @@ void skep_mesh_destroy(struct skep_mesh *mesh, bool clean)
 		;
 	clear_graveyard(mesh);
 	free(mesh->wakeup);
+	skep_mesh_stop_listening(mesh);
 	free(mesh->listener);
-	if (mesh->setup.listener >= 0)
-		close(mesh->setup.listener);
 	if (mesh->epoll >= 0)
 		close(mesh->epoll);
 	if (mesh->wake >= 0)

@@ -53,6 +53,8 @@ struct skep_mesh_setup {
 struct skep_mesh *skep_mesh_create(const struct skep_mesh_setup *setup, struct skep_diag *reterr);
 /* `clean`: all have said LAST. Waits a little for what is still on its way. */
 void skep_mesh_destroy(struct skep_mesh *mesh, bool clean);
+/* Closes its listener. Who connects from now on waits for others that hold the same socket. */
+void skep_mesh_stop_listening(struct skep_mesh *mesh);
 /* The mesh as what the loop uses. */
 struct skep_transport skep_mesh_transport(struct skep_mesh *mesh);
 

@@ -163,6 +163,8 @@ void skep_tickets_write(const struct skep_tickets *tickets, FILE *file)
 		else
 			fprintf(file, " %" PRIu32 "\n", entry->left);
 	}
+	if (tickets->run > 0)
+		fprintf(file, "run %" PRIu64 "\n", tickets->run);
 }
 
 static bool read_line(const char *line, struct skep_ticket_entry *ret)
@@ -190,6 +192,8 @@ bool skep_tickets_read(struct skep_tickets *tickets, const char *text, struct sk
 	struct skep_ticket_entry entry;
 	for (const char *line = text; line != NULL; line = strchr(line, '\n')) {
 		line += *line == '\n';
+		if (strncmp(line, "run ", 4) == 0)
+			tickets->run = strtoull(line + 4, NULL, 10);
 		if (strncmp(line, begin, sizeof begin - 1) != 0)
 			continue;
 		if (!read_line(line + sizeof begin - 1, &entry))

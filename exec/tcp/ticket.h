@@ -51,6 +51,8 @@ struct skep_ticket_entry {
 struct skep_tickets {
 	struct skep_ticket_entry *entry;
 	uint32_t count;
+	uint64_t
+		run; /* that was begun last with them, by its number in folders of checkpoints; 0: none that is known */
 };
 
 void skep_tickets_finish(struct skep_tickets *tickets);
@@ -58,10 +60,11 @@ void skep_tickets_finish(struct skep_tickets *tickets);
 /* A secret of random bytes, which admits so often: once, N times, SKEP_ADMISSIONS_UNLIMITED. */
 bool skep_tickets_add(struct skep_tickets *tickets, uint32_t admissions, uint8_t ret_secret[SKEP_SECRET_BYTES],
 	struct skep_diag *reterr);
-/* Lines of "ticket SECRET LEFT", the secret as hexadecimal digits, LEFT a number, "unlimited" or "revoked": for a later process
- * of the same run. Whether the file could be written, the caller asks it. */
+/* Lines of "ticket SECRET LEFT", the secret as hexadecimal digits, LEFT a number, "unlimited" or "revoked": and
+ * "run NUMBER", for a later process of the same run. Whether the file could be written, the caller asks it. */
 void skep_tickets_write(const struct skep_tickets *tickets, FILE *file);
-/* Adds those of the lines in a text that begin with "ticket"; other lines are not looked at. */
+/* Adds those of the lines in a text that begin with "ticket", and takes the number of one with "run"; other lines are not looked
+ * at. */
 bool skep_tickets_read(struct skep_tickets *tickets, const char *text, struct skep_diag *reterr);
 
 enum skep_admission { SKEP_ADMITTED, SKEP_TICKET_UNKNOWN, SKEP_TICKET_USED_UP, SKEP_TICKET_REVOKED, SKEP_ADMISSIONS };

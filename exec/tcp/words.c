@@ -124,6 +124,14 @@ static void member(struct skep_wire *wire, struct skep_member *member)
 	text(wire, member->address, sizeof member->address);
 }
 
+static void source(struct skep_wire *wire, struct skep_source *source)
+{
+	skep_wire_u32(wire, &source->of);
+	skep_wire_u64(wire, &source->bytes);
+	text(wire, source->name, sizeof source->name);
+	bytes(wire, source->digest, sizeof source->digest);
+}
+
 static void content(struct skep_wire *wire, uint8_t type, union skep_words *words)
 {
 	switch (type) {
@@ -179,11 +187,11 @@ static void content(struct skep_wire *wire, uint8_t type, union skep_words *word
 		skep_wire_u32(wire, &words->state.version);
 		skep_wire_u64(wire, &words->state.bytes);
 		break;
+	case SKEP_RECORD_GATHERS:
+		skep_wire_u64(wire, &words->gathers);
+		break;
 	case SKEP_RECORD_SOURCE:
-		skep_wire_u32(wire, &words->source.of);
-		skep_wire_u64(wire, &words->source.bytes);
-		text(wire, words->source.name, sizeof words->source.name);
-		bytes(wire, words->source.digest, sizeof words->source.digest);
+		source(wire, &words->source);
 		break;
 	case SKEP_RECORD_EVICTED:
 		text(wire, words->evicted, sizeof words->evicted);

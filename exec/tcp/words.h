@@ -17,6 +17,10 @@
  *
  * Where the run has reached its end already, OVER, with nothing in it, answers HELLO.
  *
+ * Where a run that was lost is taken up again, and rounds were made behind the newest states that `serve` has, GATHERS answers
+ * HELLO and names that run. The guest hands over the state that it has of it, as below, and says GATHERS itself. When `serve` has
+ * heard from as many as it waits for it says GATHERS once more and closes: the guest begins anew with HELLO. Or it says OVER.
+ *
  * Who has kept a state says STATE, and so does who lacks one (`keep` in it), on a connection of its own. `serve` answers with
  * STATE and the bytes that it wants or has, which come in pieces; of what it has received it says STATE once more when that is
  * on its disk.
@@ -30,7 +34,7 @@
 #include "exec/tcp/channel.h"
 #include "exec/transport/wire.h"
 
-#define SKEP_PROTOCOL 4u
+#define SKEP_PROTOCOL 5u
 #define SKEP_NAME_MAX 64u
 #define SKEP_REASON_MAX 512u
 #define SKEP_PIECE_BYTES 16000u
@@ -124,6 +128,8 @@ union skep_words {
 	struct skep_fetch fetch;
 	struct skep_piece piece;
 	struct skep_state_word state;
+	uint64_t
+		gathers; /* of this run states are wanted, by its number in folders of checkpoints; 0: of none (any more) */
 	struct skep_source source;
 	struct skep_blob ready;
 	struct skep_admitted admitted;

@@ -23,10 +23,25 @@ serve_on() { # the same with all that there is, and no address
 	port=$(sed -n 's/.* on port \([0-9]*\):.*/\1/p' served.err)
 }
 
+# With $folders each process has a folder of its own in there, as on another machine: states travel to the server or are nowhere else.
 join() { # join NAME ARGUMENT...: in the background, its number in $!
-	local name=$1
+	local name=$1 folder=. cache=cache/$1
 	shift
-	timeout -k 5 120 "$skep" join "127.0.0.1:$port" --ticket "$ticket" --cache "$PWD/cache/$name" "$@" >"$name.out" 2>"$name.err" &
+	[ -z "${folders:-}" ] || folder=$folders/$name cache=cache
+	mkdir -p "$folder"
+	(
+		cd "$folder" || exit 1
+		exec timeout -k 5 120 "$skep" join "127.0.0.1:$port" --ticket "$ticket" --cache "$PWD/$cache" "$@"
+	) >"$name.out" 2>"$name.err" &
+}
+
+until_round() { # until_round RUN N: the run has recorded so many
+	local i
+	for i in $(seq 300); do
+		[ "$(sqlite3 skep.db "SELECT coalesce(max(round), -1) FROM rounds WHERE run = $1" 2>/dev/null || echo -1)" -lt "$2" ] || return 0
+		sleep 0.05
+	done
+	return 1
 }
 
 ends() { # ends NAME STATUS PROCESS

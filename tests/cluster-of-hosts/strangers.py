@@ -44,7 +44,7 @@ def secret():
     return value.to_bytes(50, "big")[32:48]  # fingerprint, secret, checksum
 
 
-def hello(version=4, name=b"stranger", admits=None, memory=0):
+def hello(version=5, name=b"stranger", admits=None, memory=0):
     words = struct.pack("<IH", 0x70656B73, version) + text(b"1") + (admits or secret()) + b"\0"
     words += text(name) + text(b"") + struct.pack("<QIHI", memory, 4, 0, 0xFFFFFFFF)
     return record(HELLO, words)

@@ -130,6 +130,9 @@ static void draw_words(uint64_t *s, uint8_t type, union skep_words *ret, uint8_t
 	case SKEP_RECORD_OVER:
 		ret->over = draw(s) & 1;
 		break;
+	case SKEP_RECORD_GATHERS:
+		ret->gathers = draw(s);
+		break;
 	case SKEP_RECORD_EVICTED:
 		draw_text(s, ret->evicted, sizeof ret->evicted);
 		break;

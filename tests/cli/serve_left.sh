@@ -1,0 +1,120 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# serve_left.sh - `skep serve` is killed long after the last checkpoint: those that stay keep what they hold and bring it to the
+# server that takes the run up again, which goes on from there.
+set -u
+. tests/cli/lib.sh
+. "$root/tests/cli/lib_serve.sh"
+needs python3 sqlite3
+if "$skep" serve --help | grep -q 'built without TLS'; then
+	skip 'what workers have left' 'this build has no TLS'
+	plan
+	exit
+fi
+export ASAN_OPTIONS=detect_leaks=1
+folders=home
+
+first_of() { # first_of RUN: the first round of it that is recorded
+	sqlite3 skep.db "SELECT min(round) FROM rounds WHERE run = $1"
+}
+
+last_of() {
+	sqlite3 skep.db "SELECT max(round) FROM rounds WHERE run = $1"
+}
+
+lose_server() {
+	kill -KILL "$server"
+	wait "$server" 2>/dev/null
+}
+
+slowly=(--pace --set cluster.compute_scale=4000 --set 'directory={heartbeat: 200 ms, timeout: 2 s}')
+job left.yaml 1 60 4 2
+echo 'checkpoint: {every: 25, to: kept}' >>left.yaml
+sed -i 's/optimizer: {[^}]*}/optimizer: {name: sgd, lr: 2.0e-4}/' left.yaml # whose end hardly depends on the order of sums
+
+# ---- far behind a checkpoint -----------------------------------------------------------------------------------------
+
+rm -rf home
+serve left.yaml "${slowly[@]}"
+stayed=()
+for name in a b c d; do
+	join "$name" --stay
+	stayed+=($!)
+done
+check 'rounds are made behind the checkpoint' until_round 1 38
+lose_server
+for name in a b c d; do
+	check "$name keeps what it holds" until_said "$name.err" 'the state of stage [01] as of round [0-9]+ is kept in kept'
+done
+check 'the server has nothing of it' test -z "$(find kept -name 'stage-*-version-[345]*')"
+serve_on left.yaml "${slowly[@]}" --listen "127.0.0.1:$port" --resume
+check 'it says what it waits for' until_said served.err \
+	'behind step 25, and [0-9]+ were made: waits for machines that have newer ones, for 65 s at most'
+served 'the run goes on to its end'
+check 'newer states have come' grep -q 'newer states have come of 2 of 2 stages' served.err
+for process in "${stayed[@]}"; do
+	ends 'those that stay end with it' 0 "$process"
+done
+check 'no round is lost but the open one' python3 -c '
+import sys
+last, first = map(int, sys.argv[1:])
+assert first in (last + 1, last + 2), (last, first) # or the one that was closed while it was killed' "$(last_of 1)" "$(first_of 2)"
+kept 'the ledger is kept'
+accepts 'the same in one go' sim left.yaml --json
+check 'has the same loss' python3 -c '
+import json, sys
+real, sim = json.load(open("served.out")), json.load(open(sys.argv[1]))
+assert abs(real["final_loss"] / sim["final_loss"] - 1) < 1e-3, (real["final_loss"], sim["final_loss"])' "$out"
+
+# ---- in the middle of a round of several inner steps -------------------------------------------------------------------
+
+rm -rf home skep.db
+job diloco.yaml 2 60 2 1
+cat >>diloco.yaml <<'END'
+sync: {method: diloco, every: 4, steps: fixed}
+checkpoint: {every: 10, to: kept}
+END
+sed -i 's/optimizer: {[^}]*}/optimizer: {name: sgd, lr: 2.0e-4}/' diloco.yaml
+serve diloco.yaml "${slowly[@]}"
+stayed=()
+for name in a b; do
+	join "$name" --stay
+	stayed+=($!)
+done
+check 'rounds are made without a checkpoint' until_round 1 3
+lose_server
+serve_on diloco.yaml "${slowly[@]}" --listen "127.0.0.1:$port" --resume
+served 'the run goes on to its end'
+for process in "${stayed[@]}"; do
+	ends 'with those that stay' 0 "$process"
+done
+check 'no round is lost but the open one' test "$(first_of 2)" -gt "$(last_of 1)"
+accepts 'the same in one go' sim diloco.yaml --json
+check 'has the same loss, to the bit' python3 -c '
+import json, sys
+real, sim = json.load(open("served.out")), json.load(open(sys.argv[1]))
+assert real["final_loss"] == sim["final_loss"], (real["final_loss"], sim["final_loss"])' "$out"
+
+# ---- one that has nothing, and states of another run -------------------------------------------------------------------
+
+# What is brought is refused, or of no use, and the run begins with what is kept: nothing, which --resume=auto allows.
+rm -rf home skep.db
+job fresh.yaml 3 20 2 1
+echo 'checkpoint: {every: 15, to: kept}' >>fresh.yaml
+serve fresh.yaml "${slowly[@]}"
+join a
+join b
+check 'rounds are made' until_round 1 4
+lose_server
+wait
+rm -rf home
+serve_on fresh.yaml "${slowly[@]}" --listen "127.0.0.1:$port" --resume=auto
+join a
+join b
+served 'machines that are new begin it again'
+check 'when all of them are there' grep -q 'newer states have come of 0 of 1 stages' served.err
+check 'with the first step' test "$(first_of 2)" = 0
+wait
+
+plan
