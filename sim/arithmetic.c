@@ -24,6 +24,8 @@ static bool keep(
 	struct skep_kept *kept = &world->kept[part * SKEP_WORLD_KEPT], *oldest = kept;
 	for (uint32_t i = 1; i < SKEP_WORLD_KEPT; i++)
 		oldest = kept[i].version < oldest->version ? &kept[i] : oldest;
+	for (uint32_t i = 0; i < SKEP_WORLD_KEPT; i++) /* several workers may keep the same */
+		oldest = kept[i].version == version ? &kept[i] : oldest;
 	void *memory = realloc(oldest->state, bytes);
 	if (!memory)
 		return skep_fail(reterr, "not enough memory for a checkpoint");

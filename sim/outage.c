@@ -33,6 +33,74 @@ static void halt_directory(struct skep_world *world)
 	directory->digest = skep_mix(directory->digest ^ skep_node_digest(directory->node));
 }
 
+static void let_knock(struct skep_world *world, uint32_t worker)
+{
+	world->process[worker].orphaned = false;
+	skep_preemption_halt(world, worker);
+}
+
+static bool is_idle(const struct skep_process *process)
+{
+	for (uint32_t l = 0; l < SKEP_LANES; l++)
+		if (process->lane[l].first != UINT32_MAX)
+			return false;
+	return true;
+}
+
+/* The worker hears nothing more of others. */
+static void orphan(struct skep_world *world, uint32_t worker)
+{
+	struct skep_event event = {.kind = SKEP_EVENT_SUSPECT, .u.peer = {world->plan->workers, 1}};
+	struct skep_process *process = &world->process[worker];
+	const struct skep_op *fused = skep_world_fused(world, worker);
+	if (fused)
+		skep_fused_leave(world, worker, fused);
+	process->orphaned = true;
+	skep_world_step(world, worker, &event);
+	if (is_idle(process))
+		let_knock(world, worker);
+}
+
+void skep_outage_op_ended(struct skep_world *world, uint32_t worker, const struct skep_op *op, bool well)
+{
+	struct skep_process *process = &world->process[worker];
+	bool kept = op->kind == SKEP_OP_CHECKPOINT && op->round > world->plan->first_round;
+	assert(world->directory_lost && process->orphaned && !process->dead);
+	if (kept && well) {
+		process->held = op->round;
+		process->held_of = op->stage;
+	}
+	if (kept || is_idle(process))
+		let_knock(world, worker);
+}
+
+static bool all_stages_hold(const struct skep_world *world, uint32_t version)
+{
+	uint32_t stage = 0;
+	for (bool holds = true; stage < world->plan->stages && holds; stage += holds) {
+		holds = false;
+		for (uint32_t i = 0; i < world->plan->workers && !holds; i++) {
+			const struct skep_process *process = &world->process[i];
+			holds = process->knocks && process->held == version && process->held_of == stage;
+		}
+	}
+	return stage == world->plan->stages;
+}
+
+/* The newest version that those who knock hold of all stages; 0: there is none. */
+static uint32_t newest_held(const struct skep_world *world)
+{
+	uint32_t newest = 0, tried = 0;
+	for (uint32_t i = 0; i < world->plan->workers; i++) {
+		const struct skep_process *process = &world->process[i];
+		if (!process->knocks || process->held <= newest || process->held == tried)
+			continue;
+		tried = process->held;
+		newest = all_stages_hold(world, tried) ? tried : newest;
+	}
+	return newest;
+}
+
 /* What is known of the states that were kept is on the disk of the directory's machine, or of another replica. */
 static void lose(struct skep_world *world)
 {
@@ -45,7 +113,10 @@ static void lose(struct skep_world *world)
 	world->own_plan.first_round = skep_node_kept(directory->node, world->plan);
 	for (uint32_t i = 0; i < workers; i++) {
 		world->process[i].knocks = !world->process[i].dead;
-		if (world->process[i].knocks)
+		world->process[i].held = 0;
+		if (world->process[i].knocks && world->scenario->outages.with_workers)
+			orphan(world, i);
+		else if (world->process[i].knocks)
 			skep_preemption_halt(world, i);
 	}
 	halt_directory(world);
@@ -56,9 +127,12 @@ static void lose(struct skep_world *world)
 void skep_outage_churn(struct skep_world *world, const struct skep_churn_event *event)
 {
 	struct skep_process *process = &world->process[event->worker];
-	assert(process->dead);
+	assert(process->dead || process->orphaned);
 	if (event->join == process->knocks)
 		return;
+	if (!process->dead)
+		let_knock(world, event->worker);
+	process->held = 0; /* a machine that comes has nothing */
 	process->knocks = event->join;
 	if (event->join) {
 		process->started_ns = world->now;
@@ -94,6 +168,12 @@ static void resume(struct skep_world *world)
 {
 	const uint32_t workers = world->plan->workers;
 	assert(world->directory_lost);
+	for (uint32_t i = 0; i < workers; i++)
+		if (world->process[i].orphaned)
+			let_knock(world, i);
+	uint32_t held = newest_held(world);
+	if (held > world->plan->first_round)
+		world->own_plan.first_round = held;
 	world->directory_lost = false;
 	world->resumed_sequence = world->sequence;
 	world->rounds_closed = world->plan->first_round;

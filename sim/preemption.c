@@ -130,7 +130,8 @@ void skep_preemption_detected(struct skep_world *world, const struct skep_queue_
 	const uint32_t directory = world->plan->workers;
 	const struct skep_process *lost = &world->process[entry->index];
 	struct skep_event event = {.kind = SKEP_EVENT_SUSPECT, .u.peer = {entry->index, lost->lost_epoch}};
-	if (entry->sequence == lost->lost_sequence && world->process[directory].stopped_ns == SKEP_TIME_NEVER)
+	bool heard = !world->directory_lost && world->process[directory].stopped_ns == SKEP_TIME_NEVER;
+	if (entry->sequence == lost->lost_sequence && heard) /* if not, who goes on will hear it */
 		skep_world_step(world, directory, &event);
 }
 

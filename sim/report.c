@@ -1,12 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * report.c - tells the recorder at the end of a simulated run what each machine did (lives, time alive and computing,
- * digest) and what each pair of machines sent.
+ * report.c - tells the recorder what machines say, and at the end of a simulated run what each of them did (lives, time alive and
+ * computing, digest) and what each pair of machines sent.
  */
 #include "core/random.h"
 
 #include "sim/world.h"
 #include <assert.h>
+
+void skep_world_note(struct skep_world *world, uint32_t index, const struct skep_note *note)
+{
+	assert(index <= world->plan->workers);
+	const struct skep_recorder *recorder = world->recorder;
+	struct skep_peer who = {index, skep_node_epoch(world->process[index].node)};
+	if (skep_note_ends(note->kind))
+		skep_traffic_tell(&world->traffic, recorder);
+	if (recorder->note)
+		recorder->note(recorder->context, world->now, who, note);
+	if (note->kind == SKEP_NOTE_ROUND_CLOSED) {
+		world->rounds_closed++;
+		if (recorder->progress)
+			recorder->progress(recorder->context, world->now, world->rounds_closed, world->plan->rounds);
+	}
+}
 
 static void report_worker(const struct skep_world *world, uint32_t index)
 {

@@ -314,22 +314,6 @@ static void job_end(struct skep_world *world, uint32_t worker, uint32_t l, struc
 
 /* ---- steps ---------------------------------------------------------------------------------------------------- */
 
-static void note(struct skep_world *world, uint32_t index, const struct skep_note *note)
-{
-	assert(index <= world->plan->workers);
-	const struct skep_recorder *recorder = world->recorder;
-	struct skep_peer who = {index, skep_node_epoch(world->process[index].node)};
-	if (skep_note_ends(note->kind))
-		skep_traffic_tell(&world->traffic, recorder);
-	if (recorder->note)
-		recorder->note(recorder->context, world->now, who, note);
-	if (note->kind == SKEP_NOTE_ROUND_CLOSED) {
-		world->rounds_closed++;
-		if (recorder->progress)
-			recorder->progress(recorder->context, world->now, world->rounds_closed, world->plan->rounds);
-	}
-}
-
 static void perform(struct skep_world *world, uint32_t index)
 {
 	assert(index <= world->plan->workers);
@@ -351,7 +335,7 @@ static void perform(struct skep_world *world, uint32_t index)
 			cancel(world, index, action->u.cancel);
 			break;
 		case SKEP_ACTION_NOTE:
-			note(world, index, &action->u.note);
+			skep_world_note(world, index, &action->u.note);
 			break;
 		case SKEP_ACTION_SCALE:
 			skep_scaling_want(world, action->u.scale.kind, action->u.scale.machines);
@@ -455,7 +439,7 @@ void skep_world_deliver(struct skep_world *world, uint32_t f)
 	const struct skep_process *sender = &world->process[message->from.index];
 	if (to_lost || (message->payload.generation != 0 && (sender->life != life || sender->dead)))
 		return; /* the payload went with its process */
-	if (world->process[message->to.index].dead) {
+	if (world->process[message->to.index].dead || world->directory_lost) {
 		if (sender->device)
 			skep_device_buffer_release(sender->device, message->payload);
 		return;
@@ -502,6 +486,9 @@ void skep_world_handle(struct skep_world *world, const struct skep_queue_entry *
 			break;
 		job_end(world, entry->index / SKEP_LANES, entry->index % SKEP_LANES, &event);
 		skep_world_step(world, entry->index / SKEP_LANES, &event);
+		if (world->directory_lost)
+			skep_outage_op_ended(
+				world, entry->index / SKEP_LANES, &event.u.done.op, event.fault == SKEP_FAULT_NONE);
 		break;
 	case SKEP_SIM_EVENT_MESSAGE:
 		skep_world_deliver(world, entry->index);

@@ -61,7 +61,9 @@ struct skep_process { /* a machine and its process: a worker or, last, the direc
 	uint32_t lost_epoch;            /* epoch of the incarnation that died last */
 	uint64_t lost_sequence; /* of the queue entry that tells the directory so; entries with another one are void */
 	bool dead;              /* it has ended, and has not started again */
-	bool knocks;            /* dead, since the directory is lost: its machine is there, and waits for that */
+	bool knocks;   /* the directory is lost, and its machine is there, and waits for that; dead, but for: */
+	bool orphaned; /* it is to keep what it holds first */
+	uint32_t held, held_of; /* what it then has: a version, 0: none; of which stage */
 	uint64_t digest;        /* digest of earlier incarnations */
 	uint64_t events;        /* steps of the state machine in all incarnations */
 	struct skep_lane_queue lane[SKEP_LANES];
@@ -204,6 +206,8 @@ void skep_preemption_start(struct skep_world *world, uint32_t index);
 /* outage.c */
 void skep_outage_expect(struct skep_world *world); /* the next loss of the directory, if there is one */
 void skep_outage_event(struct skep_world *world, const struct skep_queue_entry *entry); /* it is lost, or there again */
+/* While the directory is lost an operation of a worker has ended. */
+void skep_outage_op_ended(struct skep_world *world, uint32_t worker, const struct skep_op *op, bool well);
 /* While the directory is lost, the trace takes a machine away, or brings it. */
 void skep_outage_churn(struct skep_world *world, const struct skep_churn_event *event);
 
@@ -230,7 +234,8 @@ void skep_fused_leave(struct skep_world *world, uint32_t worker, const struct sk
 void skep_fused_arrive(struct skep_world *world, uint64_t tag);
 void skep_fused_finish(struct skep_world *world);
 
-/* Uses of machines and links, at the end. */
+/* report.c: what a machine says, to the recorder; and uses of machines and links, at the end. */
+void skep_world_note(struct skep_world *world, uint32_t index, const struct skep_note *note);
 void skep_world_report(struct skep_world *world);
 
 #endif

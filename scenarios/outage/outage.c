@@ -51,7 +51,9 @@ static void draw_times(double every_s, uint64_t seed, struct skep_outages *ret)
 
 void skep_outage_read(struct skep_reader *r, const struct skep_yaml_node *map, struct skep_scenario *s)
 {
-	bool has_back = skep_read_has(r, map, "back_after"), drawn = skep_read_has(r, map, "lost_every");
+	static const char *const withs[] = {"checkpoints", "workers", NULL};
+	bool has_with = skep_read_has(r, map, "back_with"), has_back = skep_read_has(r, map, "back_after") || has_with;
+	bool drawn = skep_read_has(r, map, "lost_every");
 	read_times(r, map, &s->outages);
 	double every_s = skep_read_quantity(r, map, "lost_every", SKEP_TIME, 1, OUTAGE_S_MAX, OUTAGE_S_MAX);
 	if (drawn && skep_read_has(r, map, "lost_at"))
@@ -61,10 +63,13 @@ void skep_outage_read(struct skep_reader *r, const struct skep_yaml_node *map, s
 		draw_times(every_s, s->seed, &s->outages);
 	double back_s = skep_read_quantity(r, map, "back_after", SKEP_TIME, 0, OUTAGE_S_MAX, BACK_S);
 	s->outages.back_ns = (skep_time)(SKEP_NS_PER_S * back_s);
+	s->outages.with_workers = skep_read_choice(r, map, "back_with", withs, 0) == 1;
+	const char *key = has_with ? "back_with" : "back_after";
 	if (!r->diag->set && has_back && s->outages.count == 0)
-		skep_reader_fail(r, map, "back_after",
-			"directory.back_after: the directory is not lost: say when, `lost_at: [2 h]` or `lost_every: 8 h`, or "
-			"leave this out");
+		skep_reader_fail(r, map, key,
+			"directory.%s: the directory is not lost: say when, `lost_at: [2 h]` or `lost_every: 8 h`, or "
+			"leave this out",
+			key);
 }
 
 void skep_outage_check(struct skep_reader *r, const struct skep_yaml_node *map, const struct skep_scenario *s)
@@ -83,6 +88,14 @@ void skep_outage_check(struct skep_reader *r, const struct skep_yaml_node *map, 
 		if (!r->diag->set && hindrances[i].is)
 			skep_reader_fail(r, map, key, "directory.%s: does not go with %s: leave out either", key,
 				hindrances[i].what);
+	if (!r->diag->set && s->outages.with_workers && s->plan.checkpoint_every == 0)
+		skep_reader_fail(r, map, "back_with",
+			"directory.back_with: workers have nowhere to keep what they hold: add `checkpoint: {every: 100, to: "
+			"FOLDER}`");
+	if (!r->diag->set && s->outages.with_workers && !skep_plan_leaves_states(&s->plan))
+		skep_reader_fail(r, map, "back_with",
+			"directory.back_with: what a worker holds is no state of a step by itself with `sync.method: async` and "
+			"with `sync.zero`: take `checkpoints`");
 }
 
 /* ---- how long it lasts -------------------------------------------------------------------------------------------- */
@@ -108,20 +121,22 @@ double skep_outage_let_in_s(const struct skep_topology *t, uint32_t machine, uin
 	return (ROUND_TRIPS + files) * (skep_path_mean_s(t, here, there) + skep_path_mean_s(t, there, here));
 }
 
-/* The slowest worker's: it is let in, and reads its stage's state. */
-static skep_time returns_ns(const struct skep_scenario *s, uint32_t version)
+static skep_time state_ns(const struct skep_scenario *s, uint32_t worker, enum skep_op_kind kind, uint32_t version)
+{
+	const struct skep_op op = {.kind = kind,
+		.lane = SKEP_LANE_COMPUTE,
+		.stage = (uint16_t)s->plan.first_stage_of[worker],
+		.checkpoint = version};
+	return version > 0 && s->plan.first_stage_of[worker] != SKEP_NO_STAGE ? skep_scenario_op_ns(s, worker, &op) : 0;
+}
+
+/* The slowest worker's: it is let in, and reads its stage's state, or hands it over. */
+static skep_time visit_ns(const struct skep_scenario *s, enum skep_op_kind kind, uint32_t version)
 {
 	skep_time longest_ns = 0;
 	for (uint32_t i = 0; i < s->plan.workers; i++) {
-		uint32_t stage = s->plan.first_stage_of[i];
-		skep_time takes_ns =
-			(skep_time)(SKEP_NS_PER_S * skep_outage_let_in_s(&s->topology, skep_scenario_machine(s, i), 0));
-		if (version > 0 && stage != SKEP_NO_STAGE)
-			takes_ns += skep_scenario_op_ns(s, i,
-				&(struct skep_op){.kind = SKEP_OP_RESTORE,
-					.lane = SKEP_LANE_COMPUTE,
-					.stage = (uint16_t)stage,
-					.checkpoint = version});
+		double let_in_s = skep_outage_let_in_s(&s->topology, skep_scenario_machine(s, i), 0);
+		skep_time takes_ns = (skep_time)(SKEP_NS_PER_S * let_in_s) + state_ns(s, i, kind, version);
 		longest_ns = takes_ns > longest_ns ? takes_ns : longest_ns;
 	}
 	return longest_ns;
@@ -130,7 +145,10 @@ static skep_time returns_ns(const struct skep_scenario *s, uint32_t version)
 skep_time skep_outage_lasts_ns(const struct skep_scenario *s, uint32_t version)
 {
 	assert(s->outages.count > 0);
-	return knocks_ns(s->outages.back_ns) + returns_ns(s, version);
+	skep_time lasts_ns = knocks_ns(s->outages.back_ns);
+	if (s->outages.with_workers)
+		lasts_ns += visit_ns(s, SKEP_OP_CHECKPOINT, 1);
+	return lasts_ns + visit_ns(s, SKEP_OP_RESTORE, s->outages.with_workers ? 1 : version);
 }
 
 bool skep_outage_describe(const struct skep_scenario *s, char *ret, size_t size)
@@ -152,8 +170,9 @@ bool skep_outage_describe(const struct skep_scenario *s, char *ret, size_t size)
 	if (used < size)
 		snprintf(ret + used, size - used, ", back after %s; all begin again %s after the loss, with %s", back,
 			gone,
-			s->plan.checkpoint_every > 0 ? "the newest state that all stages have kept"
-						     : "the first step: nothing is kept (checkpoint)");
+			o->with_workers                ? "what workers hold"
+			: s->plan.checkpoint_every > 0 ? "the newest state that all stages have kept"
+						       : "the first step: nothing is kept (checkpoint)");
 	return true;
 }
 

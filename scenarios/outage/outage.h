@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * outage.h - `directory.lost_at` and `back_after` of a scenario: when the machine with the directory is lost, and when training
- * goes on. The simulator alone plays it; in a real run `serve` is lost when it is, and `serve --resume` or another replica
- * (exec/replicas/) goes on.
+ * outage.h - `directory.lost_at`, `back_after` and `back_with` of a scenario: when the machine with the directory is lost, and
+ * when and with what training goes on. The simulator alone plays it; in a real run `serve` is lost when it is, and `serve
+ * --resume` or another replica (exec/replicas/) goes on.
  *
  * What follows a loss is what follows it there (docs/serve-and-join.md):
- *   1. No worker does anything more. Its machine stays, and is paid for; its process knocks at the directory's address, after
- *      pauses that double.
- *   2. `back_after` later the directory is there again, and knows of each stage the newest state that was kept. Those who knock
- *      next are let in, which takes them as long as any join, and read their stage's state.
- *   3. When the last of them has, all begin again at the newest version that all stages have kept.
+ *   1. No worker does anything more, but that with `back_with: workers` it keeps what it holds between two steps. Its machine
+ *      stays, and is paid for; its process knocks at the directory's address, after pauses that double.
+ *   2. `back_after` later the directory is there again, and knows of each stage the newest state that was kept. With
+ *      `back_with: workers` those who knock next hand over what they hold, as fast as they keep a checkpoint. All are let in,
+ *      which takes them as long as any join, and read their stage's state.
+ *   3. When the last of them has, all begin again at the newest version that all stages have kept, or hold.
  */
 #ifndef SKEP_SCENARIOS_OUTAGE_H
 #define SKEP_SCENARIOS_OUTAGE_H

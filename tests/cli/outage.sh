@@ -152,6 +152,52 @@ same 'methods: each was lost' "$(sqlite3 runs.db "SELECT count(DISTINCT run) FRO
 same 'methods: the books' "$(sqlite3 runs.db "SELECT run, verdict FROM v_ledger WHERE verdict <> 'kept' UNION
 	SELECT run, verdict FROM v_counted_once WHERE verdict NOT IN ('kept', 'not seen')")" ''
 
+# With what workers hold: at 2 s two steps, of which none is kept. They knock at 9 s and hand it over, as fast as it would be kept, and
+# are let in once more and read it. What is left takes as long as a run of four steps.
+held=(--set directory.back_with=workers --set 'checkpoint={every: 100, to: kept, bandwidth: 100 kB/s}')
+play "${held[@]:2}" --set train.until.steps=4
+clean_s=$(said time_s)
+play "${lost[@]}" "${held[@]}"
+near 'held: begins again' "$(sqlite3 runs.db "$resumed")" "$(awk "BEGIN { printf \"%.9f\", 9.12 + 2 * $state_s }")"
+near 'held: ends' "$(said time_s)" "$(awk "BEGIN { printf \"%.9f\", 9.12 + 2 * $state_s + $clean_s }")"
+same 'held: the open round alone is lost' "$(said rounds_again) $(said counted) $(said outages)" '0 36 1'
+books 'held'
+run_skep check scenario.yaml "${lost[@]}" "${held[@]}"
+check 'held: said by check' grep -q 'all begin again 7.28 s after the loss, with what workers hold' "$out"
+
+# The machine that alone holds the newest state of its stage is gone meanwhile: nothing is held of that stage, and nothing kept.
+two=(--set model.stages=2 --set 'model.file=two.yaml')
+sed 's/\(    - .*\)/\1\n\1/' model.yaml >two.yaml
+trace 0,join,a 0,join,b 5,leave,b 6,join,b
+four=("${lost[@]}" --set 'directory.lost_at=[4 s]')
+play "${four[@]}" "${held[@]}" "${two[@]}"
+same 'held: of both stages' "$(sqlite3 runs.db "SELECT round > 0 FROM notes WHERE kind = 'resumed'") $(said rounds_again)" '1 0'
+play "${four[@]}" "${held[@]}" "${two[@]}" "${churn[@]}"
+same 'held: of a stage whose machine is gone' "$(sqlite3 runs.db "SELECT round FROM notes WHERE kind = 'resumed'") $(said rounds_again)" '0 1'
+books 'held: of one stage'
+
+# That b is gone is known when the directory is lost already.
+late=(--set 'cluster.trace={file: trace.csv, any_gpu: true, detection_delay: 500 ms}')
+trace 0,join,a 0,join,b 1.9,leave,b 11,join,b
+for with in checkpoints workers; do
+	play "${lost[@]}" "${late[@]}" "${kept[@]}" --set "directory.back_with=$with"
+	books "known while it is lost, with $with"
+done
+
+# One worker learns the same with what it holds; and whatever the method, no round is made again.
+run_skep sim "${one[@]}" --set 'directory.lost_at=[8 ms]' "${held[@]}"
+same 'held: learns the same' "$(said final_loss) $(said rounds_again) $(said outages)" "$plain 0 1"
+rm -f runs.db
+for name in preempted delayed gossip pipedream overlap churn diloco; do
+	run_skep sim "$root/scenarios/$name.yaml" -q --db runs.db --set train.arithmetic=none --set 'directory.lost_at=[3 s]' \
+		"${held[@]:0:2}" --set 'checkpoint={every: 100, to: kept}'
+	same "held, $name: ends" "$status" 0
+done
+same 'held, methods: goes on behind the last round' "$(sqlite3 runs.db "SELECT count(*), sum(n.round = (SELECT max(round) + 1 FROM rounds r
+	WHERE r.run = n.run AND closed_s < n.time_s)) FROM notes n WHERE kind = 'resumed'")" '7|7'
+same 'held, methods: the books' "$(sqlite3 runs.db "SELECT run, verdict FROM v_ledger WHERE verdict <> 'kept' UNION
+	SELECT run, verdict FROM v_counted_once WHERE verdict NOT IN ('kept', 'not seen')")" ''
+
 # What is refused.
 refused() { # refused WORDS OPTION...
 	run_skep check scenario.yaml "${@:2}"
@@ -164,6 +210,9 @@ refused 'leave out either' --set 'directory.lost_every=2 h' --set 'directory.los
 refused 'directory.lost_at' --set 'directory.lost_at=[-1 s]'
 refused 'expected a time with its unit' --set 'directory.lost_at=[2]'
 refused 'at most 256 times, not 257' --set "directory.lost_at=[$(seq -s ', ' -f '%g s' 257)]"
+refused 'the directory is not lost: say when' "${held[@]}"
+refused 'workers have nowhere to keep what they hold' "${lost[@]}" "${held[@]:0:2}"
+refused 'is no state of a step by itself' "${lost[@]}" "${held[@]}" --set 'sync={method: async, every: 2}'
 refused 'does not go with `train.until.usd`' "${lost[@]}" --set 'train.until.usd=1'
 refused 'does not go with `cluster.scale`' "${lost[@]}" --set 'cluster.scale={policy: price, start: 1}'
 plan
