@@ -52,9 +52,6 @@ static void orphan(struct skep_world *world, uint32_t worker)
 {
 	struct skep_event event = {.kind = SKEP_EVENT_SUSPECT, .u.peer = {world->plan->workers, 1}};
 	struct skep_process *process = &world->process[worker];
-	const struct skep_op *fused = skep_world_fused(world, worker);
-	if (fused)
-		skep_fused_leave(world, worker, fused);
 	process->orphaned = true;
 	skep_world_step(world, worker, &event);
 	if (is_idle(process))

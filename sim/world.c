@@ -486,7 +486,7 @@ void skep_world_handle(struct skep_world *world, const struct skep_queue_entry *
 			break;
 		job_end(world, entry->index / SKEP_LANES, entry->index % SKEP_LANES, &event);
 		skep_world_step(world, entry->index / SKEP_LANES, &event);
-		if (world->directory_lost)
+		if (world->directory_lost && !world->no_memory)
 			skep_outage_op_ended(
 				world, entry->index / SKEP_LANES, &event.u.done.op, event.fault == SKEP_FAULT_NONE);
 		break;

@@ -580,16 +580,16 @@ sqlite3_stmt *skep_store_query(
 	return statement;
 }
 
-uint32_t skep_store_rounds_closed(const char *path, uint64_t kept_as)
+bool skep_store_rounds_closed(const char *path, uint64_t kept_as, uint32_t *ret_rounds)
 {
-	static const char *const SQL = "SELECT max(round) + 1 FROM rounds WHERE run ="
-				       " (SELECT max(id) FROM runs WHERE kept_as = ?1 AND world = 'real')";
+	static const char *const SQL = "SELECT coalesce((SELECT max(round) + 1 FROM rounds WHERE run = runs.id), 0)"
+				       " FROM runs WHERE kept_as = ?1 AND world = 'real' ORDER BY id DESC";
 	struct skep_diag why = {0};
 	struct skep_store *store = skep_store_open(path, false, &why);
 	sqlite3_stmt *row = store != NULL ? skep_store_query(store, SQL, (int64_t)kept_as, 0, &why) : NULL;
-	bool any = row != NULL && skep_store_row(store, row);
-	uint32_t rounds = any ? (uint32_t)sqlite3_column_int64(row, 0) : 0;
+	bool known = row != NULL && skep_store_row(store, row);
+	*ret_rounds = known ? (uint32_t)sqlite3_column_int64(row, 0) : 0;
 	sqlite3_finalize(row);
 	skep_store_close(store);
-	return rounds;
+	return known;
 }

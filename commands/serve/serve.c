@@ -207,17 +207,18 @@ static bool gather(
 {
 	struct skep_resume from = {0};
 	struct skep_diag why = {0};
+	uint32_t rounds = 0;
 	uint64_t run = skep_gathering_run(&a->serve);
-	uint32_t rounds = run > 0 ? skep_store_rounds_closed(a->common.db, run) : 0;
-	skep_resume_find(scenario, &from, &why);
-	bool is_newest = rounds > 0 && from.version >= rounds;
-	if (run == 0 || is_newest || skep_resume_is_over(scenario, &from) || !skep_plan_leaves_states(&scenario->plan))
+	bool known = run > 0 && skep_store_rounds_closed(a->common.db, run, &rounds);
+	bool refused = !skep_resume_find(scenario, &from, &why) && !from.nothing; /* as the caller will find and say */
+	bool newest = (known && from.version >= rounds) || skep_resume_is_over(scenario, &from);
+	if (run == 0 || refused || newest || !skep_plan_leaves_states(&scenario->plan))
 		return true;
 	struct skep_gathering *gathering = skep_gathering_open(scenario, &a->serve, reterr);
 	if (gathering == NULL)
 		return false;
-	a->serve.announced = true;
 	*ret_number = skep_gathering_wait(gathering, rounds);
+	a->serve.announced = true;
 	skep_gathering_close(gathering);
 	return true;
 }

@@ -40,10 +40,10 @@ struct skep_gathering {
 	struct skep_saver *saver;
 	struct skep_rejects rejects;
 	struct skep_checkpoint_folder folder; /* as of the run that was lost */
-	uint32_t parts, common;               /* common: the version that all parts had before */
+	uint32_t parts, common;               /* common: the newest version that all parts have here */
 	uint32_t *newest;                     /* [parts] that was brought */
 	struct guest guest[SKEP_GUESTS_MAX];
-	uint64_t begun_ns;
+	uint64_t begun_ns, heard_ns; /* heard: of a state, last */
 	uint32_t told;
 	bool closes, over; /* nothing more is taken; and the run has reached its end */
 	int signals;
@@ -94,11 +94,23 @@ static void on_hello(struct skep_gathering *g, uint32_t number, const struct ske
 	}
 }
 
+/* The newest version of which the folder has all parts; what it was where memory lacks. */
+static bool look_into_folder(struct skep_gathering *g)
+{
+	struct skep_checkpoints list;
+	if (!skep_checkpoints_find(g->folder.path, g->folder.job, g->parts, &list))
+		return false;
+	g->common = list.versions > 0 ? list.version[list.versions - 1] : 0;
+	skep_checkpoints_finish(&list);
+	return true;
+}
+
 /* It is on the disk here. */
 static void is_here(struct skep_gathering *g, uint32_t number, const struct skep_state_word *word)
 {
 	if (word->version > g->newest[word->stage])
 		g->newest[word->stage] = word->version;
+	look_into_folder(g);
 	if (number != SKEP_SAVER_NO_ONE)
 		tell(g, number, SKEP_RECORD_STATE, &(union skep_words){0});
 }
@@ -131,6 +143,7 @@ static void on_piece(struct skep_gathering *g, uint32_t number, const struct ske
 	struct guest *guest = &g->guest[number];
 	struct skep_diag why = {0};
 	bool whole = false;
+	g->heard_ns = skep_monotonic_ns();
 	bool fine = guest->arrival != NULL && skep_arrival_add(guest->arrival, piece, &whole, &why);
 	if (fine && whole) {
 		fine = skep_saver_give(g->saver, guest->arrival, number);
@@ -233,27 +246,25 @@ static bool listen_on(struct skep_gathering *g, struct skep_diag *reterr)
 /* Where what is brought is put, and what is there. */
 static bool open_folder(struct skep_gathering *g, struct skep_diag *reterr)
 {
-	struct skep_checkpoints list;
 	g->folder = skep_scenario_folder(g->scenario);
 	g->folder.run = g->keys.tickets.run;
 	g->folder.keep = g->folder.from_version = 0;
 	g->parts = skep_plan_parts(&g->scenario->plan);
 	g->newest = calloc(g->parts, sizeof *g->newest);
-	if (g->newest == NULL || !skep_checkpoints_find(g->folder.path, g->folder.job, g->parts, &list))
-		return skep_fail(reterr, "no memory for what is kept");
-	g->common = list.versions > 0 ? list.version[list.versions - 1] : 0;
-	skep_checkpoints_finish(&list);
-	return true;
+	return (g->newest != NULL && look_into_folder(g)) || skep_fail(reterr, "no memory for what is kept");
 }
 
 static void say_ticket(struct skep_gathering *g)
 {
+	const struct skep_tickets *tickets = &g->keys.tickets;
 	struct skep_ticket ticket;
 	uint32_t at = 0;
-	while (g->keys.tickets.entry[at].revoked)
+	while (at < tickets->count && tickets->entry[at].revoked)
 		at++;
+	if (at == tickets->count || g->options->announced)
+		return;
 	skep_authority_fingerprint(g->keys.authority, ticket.fingerprint);
-	memcpy(ticket.secret, g->keys.tickets.entry[at].secret, sizeof ticket.secret);
+	memcpy(ticket.secret, tickets->entry[at].secret, sizeof ticket.secret);
 	skep_serve_say_ticket(g->scenario, g->options, &ticket);
 }
 
@@ -271,10 +282,8 @@ struct skep_gathering *skep_gathering_open(
 	signal(SIGPIPE, SIG_IGN);
 	g->signals = skep_quit_open();
 	g->begun_ns = skep_monotonic_ns();
-	if (skep_keys_open(&g->keys, options->keys, reterr) && open_folder(g, reterr) && listen_on(g, reterr)) {
-		say_ticket(g);
+	if (skep_keys_open(&g->keys, options->keys, reterr) && open_folder(g, reterr) && listen_on(g, reterr))
 		return g;
-	}
 	skep_gathering_close(g);
 	return NULL;
 }
@@ -289,13 +298,13 @@ static uint32_t count(const struct skep_gathering *g, enum state state)
 	return found;
 }
 
-/* Of how many parts of the model is there a state that is newer than this version? */
-static uint32_t newer_than(const struct skep_gathering *g, uint32_t version)
+/* Has one part of the model a state that is newer than the newest version of all of them? */
+static bool is_partial(const struct skep_gathering *g)
 {
-	uint32_t found = 0;
 	for (uint32_t i = 0; i < g->parts; i++)
-		found += g->newest[i] > version;
-	return found;
+		if (g->newest[i] > g->common)
+			return true;
+	return false;
 }
 
 static bool is_late(const struct skep_gathering *g, uint64_t most_ns)
@@ -303,32 +312,42 @@ static bool is_late(const struct skep_gathering *g, uint64_t most_ns)
 	return skep_monotonic_ns() > g->begun_ns + most_ns;
 }
 
+/* States that are on their way are waited for, while something of them comes. */
+static bool is_given_up(const struct skep_gathering *g)
+{
+	uint64_t silence_ns = (uint64_t)(g->options->silence_s * 1e9);
+	bool comes = count(g, BRINGING) > 0 && skep_monotonic_ns() < g->heard_ns + silence_ns;
+	return is_late(g, SKEP_GATHERING_S * SKEP_SECOND_NS) && !comes && count(g, SAVING) == 0;
+}
+
 static bool is_complete(const struct skep_gathering *g, uint32_t rounds)
 {
 	uint32_t workers = g->scenario->plan.workers, waiting = count(g, WAITING);
 	uint32_t least = g->options->least > 0 ? g->options->least : workers;
-	uint32_t newer = newer_than(g, g->common);
 	if (count(g, BRINGING) + count(g, SAVING) > 0)
 		return false;
-	if (rounds > 0 && newer_than(g, rounds - 1) == g->parts)
+	if (rounds > 0 && g->common >= rounds)
 		return true;
-	return count(g, GREETED) == 0 &&
-	       (waiting >= workers || (waiting >= least && (newer == 0 || newer == g->parts)));
+	return count(g, GREETED) == 0 && (waiting >= workers || (waiting >= least && !is_partial(g)));
+}
+
+static void turn(struct skep_gathering *g)
+{
+	struct skep_transport transport = skep_mesh_transport(g->mesh);
+	const struct skep_landing nowhere = {0};
+	struct skep_transport_event event;
+	while (transport.poll(transport.self, &nowhere, &event))
+		;
+	transport.wait(transport.self, REST_NS);
 }
 
 /* 0, or the number of a signal that has come. */
 static int look(struct skep_gathering *g)
 {
-	struct skep_transport transport = skep_mesh_transport(g->mesh);
-	const struct skep_landing nowhere = {0};
-	struct skep_transport_event event;
 	struct signalfd_siginfo info;
-	while (transport.poll(transport.self, &nowhere, &event))
-		;
-	if (g->signals >= 0 && read(g->signals, &info, sizeof info) == (ssize_t)sizeof info)
-		return (int)info.ssi_signo;
-	transport.wait(transport.self, REST_NS);
-	return 0;
+	turn(g);
+	bool any = g->signals >= 0 && read(g->signals, &info, sizeof info) == (ssize_t)sizeof info;
+	return any ? (int)info.ssi_signo : 0;
 }
 
 static void say_what_is_here(const struct skep_gathering *g, uint32_t rounds)
@@ -348,12 +367,13 @@ static void say_what_is_here(const struct skep_gathering *g, uint32_t rounds)
 int skep_gathering_wait(struct skep_gathering *g, uint32_t rounds)
 {
 	int number = 0;
+	uint32_t before = g->common;
+	say_ticket(g);
 	say_what_is_here(g, rounds);
-	while (number == 0 && !is_complete(g, rounds) && !is_late(g, SKEP_GATHERING_S * SKEP_SECOND_NS))
+	while (number == 0 && !is_complete(g, rounds) && !is_given_up(g))
 		number = look(g);
 	if (!g->options->quiet && number == 0)
-		fprintf(stderr, "skep: newer states have come of %" PRIu32 " of %" PRIu32 " stages\n",
-			newer_than(g, g->common), g->parts);
+		fprintf(stderr, "skep: %s states of all stages have come\n", g->common > before ? "newer" : "no newer");
 	return number;
 }
 
@@ -390,8 +410,8 @@ void skep_gathering_close(struct skep_gathering *g)
 	if (g->saver != NULL)
 		let_all_go(g);
 	g->begun_ns = skep_monotonic_ns();
-	while (g->saver != NULL && count(g, TOLD) > 0 && !is_late(g, LAST_NS) && look(g) == 0)
-		;
+	while (g->saver != NULL && count(g, TOLD) > 0 && !is_late(g, LAST_NS))
+		turn(g); /* a signal is left to those who come next */
 	skep_saver_destroy(g->saver);
 	skep_mesh_destroy(g->mesh, false);
 	for (uint32_t i = 0; i < SKEP_GUESTS_MAX; i++)

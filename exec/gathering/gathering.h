@@ -4,16 +4,18 @@
  * knock what they have made since the last checkpoint (exec/joining/states.h), and lets all of them begin anew, or it tells them
  * that the run has reached its end.
  *
- *     skep_gathering_open()        prints the ticket, and listens
- *     skep_gathering_wait()        until no newer state is to be expected; not where nothing is left to do
+ *     skep_gathering_open()        listens
+ *     skep_gathering_wait()        prints the ticket, and waits until no newer state is to be expected; not where nothing is left
+ *                                  to do
  *     (the caller looks into the folder of checkpoints)
  *     skep_gathering_tell_over()   if the run has reached its end: to all who knock for a time
  *     skep_gathering_close()       those who wait come again at once, to the server of the run
  *
  * A state is taken if it is of the run that was begun last, whose number stands beside the ticket, of the same job, and whole;
- * nothing that was kept before is removed for it. For how long it waits: until the states of all closed rounds are there, if it
- * is known how many that were; or until as many machines have come as the run begins with, and none, or all, of the stages have
- * something newer than what all had; at most SKEP_GATHERING_S, within which each that knocks has come.
+ * nothing that was kept before is removed for it. For how long it waits: until all stages have a version of all closed rounds, if
+ * it is known how many that were; or until as many machines have come as the run begins with, and no stage has something newer
+ * than the newest version of all; at most SKEP_GATHERING_S, within which each that knocks has come, and beyond that while a state
+ * comes.
  */
 #ifndef SKEP_EXEC_GATHERING_H
 #define SKEP_EXEC_GATHERING_H

@@ -89,7 +89,8 @@ static bool keep_here(struct skep_states *states, uint32_t stage, uint32_t versi
 		return false;
 	*states->left = (struct skep_left){.job = all.job, .run = all.run, .stage = stage, .version = version};
 	snprintf(states->left->folder, sizeof states->left->folder, "%s", all.path);
-	fprintf(stderr, "skep: the state of stage %u as of round %u is kept in %s\n", stage, version, all.path);
+	if (!states->options->quiet)
+		fprintf(stderr, "skep: the state of stage %u as of round %u is kept in %s\n", stage, version, all.path);
 	return true;
 }
 

@@ -324,6 +324,10 @@ static void keep_what_is_held(struct rank *rank)
 			rank->transport->wait(rank->transport->self, REST_NS);
 		told = read(rank->setup->signal_fd, &info, sizeof info) == (ssize_t)sizeof info;
 	}
+	if (rank_now(rank) >= until)
+		fprintf(stderr,
+			"skep: worker %" PRIu32 ": what it holds is not kept: an operation takes more than %u s\n",
+			rank->self, (unsigned)(KEEP_NS / 1000000000u));
 }
 
 /* Waited long enough for ranks that do not answer. */

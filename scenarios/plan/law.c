@@ -12,6 +12,8 @@ static const char *const NAME[SKEP_LAW_PARAMETERS] = {"E", "A", "alpha", "D0", "
 static const char *const AXIS[SKEP_LAW_AXES] = {"tokens", "every", "replicas", "staleness", "batch"};
 static const char *const SIZE = "parameters";
 
+#define LOSS_MOST 1e9 /* either way */
+
 const char *skep_law_name(enum skep_law_parameter parameter)
 {
 	return NAME[parameter];
@@ -29,7 +31,7 @@ static double sum_of_powers(const struct skep_law *law, const double *at)
 				product *= pow(at[axis] + (axis == SKEP_LAW_STALE), t->power[axis]);
 		sum += product;
 	}
-	return sum < law->first ? sum : law->first;
+	return fmax(fmin(sum, law->first), -LOSS_MOST);
 }
 
 double skep_law_loss(const struct skep_law *law, const double *at)
@@ -132,7 +134,7 @@ static void read_terms(struct skep_reader *r, const struct skep_yaml_node *root,
 		skep_reader_fail(r, root, "terms", "terms: expected 1 to %u", SKEP_LAW_TERMS_MAX);
 	for (uint32_t i = 0; i < count && !r->diag->set; i++) {
 		read_term(r, skep_yaml_item(list, i), &law->term[i]);
-		falls = falls || law->term[i].power[SKEP_LAW_TOKENS] != 0;
+		falls = falls || law->term[i].factor * law->term[i].power[SKEP_LAW_TOKENS] < 0;
 	}
 	law->terms = count;
 	if (!r->diag->set && !falls)
@@ -149,7 +151,7 @@ static void read_powers(struct skep_reader *r, const struct skep_yaml_node *root
 		law->error[i] = NAN;
 	law->reference = NAN;
 	law->first = skep_read_number(r, root, "first_loss", 1e-300, 1e9, NAN);
-	law->value[SKEP_LAW_FLOOR] = skep_read_number(r, root, "floor", -1e9, 1e9, 0);
+	law->value[SKEP_LAW_FLOOR] = skep_read_number(r, root, "floor", -LOSS_MOST, LOSS_MOST, 0);
 	read_terms(r, root, law);
 	const struct skep_yaml_node *map = skep_read_map(r, root, "fitted", true);
 	for (int axis = 0; axis < SKEP_LAW_AXES; axis++)

@@ -82,7 +82,7 @@ struct skep_law {
 	double misfit;                /* root mean square of (loss of the runs - law) / law */
 };
 
-/* `at` is [SKEP_LAW_AXES]; the batch is not looked at. */
+/* `at` is [SKEP_LAW_AXES]; at the batch laws of powers alone look. */
 double skep_law_loss(const struct skep_law *law, const double *at);
 
 /* Is it outside of what the law was fitted in? Then says how, as "1.2e+06 tokens (fitted: 0 to 5e+05); H = 8 (fitted: 1)". */

@@ -198,6 +198,13 @@ same 'held, methods: goes on behind the last round' "$(sqlite3 runs.db "SELECT c
 same 'held, methods: the books' "$(sqlite3 runs.db "SELECT run, verdict FROM v_ledger WHERE verdict <> 'kept' UNION
 	SELECT run, verdict FROM v_counted_once WHERE verdict NOT IN ('kept', 'not seen')")" ''
 
+# Also while reductions, as flows of the network, are on their way.
+for ms in 3000 3040 3080 3120 3160 3200; do
+	run_skep sim "$root/scenarios/two-datacentres.yaml" -q --set train.arithmetic=none --set simulate.collectives=flows \
+		--set "directory.lost_at=[$ms ms]" --set directory.back_with=workers --set 'checkpoint={every: 100, to: kept}'
+	same "held, as flows, at $ms ms" "$status" 0
+done
+
 # What is refused.
 refused() { # refused WORDS OPTION...
 	run_skep check scenario.yaml "${@:2}"

@@ -52,7 +52,7 @@ serve_on left.yaml "${slowly[@]}" --listen "127.0.0.1:$port" --resume
 check 'it says what it waits for' until_said served.err \
 	'behind step 25, and [0-9]+ were made: waits for machines that have newer ones, for 65 s at most'
 served 'the run goes on to its end'
-check 'newer states have come' grep -q 'newer states have come of 2 of 2 stages' served.err
+check 'newer states have come' grep -q 'newer states of all stages have come' served.err
 for process in "${stayed[@]}"; do
 	ends 'those that stay end with it' 0 "$process"
 done
@@ -96,9 +96,9 @@ import json, sys
 real, sim = json.load(open("served.out")), json.load(open(sys.argv[1]))
 assert real["final_loss"] == sim["final_loss"], (real["final_loss"], sim["final_loss"])' "$out"
 
-# ---- one that has nothing, and states of another run -------------------------------------------------------------------
+# ---- machines that have nothing ----------------------------------------------------------------------------------------
 
-# What is brought is refused, or of no use, and the run begins with what is kept: nothing, which --resume=auto allows.
+# When all of them are there the run begins with what is kept: nothing, which --resume=auto allows.
 rm -rf home skep.db
 job fresh.yaml 3 20 2 1
 echo 'checkpoint: {every: 15, to: kept}' >>fresh.yaml
@@ -113,7 +113,7 @@ serve_on fresh.yaml "${slowly[@]}" --listen "127.0.0.1:$port" --resume=auto
 join a
 join b
 served 'machines that are new begin it again'
-check 'when all of them are there' grep -q 'newer states have come of 0 of 1 stages' served.err
+check 'when all of them are there' grep -q 'no newer states of all stages have come' served.err
 check 'with the first step' test "$(first_of 2)" = 0
 wait
 

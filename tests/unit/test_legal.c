@@ -263,9 +263,9 @@ static void test_operations_and_events(void **state)
 	op.rank = 2;
 	assert_false(skep_op_legal(&p, &op));
 
-	struct skep_event event = {.kind = SKEP_EVENT_SUSPECT, .u.peer = {WORKERS - 1, 1}};
+	struct skep_event event = {.kind = SKEP_EVENT_SUSPECT, .u.peer = {WORKERS, 1}}; /* the directory */
 	assert_true(skep_event_legal(&p, &event));
-	event.u.peer.index = WORKERS;
+	event.u.peer.index = WORKERS + 1;
 	assert_false(skep_event_legal(&p, &event));
 	event = (struct skep_event){.kind = SKEP_EVENT_PREEMPT_NOTICE};
 	assert_true(skep_event_legal(&p, &event));

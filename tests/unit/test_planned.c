@@ -249,8 +249,8 @@ static void test_collectives_differ(void **state)
 				near(seconds[1], delay_s + fmax(1.5 * bytes / rate_Bps,
 								   delay_s + 0.75 * bytes / rate_Bps * (1 + 1.0 / 8))));
 		if (i == 3)
-			assert_true(near(
-				seconds[3], 2 * (0.010 + bytes / 2 / rate_Bps) + 2 * (0.05e-3 + bytes / 2 / 1.25e9)));
+			assert_true(
+				near(seconds[3], 2 * (0.010 + bytes / 2 / rate_Bps) + 2 * (0.05e-3 + bytes / 1.25e9)));
 		if (i == 4) { /* tests/cli/sums.py; here the latency of six hops is longer than the vector on a link */
 			double chunk_s = bytes / 8 / rate_Bps;
 			assert_true(near(seconds[4], 6 * (delay_s + chunk_s) + 7 * chunk_s));

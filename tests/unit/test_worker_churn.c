@@ -239,6 +239,37 @@ static void test_who_is_out_asks_at_each_heartbeat(void **state)
 	fixture_finish(&f);
 }
 
+static void test_keeps_what_it_holds_without_a_directory(void **state)
+{
+	(void)state;
+	struct fixture f;
+	const struct skep_event lost = {.kind = SKEP_EVENT_SUSPECT, .u.peer = {DIRECTORY, 1}};
+	for (uint32_t steps = 0; steps < 2; steps++) {
+		fixture_init(&f, 6, 3, 1);
+		f.plan.checkpoint_every = 100;
+		fixture_make(&f, 1);
+		fixture_start(&f);
+		struct skep_op op = {0};
+		if (steps >
+			0) { /* what it holds is newer than what the run began with, and a step is still being made */
+			fixture_deliver(&f, reduce(0, 1, 0, 1, 1));
+			struct skep_message commit = fixture_message(SKEP_MESSAGE_COMMIT, DIRECTORY, 1, 0);
+			commit.attempt = 1;
+			fixture_deliver(&f, commit);
+			op = *fixture_ran(&f, SKEP_OP_STEP);
+		}
+		fixture_event(&f, lost);
+		assert_null(fixture_ran(&f, SKEP_OP_CHECKPOINT));
+		if (steps > 0) {
+			fixture_done(&f, op, none, none);
+			assert_int_equal(fixture_ran(&f, SKEP_OP_CHECKPOINT)->round, 1);
+			fixture_done(&f, *fixture_ran(&f, SKEP_OP_CHECKPOINT), none, none);
+			assert_null(fixture_ran(&f, SKEP_OP_CHECKPOINT)); /* once */
+		}
+		fixture_finish(&f);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -252,6 +283,7 @@ int main(void)
 		cmocka_unit_test(test_load_tells_the_time_for_a_microbatch),
 		cmocka_unit_test(test_a_reduction_is_no_time_to_measure),
 		cmocka_unit_test(test_who_is_out_asks_at_each_heartbeat),
+		cmocka_unit_test(test_keeps_what_it_holds_without_a_directory),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
