@@ -123,7 +123,7 @@ double skep_outage_let_in_s(const struct skep_topology *t, uint32_t machine, uin
 
 static skep_time state_ns(const struct skep_scenario *s, uint32_t worker, enum skep_op_kind kind, uint32_t version)
 {
-	const struct skep_op op = {.kind = kind,
+	const struct skep_op op = {.kind = (uint8_t)kind,
 		.lane = SKEP_LANE_COMPUTE,
 		.stage = (uint16_t)s->plan.first_stage_of[worker],
 		.checkpoint = version};
