@@ -69,7 +69,7 @@ struct skep_process { /* a machine and its process: a worker or, last, the direc
 	struct skep_lane_queue lane[SKEP_LANES];
 };
 
-#define SKEP_WORLD_KEPT 3u /* of each part of the state the newest checkpoints */
+#define SKEP_WORLD_KEPT SKEP_CHECKPOINTS_KEPT /* of each part of the state the newest checkpoints, as in a folder */
 
 struct skep_kept { /* a checkpoint in memory, with real arithmetic */
 	uint32_t version;
