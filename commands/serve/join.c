@@ -147,7 +147,7 @@ static bool pause_for(uint32_t seconds, int signals, int *ret_signal)
 
 static enum status stay(struct join_arguments *a)
 {
-	/* Of which the processes of this machine know in common. */
+	/* Shared with the child processes: the next one hands over the state that the last one has kept. */
 	void *left = mmap(NULL, sizeof *a->join.left, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	a->join.left = left != MAP_FAILED ? left : NULL;
 	uint32_t pause_s = SKEP_KNOCK_LEAST_S;

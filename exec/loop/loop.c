@@ -30,6 +30,7 @@
 #include <unistd.h>
 
 #include "base/sum.h"
+#include "base/units.h"
 #include "core/names.h"
 #include "exec/loop/rank.h"
 
@@ -327,7 +328,7 @@ static void keep_what_is_held(struct rank *rank)
 	if (rank_now(rank) >= until)
 		fprintf(stderr,
 			"skep: worker %" PRIu32 ": what it holds is not kept: an operation takes more than %u s\n",
-			rank->self, (unsigned)(KEEP_NS / 1000000000u));
+			rank->self, (unsigned)(KEEP_NS / SKEP_SECOND_NS));
 }
 
 /* Waited long enough for ranks that do not answer. */

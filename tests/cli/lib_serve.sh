@@ -3,6 +3,13 @@
 #
 # lib_serve.sh - sourced by the tests of `skep serve`, behind lib.sh: a server on this host, and processes that join it.
 
+needs_tls() { # needs_tls WHAT: a build without it skips that, and the script ends
+	"$skep" serve --help | grep -q 'built without TLS' || return 0
+	skip "$1" 'this build has no TLS'
+	plan
+	exit
+}
+
 # Begins to serve; $port and $ticket are what its guests need.
 serve() { # serve ARGUMENT...
 	rm -rf cache kept

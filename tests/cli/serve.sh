@@ -8,11 +8,7 @@ set -u
 . tests/cli/lib.sh
 . "$root/tests/cli/lib_serve.sh"
 needs python3 sqlite3
-if "$skep" serve --help | grep -q 'built without TLS'; then
-	skip 'runs that are served' 'this build has no TLS'
-	plan
-	exit
-fi
+needs_tls 'runs that are served'
 export ASAN_OPTIONS=detect_leaks=1
 
 # ---- a run ---------------------------------------------------------------------------------------------------------

@@ -7,11 +7,7 @@ set -u
 . tests/cli/lib.sh
 . "$root/tests/cli/lib_serve.sh"
 needs python3 sqlite3
-if "$skep" serve --help | grep -q 'built without TLS'; then
-	skip 'what workers have left' 'this build has no TLS'
-	plan
-	exit
-fi
+needs_tls 'what workers have left'
 export ASAN_OPTIONS=detect_leaks=1
 folders=home
 

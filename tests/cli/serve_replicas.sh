@@ -8,11 +8,7 @@ set -u
 . tests/cli/lib.sh
 . "$root/tests/cli/lib_serve.sh"
 needs python3 sqlite3 ss pgrep
-if "$skep" serve --help | grep -q 'built without TLS'; then
-	skip 'servers with replicas' 'this build has no TLS'
-	plan
-	exit
-fi
+needs_tls 'servers with replicas'
 job job.yaml 1 60 2 2
 if "$skep" serve job.yaml --replicas a:1,b:1,c:1 --replica 1 2>&1 | grep -q 'built without libraft'; then
 	skip 'servers with replicas' 'this build has no libraft'

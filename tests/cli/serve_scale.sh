@@ -7,11 +7,7 @@ set -u
 . tests/cli/lib.sh
 . "$root/tests/cli/lib_serve.sh"
 needs python3 setsid
-if "$skep" serve --help | grep -q 'built without TLS'; then
-	skip 'machines that a served run asks for' 'this build has no TLS'
-	plan
-	exit
-fi
+needs_tls 'machines that a served run asks for'
 export SKEP=$skep
 
 mkdir gpus
