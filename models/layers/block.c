@@ -36,21 +36,27 @@ struct kept { /* of one block, in the order in which they lie */
 
 /* ---- measures --------------------------------------------------------------------------------------------------- */
 
+/* Of a matrix, and of the bias behind it; of a norm. */
+static size_t out_of(const struct block *b, uint32_t part)
+{
+	switch (part & ~1u) {
+	case QKV:
+		return b->qkv;
+	case UP:
+		return b->up;
+	case ROUTER:
+		return b->experts ? b->experts->count : 0;
+	default:
+		return b->hidden;
+	}
+}
+
 static void shape_of(const struct block *b, uint32_t part, struct skep_tensor *ret)
 {
 	static const uint32_t norm = 1u << NORM_1 | 1u << NORM_2;
-	const size_t in[PARTS] = {
-		[QKV] = b->hidden, [OUT] = b->hidden, [UP] = b->hidden, [DOWN] = b->feed, [ROUTER] = b->hidden};
-	const size_t out[PARTS] = {[NORM_1] = b->hidden,
-		[QKV] = b->qkv,
-		[OUT] = b->hidden,
-		[NORM_2] = b->hidden,
-		[UP] = b->up,
-		[DOWN] = b->hidden,
-		[ROUTER] = b->experts ? b->experts->count : 0};
 	bool matrix = part % 2 == 0 && !(norm >> part & 1);
-	*ret = (struct skep_tensor){.rows = matrix ? (uint32_t)in[part] : 1,
-		.columns = (uint32_t)out[part & ~1u],
+	*ret = (struct skep_tensor){.rows = matrix ? (uint32_t)(part == DOWN ? b->feed : b->hidden) : 1,
+		.columns = (uint32_t)out_of(b, part),
 		.role = matrix ? SKEP_TENSOR_MATRIX : SKEP_TENSOR_VECTOR,
 		.decays = matrix};
 	if ((part % 2 == 1 && !b->biases) || (part >= ROUTER && !b->experts))

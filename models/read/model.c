@@ -10,11 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "models/layers/layer.h"
 #include "models/read/experts.h"
 #include "models/read/given.h"
 #include "models/read/hf_config.h"
-
-#include "models/layers/layer.h"
 
 enum { WIDTH_MAX = 65536, HIDDEN_LAYERS_MAX = 4095, FEED_MAX = 1 << 20 };
 
@@ -237,11 +236,10 @@ static struct layer dense_layer(const struct skep_model *model, uint32_t l, cons
 }
 
 /* What a block keeps, in bytes: Korthikanti et al. 2022, equations 1, 2 and 4, with 4 bytes for what has 2 there, unless the
- * model is in halves. Inputs of
- * the two norms, of the attention and of the feed-forward part are s h numbers each, the masks of two dropouts s h bytes
- * each: on every GPU unless the sequence is split. Queries, keys, values and the attention's output are s h numbers each,
- * the insides of the feed-forward part 8 s h (relu: 4 s h, its input is not needed), the attention's matrices a s^2 (with
- * dropout twice and the mask). */
+ * model is in halves. Inputs of the two norms, of the attention and of the feed-forward part are s h numbers each, the masks of
+ * two dropouts s h bytes each: on every GPU unless the sequence is split. Queries, keys, values and the attention's output are
+ * s h numbers each, the insides of the feed-forward part 8 s h (relu: 4 s h, its input is not needed), the attention's matrices
+ * a s^2 (with dropout twice and the mask). */
 static uint64_t block_bytes(const struct skep_model *model, const struct skep_split *split)
 {
 	uint64_t h = model->hidden, s = model->sequence, a = model->heads, g = split->gpus;
@@ -506,15 +504,22 @@ uint32_t skep_model_frozen_stages(const struct skep_model *model, uint32_t stage
 
 /* ---- the cost ----------------------------------------------------------------------------------------------- */
 
-/* The stash is what models/stage/stage.c lays out: the inputs in the first stage, what each layer keeps,
- * and the outputs of those
- * within the stage. */
+/* Blocks cost the same one by one, so that one is worked out for all: costs are asked for thousands of times by a plan. */
+static bool is_like_the_last(const struct skep_model *model, uint32_t l)
+{
+	return model->kind == SKEP_MODEL_TRANSFORMER && l >= 2 && l + 1 < model->layers && l != model->frozen;
+}
+
+/* The stash is what models/stage/stage.c lays out: inputs of the first stage, what each layer keeps, outputs within the stage. */
 static uint64_t stash_numbers(const struct skep_model *model, uint32_t first, uint32_t count)
 {
-	uint64_t numbers = first ? 0 : model->width[0];
+	uint64_t numbers = first ? 0 : model->width[0], inside = 0;
 	for (uint32_t l = first; l < first + count; l++) {
-		const struct skep_layer layer = skep_layer_of(model, l);
-		numbers += layer.type->inside(&layer) + (l + 1 < first + count ? layer.out : 0);
+		if (l == first || !is_like_the_last(model, l)) {
+			const struct skep_layer layer = skep_layer_of(model, l);
+			inside = layer.type->inside(&layer);
+		}
+		numbers += inside + (l + 1 < first + count ? model->width[l + 1] : 0);
 	}
 	return numbers;
 }
@@ -551,20 +556,21 @@ void skep_model_share(const struct skep_model *model, uint32_t stages, uint32_t 
 	uint32_t first, count;
 	uint64_t block = 0, number = skep_model_number_bytes(model);
 	skep_model_cut(model, stages, stage, &first, &count);
+	struct layer layer = {0};
+	bool trains = model->kind == SKEP_MODEL_MLP || model->architecture != SKEP_ARCHITECTURE_NONE;
 	*ret = (struct skep_cost){0};
 	for (uint32_t l = first; l < first + count; l++) {
-		struct layer layer = layer_of(model, l, split);
+		if (l == first || !is_like_the_last(model, l))
+			layer = layer_of(model, l, split);
 		add_layer(&layer, number, l >= model->frozen, ret);
 		block = layer.block_bytes > block ? layer.block_bytes : block;
 	}
-	if (model->kind == SKEP_MODEL_MLP || model->architecture != SKEP_ARCHITECTURE_NONE)
+	if (trains)
 		ret->stash_bytes = ret->recompute_bytes = number * stash_numbers(model, first, count) / split->gpus;
 	ret->recompute_bytes += block;
 	ret->forward_bytes = (double)(number * ret->parameters);
 	if (first + count <= model->frozen) { /* what a pass makes is needed in that pass alone */
-		ret->workspace_bytes = model->kind == SKEP_MODEL_MLP || model->architecture != SKEP_ARCHITECTURE_NONE
-		                               ? ret->stash_bytes
-		                               : block;
+		ret->workspace_bytes = trains ? ret->stash_bytes : block;
 		ret->stash_bytes = 0;
 	}
 	if (stage + 1 < stages)

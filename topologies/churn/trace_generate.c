@@ -99,11 +99,33 @@ static skep_time ns(double seconds)
 	return (skep_time)(seconds * 1e3 + 0.5) * 1000000;
 }
 
+/* Returns the end. Long traces have millions of names: printf would take as long as all the rest. */
+static char *put_number(char *at, uint32_t number)
+{
+	char digit[10];
+	uint32_t digits = 0;
+	do
+		digit[digits++] = (char)('0' + number % 10);
+	while ((number /= 10) > 0);
+	while (digits > 0)
+		*at++ = digit[--digits];
+	return at;
+}
+
+/* "m12.3": machine 12 behind three of its losses. */
+static void put_name(char ret[24], uint32_t index, uint32_t lives)
+{
+	ret[0] = 'm';
+	char *at = put_number(ret + 1, index);
+	*at++ = '.';
+	*put_number(at, lives) = '\0';
+}
+
 static bool tell(struct draw *d, enum skep_trace_kind kind, double at_s, uint32_t index)
 {
 	const struct machine *m = &d->machine[index];
-	char name[48];
-	snprintf(name, sizeof name, "m%u.%u", index, m->lives);
+	char name[24];
+	put_name(name, index, m->lives);
 	struct skep_trace_event event = {.kind = kind,
 		.at_ns = ns(at_s),
 		.name = kind == SKEP_TRACE_REFUSED || kind == SKEP_TRACE_END ? "" : name,
