@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "core/record.h"
-#include "planning/search/complexity.h"
+#include "planning/problem/sums.h"
 
 const char *const skep_link_class_name[SKEP_LINK_CLASSES] = {
 	"from 10 Gbit/s", "1 to 10 Gbit/s", "100 Mbit/s to 1 Gbit/s", "10 to 100 Mbit/s", "below 10 Mbit/s"};
@@ -67,7 +67,7 @@ static void fill_closed(const struct skep_planning *p, struct skep_planning_traf
 /* What shares and counts are kept in while a step's traffic is walked through. */
 struct walk {
 	double *share, *sum;
-	uint32_t *count, *site;
+	uint32_t *scratch;
 	struct skep_step_traffic traffic;
 };
 
@@ -75,8 +75,7 @@ static void end_walk(struct walk *w)
 {
 	free(w->share);
 	free(w->sum);
-	free(w->count);
-	free(w->site);
+	free(w->scratch);
 }
 
 /* Interleaved, from the last stage to the first one and back. */
@@ -89,18 +88,21 @@ static void fill_wraps(const struct skep_scenario *s, struct skep_step_traffic *
 	}
 }
 
+static void sum(const void *planning, uint32_t stage, const uint32_t *member, uint32_t members, skep_carry_sum *carry,
+	void *context)
+{
+	skep_sum_bytes(planning, stage, member, members, carry, context);
+}
+
 static bool begin_walk(const struct skep_planning *p, const uint32_t *stage_of, struct walk *w)
 {
 	*w = (struct walk){.share = calloc(p->workers, sizeof *w->share),
 		.sum = calloc(p->stages, sizeof *w->sum),
-		.count = calloc(p->stages, sizeof *w->count),
-		.site = calloc(p->workers, sizeof *w->site)};
-	if (!w->share || !w->sum || !w->count || !w->site) {
+		.scratch = calloc(p->stages + p->workers, sizeof *w->scratch)};
+	if (!w->share || !w->sum || !w->scratch) {
 		end_walk(w);
 		return false;
 	}
-	for (uint32_t i = 0; i < p->workers; i++)
-		w->site[i] = p->scenario->topology.machine[p->machine[i]].place;
 	share_out(p, stage_of, w->sum, w->share);
 	w->traffic = (struct skep_step_traffic){.workers = p->workers,
 		.stages = p->stages,
@@ -110,8 +112,8 @@ static bool begin_walk(const struct skep_planning *p, const uint32_t *stage_of, 
 		.forward_bytes = p->forward_bytes,
 		.backward_bytes = p->backward_bytes,
 		.reduced_bytes = p->reduced_bytes,
-		.collective = p->scenario->plan.collective,
-		.site = w->site,
+		.sum = sum,
+		.summed = p,
 		.microbatches = p->throughput[0].microbatches,
 		.period = p->throughput[0].period,
 		.classes = SKEP_LINK_CLASSES,
@@ -128,7 +130,7 @@ bool skep_planning_traffic(const struct skep_planning *p, const uint32_t *stage_
 	*ret = (struct skep_planning_traffic){0};
 	if (!begin_walk(p, stage_of, &walk))
 		return false;
-	skep_traffic_by_class(&walk.traffic, stage_of, walk.count, bytes);
+	skep_traffic_by_class(&walk.traffic, stage_of, walk.scratch, bytes);
 	fill_closed(p, ret);
 	for (uint32_t i = 0; i < SKEP_LINK_CLASSES; i++)
 		ret->on[i] = (struct skep_planning_bytes){bytes[i].pipeline, bytes[i].reduction};
@@ -157,7 +159,7 @@ double skep_planning_egress_usd(const struct skep_planning *p, const uint32_t *s
 		return 0;
 	if (!begin_walk(p, stage_of, &walk))
 		return NAN;
-	skep_traffic_each(&walk.traffic, stage_of, walk.count, pay, &payer);
+	skep_traffic_each(&walk.traffic, stage_of, walk.scratch, pay, &payer);
 	end_walk(&walk);
 	return payer.usd;
 }

@@ -97,166 +97,52 @@ static void add_wrap(const struct skep_step_traffic *t, const uint32_t *stage_of
 	carry_both(last, first, microbatches, t->wrap_forward_bytes, t->wrap_backward_bytes, carry, context);
 }
 
-/* ---- reductions: ranks are the workers of a stage in the order of their numbers --------------------------------------- */
+/* ---- sums: ranks are the workers of a stage in the order of their numbers --------------------------------------------- */
 
-struct reduction { /* of a stage, as one of its workers sees it */
-	const struct skep_step_traffic *traffic;
-	const uint32_t *stage_of;
-	uint32_t members, worker;
-	bool by_site; /* positions are those among the members of the worker's site */
-	double bytes;
+static void add_ring(const struct skep_step_traffic *t, uint32_t stage, const uint32_t *member, uint32_t members,
+	skep_carry *carry, void *context)
+{
+	double bytes = 2.0 * (members - 1) / members * t->reduced_bytes[stage] / t->period;
+	for (uint32_t rank = 0; members > 1 && rank < members; rank++)
+		carry(context, member[rank], member[rank + 1 < members ? rank + 1 : 0],
+			(struct skep_complexity_bytes){.reduction = bytes});
+}
+
+struct sum {
+	double period;
 	skep_carry *carry;
 	void *context;
 };
 
-static bool beside(const struct reduction *r, uint32_t other)
+static void add_sum(void *context, uint32_t source, uint32_t destination, double bytes)
 {
-	const uint32_t *site = r->traffic->site;
-	return r->stage_of[other] == r->stage_of[r->worker] && (!r->by_site || !site || site[other] == site[r->worker]);
+	const struct sum *sum = context;
+	sum->carry(sum->context, source, destination, (struct skep_complexity_bytes){.reduction = bytes / sum->period});
 }
 
-static uint32_t position_of(const struct reduction *r)
+static void add_sums(
+	const struct skep_step_traffic *t, const uint32_t *stage_of, uint32_t *member, skep_carry *carry, void *context)
 {
-	uint32_t position = 0;
-	for (uint32_t i = 0; i < r->worker; i++)
-		position += beside(r, i);
-	return position;
-}
-
-static uint32_t worker_at(const struct reduction *r, uint32_t position)
-{
-	uint32_t i = 0;
-	while (!beside(r, i) || position-- > 0)
-		i++;
-	return i;
-}
-
-static void give(const struct reduction *r, uint32_t to, double bytes)
-{
-	r->carry(r->context, r->worker, to, (struct skep_complexity_bytes){.reduction = bytes});
-}
-
-/* What it has goes up to that one, and the sum comes back. */
-static void join(const struct reduction *r, uint32_t position)
-{
-	uint32_t other = worker_at(r, position);
-	give(r, other, r->bytes);
-	r->carry(r->context, other, r->worker, (struct skep_complexity_bytes){.reduction = r->bytes});
-}
-
-/* A binomial tree: the parent's position lacks the lowest bit. */
-static void join_binomial(const struct reduction *r)
-{
-	uint32_t position = position_of(r);
-	if (position > 0)
-		join(r, position & (position - 1));
-}
-
-static void give_all(const struct reduction *r, double bytes)
-{
-	for (uint32_t i = 0; i < r->traffic->workers; i++)
-		if (i != r->worker && beside(r, i))
-			give(r, i, bytes);
-}
-
-static void give_next(const struct reduction *r, double bytes)
-{
-	uint32_t next = r->worker;
-	do
-		next = (next + 1) % r->traffic->workers;
-	while (!beside(r, next));
-	give(r, next, bytes);
-}
-
-/* Step by step to a partner half as far away, half as much; those beyond the last power of two give all to one of the others. */
-static void give_halves(const struct reduction *r)
-{
-	uint32_t p = 1, position = position_of(r);
-	while (2 * p <= r->members)
-		p *= 2;
-	if (position >= p) {
-		join(r, position - p);
-		return;
-	}
-	double part = r->bytes;
-	for (uint32_t distance = p / 2; distance > 0; distance /= 2) {
-		part /= 2;
-		give(r, worker_at(r, position ^ distance), 2 * part); /* there, and when the sums come back */
-	}
-}
-
-/* Is it the first of its site? */
-static bool leads(const struct reduction *r, uint32_t worker)
-{
-	struct reduction of = *r;
-	of.worker = worker;
-	return position_of(&of) == 0;
-}
-
-/* Inside of the site a binomial tree; its root in a ring with those of the other sites. */
-static void give_sites(const struct reduction *r)
-{
-	uint32_t sites = 0, next = UINT32_MAX, first = UINT32_MAX;
-	join_binomial(r);
-	if (!leads(r, r->worker))
-		return;
-	for (uint32_t i = 0; i < r->traffic->workers; i++) {
-		if (r->stage_of[i] != r->stage_of[r->worker] || !leads(r, i))
-			continue;
-		sites++;
-		first = first == UINT32_MAX ? i : first;
-		next = next == UINT32_MAX && i > r->worker ? i : next;
-	}
-	if (sites > 1)
-		give(r, next == UINT32_MAX ? first : next, 2.0 * (sites - 1) / sites * r->bytes);
-}
-
-/* What this worker is the first to answer for, so that all of the stage together name each transfer once. */
-static void add_reduction(const struct skep_step_traffic *traffic, const uint32_t *stage_of, uint32_t members,
-	uint32_t worker, double bytes, skep_carry *carry, void *context)
-{
-	struct reduction r = {traffic, stage_of, members, worker, false, bytes, carry, context};
-	if (members < 2)
-		return;
-	r.by_site = traffic->collective == SKEP_COLLECTIVE_HIERARCHICAL;
-	uint32_t position = position_of(&r);
-	switch (traffic->collective) {
-	case SKEP_COLLECTIVE_PARAMETER_SERVER:
-		if (position > 0)
-			join(&r, 0);
-		return;
-	case SKEP_COLLECTIVE_REDUCE_BROADCAST:
-		join_binomial(&r);
-		return;
-	case SKEP_COLLECTIVE_TREE:
-		if (position > 0)
-			join(&r, (position - 1) / 2);
-		return;
-	case SKEP_COLLECTIVE_CHAIN: /* the last one, which has the sum, sends it round from the first to the one before it */
-		give_next(&r, position + 2 < members ? 2 * bytes : bytes);
-		return;
-	case SKEP_COLLECTIVE_ALL_TO_ALL:
-		give_all(&r, bytes);
-		return;
-	case SKEP_COLLECTIVE_BUTTERFLY:
-		give_all(&r, 2 * bytes / members);
-		return;
-	case SKEP_COLLECTIVE_HALVING_DOUBLING:
-		give_halves(&r);
-		return;
-	case SKEP_COLLECTIVE_HIERARCHICAL:
-		give_sites(&r);
-		return;
-	default:
-		give_next(&r, 2.0 * (members - 1) / members * bytes);
+	struct sum sum = {t->period, carry, context};
+	for (uint32_t stage = 0; stage < t->stages; stage++) {
+		uint32_t members = 0;
+		for (uint32_t i = 0; i < t->workers; i++)
+			if (stage_of[i] == stage)
+				member[members++] = i;
+		if (t->sum)
+			t->sum(t->summed, stage, member, members, add_sum, &sum);
+		else
+			add_ring(t, stage, member, members, carry, context);
 	}
 }
 
 /* ---- all of it ---------------------------------------------------------------------------------------------------------- */
 
-void skep_traffic_each(const struct skep_step_traffic *traffic, const uint32_t *stage_of, uint32_t *count,
+void skep_traffic_each(const struct skep_step_traffic *traffic, const uint32_t *stage_of, uint32_t *scratch,
 	skep_carry *carry, void *context)
 {
+	uint32_t *count = scratch;
+	add_sums(traffic, stage_of, scratch + traffic->stages, carry, context);
 	memset(count, 0, traffic->stages * sizeof *count);
 	for (uint32_t i = 0; i < traffic->workers; i++)
 		if (stage_of[i] < traffic->stages)
@@ -264,8 +150,6 @@ void skep_traffic_each(const struct skep_step_traffic *traffic, const uint32_t *
 	for (uint32_t i = 0; i < traffic->workers; i++) {
 		if (stage_of[i] >= traffic->stages)
 			continue;
-		add_reduction(traffic, stage_of, count[stage_of[i]], i,
-			traffic->reduced_bytes[stage_of[i]] / traffic->period, carry, context);
 		if (traffic->by_owner && stage_of[i] == 0)
 			add_owned(traffic, stage_of, count, i, carry, context);
 		if (!traffic->by_owner && stage_of[i] + 1 < traffic->stages)
@@ -288,10 +172,10 @@ static void add_to_class(void *context, uint32_t source, uint32_t destination, s
 	sum->reduction += bytes.reduction;
 }
 
-void skep_traffic_by_class(const struct skep_step_traffic *traffic, const uint32_t *stage_of, uint32_t *count,
+void skep_traffic_by_class(const struct skep_step_traffic *traffic, const uint32_t *stage_of, uint32_t *scratch,
 	struct skep_complexity_bytes *ret)
 {
 	struct classes classes = {traffic, ret};
 	memset(ret, 0, traffic->classes * sizeof *ret);
-	skep_traffic_each(traffic, stage_of, count, add_to_class, &classes);
+	skep_traffic_each(traffic, stage_of, scratch, add_to_class, &classes);
 }

@@ -11,14 +11,12 @@
  * Which links carry it depends on the allocation: a swarm's microbatch goes from each worker to each of the next stage in
  * proportion to their shares, or, routed by trainers, from its owner to each of the later stages and back, with its input
  * once more beside its gradient; interleaved, also from the last worker of a pipeline to its first and back. Who sends
- * how much to whom in a reduction depends on the collective (core/collective/collective.h): in a ring each worker 2 (n - 1) V / n
- * to the next one, which is taken to be that of the next number; in a butterfly shares are taken to be even. Headers and
- * acknowledgements are left out.
+ * how much to whom in a reduction the caller says; if it does not, it is a ring in which each worker sends 2 (n - 1) V / n to
+ * the one of the next number. Headers and acknowledgements are left out.
  */
 #ifndef SKEP_PLANNING_SEARCH_COMPLEXITY_H
 #define SKEP_PLANNING_SEARCH_COMPLEXITY_H
 
-#include "core/plan.h"
 #include "planning/search/allocation.h"
 
 struct skep_complexity {     /* the closed form */
@@ -39,6 +37,9 @@ struct skep_complexity_bytes { /* a step, all links together */
 
 struct skep_complexity_bytes skep_complexity_of(const struct skep_complexity *complexity);
 
+/* Hears of bytes that one worker sends to another in a reduction. */
+typedef void skep_carry_sum(void *context, uint32_t source, uint32_t destination, double bytes);
+
 struct skep_step_traffic { /* the same of one allocation, cut by cut */
 	uint32_t workers, stages;
 	const double *share;                            /* [workers] part of its stage's microbatches; NULL: equal */
@@ -46,9 +47,11 @@ struct skep_step_traffic { /* the same of one allocation, cut by cut */
 	const double *forward_bytes, *backward_bytes;   /* [stages] of a microbatch, to and from the next stage */
 	bool by_owner;                                  /* trainers route */
 	double wrap_forward_bytes, wrap_backward_bytes; /* of a microbatch, from the last stage to the first; back */
-	const double *reduced_bytes;                    /* [stages] */
-	enum skep_collective collective;
-	const uint32_t *site; /* [workers] for hierarchical; NULL: all are at one */
+	const double *reduced_bytes;                    /* [stages] of a ring */
+	/* Names what the workers of a stage, `member` [members] by rank, send each other in one reduction; NULL: a ring. */
+	void (*sum)(const void *summed, uint32_t stage, const uint32_t *member, uint32_t members, skep_carry_sum *carry,
+		void *context);
+	const void *summed;
 	double microbatches, period;
 	uint32_t classes;
 	uint32_t (*class_of)(const void *context, uint32_t source, uint32_t destination); /* below classes */
@@ -57,12 +60,12 @@ struct skep_step_traffic { /* the same of one allocation, cut by cut */
 
 /* Hears what one worker sends to another in a step; a pair may come more than once. */
 typedef void skep_carry(void *context, uint32_t source, uint32_t destination, struct skep_complexity_bytes bytes);
-/* Classes are not asked for. `count` is scratch, [stages]. */
-void skep_traffic_each(const struct skep_step_traffic *traffic, const uint32_t *stage_of, uint32_t *count,
+/* Classes are not asked for. `scratch` is [stages + workers]. */
+void skep_traffic_each(const struct skep_step_traffic *traffic, const uint32_t *stage_of, uint32_t *scratch,
 	skep_carry *carry, void *context);
 
-/* ret [classes]. `count` is scratch, [stages]. */
-void skep_traffic_by_class(const struct skep_step_traffic *traffic, const uint32_t *stage_of, uint32_t *count,
+/* ret [classes]. `scratch` is [stages + workers]. */
+void skep_traffic_by_class(const struct skep_step_traffic *traffic, const uint32_t *stage_of, uint32_t *scratch,
 	struct skep_complexity_bytes *ret);
 
 #endif

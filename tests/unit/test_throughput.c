@@ -506,7 +506,7 @@ static uint32_t half_of(const void *context, uint32_t source, uint32_t destinati
 static void bytes_add_up(void **state)
 {
 	(void)state;
-	uint32_t half = 4, stage_of[8], count[2];
+	uint32_t half = 4, stage_of[8], scratch[2 + 8];
 	struct skep_complexity closed = {.microbatches = 16,
 		.stages = 2,
 		.samples = 4,
@@ -535,7 +535,7 @@ static void bytes_add_up(void **state)
 			traffic.fixed = fixed;
 			for (uint32_t i = 0; i < 8; i++)
 				stage_of[i] = strided ? i % 2 : i / 4;
-			skep_traffic_by_class(&traffic, stage_of, count, by_class);
+			skep_traffic_by_class(&traffic, stage_of, scratch, by_class);
 			assert_true(same_s(by_class[0].pipeline + by_class[1].pipeline, all.pipeline));
 			assert_true(same_s(by_class[0].reduction + by_class[1].reduction, all.reduction));
 			/* A stage in each half: all activations cross, no reduction does. Dealt out: half of a swarm's
