@@ -71,7 +71,6 @@ void skep_shard_sites(
 			leader++;
 		ret_fact[rank] = leader;
 	}
-	ret_fact[s->size] = 0;
 	for (uint32_t rank = 0; rank < s->size; rank++) {
 		bool mine = ret_fact[rank] == ret_fact[s->rank];
 		if (rank == ret_fact[s->rank])

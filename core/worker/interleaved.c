@@ -12,8 +12,6 @@ void skep_interleaved_init(struct worker *w, const struct skep_plan *plan)
 	assert(w->state == WORKER_OUT);
 	w->model_chunks = (struct model_chunks){
 		.count = skep_plan_model_chunks(plan), .stages = plan->stages, .first = SKEP_NO_INDEX};
-	for (uint32_t model_chunk = 0; model_chunk < w->model_chunks.count; model_chunk++)
-		worker_divisor(w)[model_chunk] = SKEP_NO_INDEX;
 }
 
 /* A new round, or a new incarnation. */
