@@ -72,6 +72,21 @@ static void test_one_that_is_left_does_the_whole_round(void **state)
 	fixture_finish(&f);
 }
 
+/* Nothing is done meanwhile, and most of it finds no room among what is in flight: all of it is known when it comes again. */
+static void test_what_comes_to_a_busy_device_takes_room(void **state)
+{
+	(void)state;
+	struct fixture f;
+	begin_many(&f, 16, ROUND);
+	for (uint32_t i = 0; i < ROUND; i++)
+		fixture_deliver(&f, forward(&f, i));
+	for (uint32_t i = 0; i < ROUND; i++) {
+		fixture_deliver(&f, forward(&f, i));
+		assert_null(fixture_noted(&f, SKEP_NOTE_OVERFLOW));
+	}
+	fixture_finish(&f);
+}
+
 /* Of a ring: all that can come before this worker takes part comes, in any order, and none is lost. */
 static void test_all_early_hops_are_kept(void **state)
 {
@@ -133,6 +148,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_one_that_is_left_does_the_whole_round),
+		cmocka_unit_test(test_what_comes_to_a_busy_device_takes_room),
 		cmocka_unit_test(test_all_early_hops_are_kept),
 		cmocka_unit_test(test_a_worker_is_as_large_in_any_swarm),
 	};

@@ -1,18 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * test_candidates.c - which candidate is expected to have the lowest loss (core/methods/candidates.h), against a
- * straight line in floating point.
+ * straight line in floating point; and a candidate that is kept while its round is open, event by event.
  */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "core/methods/candidates.h"
-#include "core/plan.h"
+#include "directory_fixture.h"
 
 static int64_t expected(const int64_t *loss_nano, uint32_t rounds)
 {
@@ -104,10 +98,38 @@ static void deals_out_workers(void **state)
 	assert_int_equal(skep_plan_candidate_of(&plan, 5), 0);
 }
 
+/* Candidate 0 has told its loss, and candidate 1 falls before the round of candidate 0 is closed: that loss counts for the target
+ * of the run, which ends with the round. */
+static void a_loss_told_before_the_choice_counts(void **state)
+{
+	struct fixture f;
+	(void)state;
+	fixture_init(&f, 4, 2, DIRECTORY);
+	f.plan.candidates = 2;
+	f.plan.candidate_rounds = 2;
+	f.plan.rounds = 4;
+	f.plan.target_loss_nano = 100;
+	fixture_make(&f, DIRECTORY);
+	fixture_start(&f);
+	for (uint32_t i = 0; i < 4; i++)
+		finish(&f, 0, i, true);
+	assert_int_equal(fixture_count_sent(&f, SKEP_MESSAGE_REDUCE), 2);
+	tally(&f, 1, 1, 15); /* of the last stage: 100 each */
+	assert_non_null(fixture_noted(&f, SKEP_NOTE_CANDIDATE_LOSS));
+	suspect(&f, 3);
+	assert_non_null(fixture_noted(&f, SKEP_NOTE_CANDIDATE_CHOSEN));
+	assert_int_equal(skep_node_outcome(f.node), SKEP_RUNNING);
+	tally(&f, 0, 1, 15);
+	assert_non_null(fixture_noted(&f, SKEP_NOTE_ROUND_CLOSED));
+	assert_int_equal(skep_node_outcome(f.node), SKEP_DONE);
+	fixture_finish(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(a_line_goes_on), cmocka_unit_test(follows_least_squares),
 		cmocka_unit_test(falls_faster_and_wins), cmocka_unit_test(what_was_never_counted_loses),
-		cmocka_unit_test(large_losses_do_not_wrap), cmocka_unit_test(deals_out_workers)};
+		cmocka_unit_test(large_losses_do_not_wrap), cmocka_unit_test(deals_out_workers),
+		cmocka_unit_test(a_loss_told_before_the_choice_counts)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -206,6 +206,19 @@ static void test_a_restarted_process_replaces_the_one_we_knew(void **state)
 	fixture_finish(&f);
 }
 
+/* It never suspects itself, whatever a world says. */
+static void test_the_directory_is_no_worker(void **state)
+{
+	(void)state;
+	struct fixture f;
+	begin(&f);
+	for (uint32_t epoch = 0; epoch < 3; epoch++) {
+		fixture_event(&f, (struct skep_event){.kind = SKEP_EVENT_SUSPECT, .u.peer = {DIRECTORY, epoch}});
+		assert_int_equal(f.out.count, 0);
+	}
+	fixture_finish(&f);
+}
+
 static void test_an_empty_stage_ends_the_run(void **state)
 {
 	(void)state;
@@ -543,6 +556,7 @@ int main(void)
 		cmocka_unit_test(test_silence_is_fenced_but_not_after_our_own_sleep),
 		cmocka_unit_test(test_join_ready_member),
 		cmocka_unit_test(test_a_restarted_process_replaces_the_one_we_knew),
+		cmocka_unit_test(test_the_directory_is_no_worker),
 		cmocka_unit_test(test_an_empty_stage_ends_the_run),
 		cmocka_unit_test(test_target_loss_stops),
 		cmocka_unit_test(test_a_validation_is_granted_piece_by_piece),

@@ -106,6 +106,27 @@ static void test_who_gave_notice_is_as_good_as_gone(void **state)
 	fixture_finish(&f);
 }
 
+/* Where all wait for a replacement it goes to the stage that lacks most of what it had, which is not the one that had most. */
+static void test_who_replaces_goes_where_most_are_missing(void **state)
+{
+	(void)state;
+	struct fixture f;
+	fixture_init(&f, 8, 2, 8);
+	f.plan.on_loss = SKEP_ON_LOSS_WAIT;
+	f.plan.wait_for_join_ns = 60 * SECOND_NS;
+	for (uint32_t i = 0; i < 8; i++)
+		f.first_stage_of[i] = i >= 5;
+	fixture_make(&f, 8);
+	fixture_start(&f);
+	suspect(&f, 0);
+	suspect(&f, 5);
+	suspect(&f, 6); /* one of five is gone, and two of three */
+	struct skep_message message = fixture_message(SKEP_MESSAGE_JOIN, 0, 8, 0);
+	fixture_deliver(&f, message);
+	assert_int_equal(fixture_sent(&f, SKEP_MESSAGE_ASSIGN)->stage, 1);
+	fixture_finish(&f);
+}
+
 /* Newcomers are not spread: any stage, drawn, whatever is there. But a stage that waits for a restorer comes first. */
 static void test_joins_may_be_random(void **state)
 {
@@ -284,6 +305,7 @@ int main(void)
 		cmocka_unit_test(test_a_newcomer_hears_of_another_source),
 		cmocka_unit_test(test_those_that_join_at_once_are_spread),
 		cmocka_unit_test(test_who_gave_notice_is_as_good_as_gone),
+		cmocka_unit_test(test_who_replaces_goes_where_most_are_missing),
 		cmocka_unit_test(test_joins_may_be_random),
 		cmocka_unit_test(test_the_first_founds_the_rest_downloads),
 		cmocka_unit_test(test_another_founds_if_the_first_dies),

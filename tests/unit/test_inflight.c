@@ -71,10 +71,12 @@ static void test_queue_is_fifo_and_survives_removal(void **state)
 	struct skep_work *late = skep_inflight_add(table, 0, 9);
 	late->state = SKEP_WORK_READY_FORWARD;
 	skep_work_push(table, &table->forward[0], late);
+	assert_int_equal(table->ready, 3); /* the load that is told of */
 	assert_ptr_equal(skep_work_pop(table, &table->forward[0]), work[1]);
 	assert_ptr_equal(skep_work_pop(table, &table->forward[0]), work[3]);
 	assert_ptr_equal(skep_work_pop(table, &table->forward[0]), late);
 	assert_null(skep_work_pop(table, &table->forward[0]));
+	assert_int_equal(table->ready, 0);
 	free(table);
 }
 
@@ -101,6 +103,34 @@ static void test_capacity_of_a_pipeline(void **state)
 	}
 }
 
+/* Of stages with unequal numbers of workers four for each worker of the run and four more, as far as slots have numbers. */
+static void test_capacity_of_uneven_stages(void **state)
+{
+	(void)state;
+	const uint32_t workers[] = {3, 8190, 8191, 16384};
+	for (uint32_t i = 0; i < sizeof workers / sizeof *workers; i++) {
+		uint32_t *first_stage_of = calloc(workers[i], sizeof *first_stage_of);
+		const struct skep_plan plan = {.pipeline = SKEP_PIPELINE_1F1B,
+			.stages = 2,
+			.workers = workers[i],
+			.first_stage_of = first_stage_of};
+		assert_non_null(first_stage_of);
+		first_stage_of[workers[i] - 1] = 1;
+		assert_int_equal(skep_inflight_capacity(&plan), i < 2 ? 4 * workers[i] + 4 : 32767);
+		free(first_stage_of);
+	}
+}
+
+/* A swarm's table is as large as what the workers of the first stage may have in flight together, where they are many. */
+static void test_capacity_of_a_swarm(void **state)
+{
+	(void)state;
+	const uint32_t first_stage_of[] = {0, 0, 0, 0, 1};
+	const struct skep_plan plan = {
+		.stages = 2, .workers = 5, .in_flight = 10, .microbatches = 500, .first_stage_of = first_stage_of};
+	assert_int_equal(skep_inflight_capacity(&plan), 4 * 10);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -108,6 +138,8 @@ int main(void)
 		cmocka_unit_test(test_queue_is_fifo_and_survives_removal),
 		cmocka_unit_test(test_same_number_in_two_rounds),
 		cmocka_unit_test(test_capacity_of_a_pipeline),
+		cmocka_unit_test(test_capacity_of_uneven_stages),
+		cmocka_unit_test(test_capacity_of_a_swarm),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

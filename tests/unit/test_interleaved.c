@@ -303,6 +303,30 @@ static void test_a_worker_keeps_to_its_list(void **state)
 	fixture_finish(&f);
 }
 
+/* Of 1F1B with two workers before one: when its list is done, what comes in the place of others is not on it, and need not
+ * wait to be told. */
+static void test_a_worker_helps_behind_its_list(void **state)
+{
+	(void)state;
+	static const uint32_t order[] = {0, 2, 1, 3, 4}; /* the two begin in turns; number 4 is beyond both shares */
+	struct fixture f;
+	fixture_init(&f, 3, 2, 1);
+	f.plan.pipeline = SKEP_PIPELINE_1F1B;
+	f.plan.wiring = SKEP_WIRING_FIXED;
+	f.plan.in_flight = skep_plan_held(&f.plan, 0);
+	fixture_make(&f, 1);
+	fixture_start(&f);
+	for (uint32_t i = 0; i < sizeof order / sizeof *order; i++) {
+		struct skep_message forward = fixture_message(SKEP_MESSAGE_FORWARD, i % 2 * 2, 1, 0);
+		forward.microbatch = order[i];
+		forward.payload = fixture_buf(&f);
+		fixture_deliver(&f, forward);
+		fixture_done(&f, ran(&f, SKEP_OP_FORWARD, 1, order[i]), none, fixture_buf(&f));
+		fixture_done(&f, ran(&f, SKEP_OP_BACKWARD, 1, order[i]), fixture_buf(&f), none);
+	}
+	fixture_finish(&f);
+}
+
 /* Each virtual stage has its own divisor, and its own step. */
 static void test_a_step_for_each_vstage(void **state)
 {
@@ -465,6 +489,7 @@ int main(void)
 		cmocka_unit_test(test_order),
 		cmocka_unit_test(test_learns_the_same),
 		cmocka_unit_test(test_a_worker_keeps_to_its_list),
+		cmocka_unit_test(test_a_worker_helps_behind_its_list),
 		cmocka_unit_test(test_a_step_for_each_vstage),
 		cmocka_unit_test(test_who_is_told),
 		cmocka_unit_test(test_a_scenario_makes_a_plan),

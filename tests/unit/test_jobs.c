@@ -181,6 +181,22 @@ static void test_places(void **unused)
 	assert_true(owner[3] == SKEP_JOBS_NONE && owner[4] == SKEP_JOBS_NONE && owner[2] == 2);
 }
 
+/* A place that has room for all comes before the host with most room, the first place as well as any. */
+static void test_a_whole_place_is_kept_together(void **unused)
+{
+	static const uint32_t host_of[7] = {0, 0, 1, 1, 2, 2, 2};
+	(void)unused;
+	for (uint32_t wide = 0; wide < 2; wide++) { /* the place of two hosts */
+		const uint32_t place_of[3] = {wide, wide, 1 - wide};
+		uint32_t free_of[3], free_at[2], owner[7];
+		const struct skep_jobs_cluster c = {7, 3, 2, host_of, place_of, free_of, free_at};
+		memset(owner, 0xff, sizeof owner);
+		skep_jobs_place(&c, 1, 4, NULL, owner);
+		for (uint32_t m = 0; m < 7; m++)
+			assert_int_equal(owner[m], m < 4 ? 1 : SKEP_JOBS_NONE);
+	}
+}
+
 static const double cpu[4] = {1, 2, 3, 6}, memory[2] = {10, 30};
 static const double table[8] = {1, 1, 2, 2, 3, 3, 3, 6};
 static const struct skep_jobs_needs hungry = {4, 2, cpu, memory, table}, one_cpu = {1, 1, cpu, memory, table},
@@ -197,6 +213,15 @@ static void test_factor(void **unused)
 	assert_true(skep_jobs_factor(&any, 0, 0) == 1);
 	skep_jobs_demand(&hungry, &cpus, &bytes);
 	assert_true(cpus == 6 && bytes == 30);
+}
+
+/* Of 7 CPUs one job needs 1 and gives 2.5 back: just what the other one lacks. */
+static void test_a_share_that_just_fits(void **unused)
+{
+	struct skep_jobs_tenant tenant[2] = {{.needs = &one_cpu, .machines = 1}, {.needs = &hungry, .machines = 1}};
+	(void)unused;
+	skep_jobs_share(true, 2, 7, 60, tenant, 2);
+	assert_true(tenant[0].cpus == 1 && tenant[1].cpus == 6 && tenant[1].memory == 30);
 }
 
 /* Whatever the tenants: the host is not overdrawn, and none is below its equal part's throughput. */
@@ -239,7 +264,9 @@ int main(void)
 		cmocka_unit_test(test_queues),
 		cmocka_unit_test(test_any_division),
 		cmocka_unit_test(test_places),
+		cmocka_unit_test(test_a_whole_place_is_kept_together),
 		cmocka_unit_test(test_factor),
+		cmocka_unit_test(test_a_share_that_just_fits),
 		cmocka_unit_test(test_any_share),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

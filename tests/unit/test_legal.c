@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "core/record.h"
+#include "core/scale/policy.h"
 #include "core/skep.h"
 
 enum { WORKERS = 4, STAGES = 2 };
@@ -300,6 +301,15 @@ static void test_a_backward_in_parts(void **state)
 	op.microbatches = 0; /* an inner step of nothing */
 	assert_false(skep_op_legal(&p, &op));
 	op.microbatches = 1;
+	op.part = 1;
+	assert_true(skep_op_legal(&p, &op));
+	op.part = 2; /* of two */
+	assert_false(skep_op_legal(&p, &op));
+	op.part = 1;
+	op.first = 51; /* to 101, of 100 */
+	assert_false(skep_op_legal(&p, &op));
+	op.part = 0;
+	op.first = 0;
 	op.parts = 0;
 	op.count = 0;
 	assert_false(skep_op_legal(&p, &op));
@@ -310,6 +320,30 @@ static void test_a_backward_in_parts(void **state)
 	op.count = 50;
 	op.inner = op.microbatches = 1;
 	p.inner_steps = 0;
+	assert_false(skep_op_legal(&p, &op));
+}
+
+/* Where parts are gathered each member packs and unpacks one: its own, which it need not take in, or that of another one. */
+static void test_parts_that_are_gathered(void **state)
+{
+	(void)state;
+	struct skep_plan p = plan();
+	struct skep_op op = {
+		.kind = SKEP_OP_UNPACK_PART, .lane = SKEP_LANE_REDUCE, .members = 2, .member = 1, .count = 50};
+	assert_false(skep_op_legal(&p, &op)); /* nothing is gathered */
+	p.gather = true;
+	assert_true(skep_op_legal(&p, &op));
+	op.member = 2; /* of two */
+	assert_false(skep_op_legal(&p, &op));
+	op.member = 1;
+	op.microbatches = 3;
+	assert_true(skep_op_legal(&p, &op));
+	op.in = (struct skep_buf){1, 1}; /* its own part, from elsewhere */
+	assert_false(skep_op_legal(&p, &op));
+	op = (struct skep_op){
+		.kind = SKEP_OP_PACK_PART, .lane = SKEP_LANE_REDUCE, .members = 2, .member = 1, .count = 50};
+	assert_true(skep_op_legal(&p, &op));
+	op.member = 2;
 	assert_false(skep_op_legal(&p, &op));
 }
 
@@ -354,6 +388,27 @@ static void test_what_a_message_may_carry(void **state)
 	assert_int_equal(skep_message_payload_max(&p, &m), 0);
 }
 
+/* A tensor goes on from FORWARD, but for that of the last stage, and back from BACKWARD to what is trained before; a part of a
+ * BACKWARD brings one to the next part. */
+static void test_what_passes_put_out(void **state)
+{
+	(void)state;
+	struct skep_plan p = plan();
+	for (uint16_t of = 0; of < STAGES; of++) {
+		struct skep_op forward = {.kind = SKEP_OP_FORWARD, .stage = of};
+		assert_int_equal(skep_op_puts_out(&p, &forward), of + 1 < STAGES);
+		for (p.frozen_vstages = 0; p.frozen_vstages < STAGES; p.frozen_vstages++) {
+			struct skep_op backward = {.kind = SKEP_OP_BACKWARD, .stage = of};
+			bool back = of > 0 && p.frozen_vstages < of;
+			assert_int_equal(skep_op_puts_out(&p, &backward), back);
+			backward.parts = 2;
+			assert_true(skep_op_puts_out(&p, &backward));
+			backward.part = 1;
+			assert_int_equal(skep_op_puts_out(&p, &backward), back);
+		}
+	}
+}
+
 static void test_notes(void **state)
 {
 	(void)state;
@@ -372,6 +427,16 @@ static void test_notes(void **state)
 	assert_true(skep_note_legal(&p, &n));
 	n.value = 2;
 	assert_false(skep_note_legal(&p, &n));
+	n = (struct skep_note){.kind = SKEP_NOTE_SCALED, .there = 2};
+	assert_false(skep_note_legal(&p, &n)); /* it asks for no machines */
+	const struct skep_scale scale = {.kinds = 2};
+	struct skep_plan asks = plan();
+	asks.scale = &scale;
+	for (n.stage = 0; n.stage < 4; n.stage++)
+		assert_int_equal(skep_note_legal(&asks, &n), n.stage < 2);
+	n.stage = 1;
+	n.there = -1;
+	assert_false(skep_note_legal(&asks, &n));
 	n = (struct skep_note){.kind = SKEP_NOTE_KINDS};
 	assert_false(skep_note_legal(&p, &n));
 	n = (struct skep_note){.kind = SKEP_NOTE_LOSS, .candidate = 1};
@@ -389,8 +454,10 @@ int main(void)
 		cmocka_unit_test(test_operations_and_events),
 		cmocka_unit_test(test_egress),
 		cmocka_unit_test(test_a_backward_in_parts),
+		cmocka_unit_test(test_parts_that_are_gathered),
 		cmocka_unit_test(test_discard_is_of_a_void_round),
 		cmocka_unit_test(test_what_a_message_may_carry),
+		cmocka_unit_test(test_what_passes_put_out),
 		cmocka_unit_test(test_notes),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

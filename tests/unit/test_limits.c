@@ -89,6 +89,12 @@ static void test_actions_of_a_worker(void **state)
 	more.barrier = true;
 	assert_int_equal(each(more), plain + 1);
 	more.barrier = false;
+	more.eager = true; /* a round is announced to each, and with rosters of 5 messages for 16 members, 3 for 8 */
+	assert_int_equal(each(more), plain + 1);
+	more.collective = SKEP_COLLECTIVE_BUTTERFLY;
+	assert_int_equal(each(more), plain + 1 + 2 * 7 * 5 - 7 * 3);
+	more.collective = SKEP_COLLECTIVE_FUSED;
+	more.eager = false;
 	more.pipeline = SKEP_PIPELINE_INTERLEAVED;
 	for (uint32_t chunks = 2; chunks < 4; chunks++) {
 		more.model_chunks = chunks;
@@ -96,8 +102,22 @@ static void test_actions_of_a_worker(void **state)
 	}
 }
 
+/* A worker that may hold much more than the directory says in a step: a message more for each 11 microbatches that it
+ * may tell of, which are half as many again as a round has. */
+static void test_actions_of_a_tally(void **state)
+{
+	(void)state;
+	struct skep_plan plan = plan_of(STAGES);
+	plan.in_flight = 20000;
+	plan.microbatches = 110;
+	uint32_t few = skep_actions_limit(&plan);
+	plan.microbatches = 220;
+	assert_int_equal(skep_actions_limit(&plan) - few, 110 * 3 / 2 / 11);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_versions), cmocka_unit_test(test_actions_of_a_worker)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_versions), cmocka_unit_test(test_actions_of_a_worker),
+		cmocka_unit_test(test_actions_of_a_tally)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -228,6 +228,9 @@ static void test_the_window(void **state)
 	tally(&f, 1, 1, 1, 1); /* rounds of a stage are committed in order */
 	tally(&f, 3, 1, 1, 1);
 	assert_null(fixture_noted(&f, SKEP_NOTE_STAGE_COMMITTED));
+	tally(&f, 1, window, 1, 1); /* of the next one to open, which will have the place of round 0 */
+	tally(&f, 3, window, 1, 1);
+	assert_null(fixture_noted(&f, SKEP_NOTE_STAGE_COMMITTED));
 	tally(&f, 1, 0, 1, 1);
 	tally(&f, 3, 0, 1, 1);
 	assert_int_equal(fixture_count_sent(&f, SKEP_MESSAGE_COMMIT), 4);
@@ -237,6 +240,24 @@ static void test_the_window(void **state)
 	assert_int_equal(fixture_noted(&f, SKEP_NOTE_ROUND_CLOSED)->round, 0);
 	assert_int_equal(fixture_noted(&f, SKEP_NOTE_ROUND_OPENED)->round, window);
 	assert_int_equal(fixture_count_sent(&f, SKEP_MESSAGE_GRANT), 2);
+	fixture_finish(&f);
+}
+
+/* What two workers say of their losses is more than there are numbers: it stays the largest one, and is no small one. */
+static void test_losses_beyond_measure(void **state)
+{
+	(void)state;
+	struct fixture f;
+	begin(&f, 4, 2, 4);
+	for (uint32_t worker = 1; worker < 4; worker += 2) {
+		struct skep_message message = fixture_message(SKEP_MESSAGE_TALLY, worker, 4, 0);
+		message.attempt = 1;
+		message.u.tally.count = message.u.tally.used = 1;
+		message.u.tally.base = worker / 2;
+		message.u.tally.loss_nano = INT64_MAX;
+		fixture_deliver(&f, message);
+	}
+	assert_true(fixture_noted(&f, SKEP_NOTE_LOSS)->loss_nano == INT64_MAX);
 	fixture_finish(&f);
 }
 
@@ -470,6 +491,7 @@ int main(void)
 		cmocka_unit_test(test_a_sum_has_the_time_of_the_next_passes),
 		cmocka_unit_test(test_a_pipeline_gives_up),
 		cmocka_unit_test(test_the_window),
+		cmocka_unit_test(test_losses_beyond_measure),
 		cmocka_unit_test(test_a_member_is_lost),
 		cmocka_unit_test(test_no_step_makes_a_bubble),
 		cmocka_unit_test(test_a_full_pipeline),

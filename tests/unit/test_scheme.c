@@ -49,6 +49,7 @@ static void init(struct swarm *swarm, enum skep_collective kind, uint32_t sites,
 static struct skep_scheme scheme_of(struct swarm *swarm, uint32_t rank, uint32_t size)
 {
 	struct skep_scheme scheme;
+	memset(swarm->fact, 0xff, (size + 1) * sizeof *swarm->fact); /* all that is read of it is written */
 	skep_scheme_init(
 		&scheme, &swarm->plan, swarm->plan.stage[0].parameters, rank, size, swarm->roster, swarm->fact);
 	if (swarm->half > 0)

@@ -373,16 +373,16 @@ static void test_a_clock_that_lies_wins_nothing(void **state)
 static void test_a_need_beyond_measure_comes_last(void **state)
 {
 	(void)state;
-	const skep_time beyond_ns[] = {UINT64_MAX, UINT64_MAX / 2 + 1, UINT64_MAX / 3, UINT64_MAX / 4 + 1};
+	const skep_time beyond_ns[] = {UINT64_MAX, UINT64_MAX / 2 + 1, UINT64_MAX / 3, UINT64_MAX / 4 + 1, UINT64_MAX};
 	for (uint32_t k = 0; k < sizeof beyond_ns / sizeof *beyond_ns; k++) {
+		const uint32_t guesses = k < 4 ? 4 : 1;
 		struct skep_view *view = view_of(2);
 		uint64_t random = 9;
 		for (uint32_t i = 0; i < 2; i++)
 			skep_view_add(view, &plan, 2, (struct skep_peer){i, 1}, &random);
 		skep_view_update(view, &plan, (struct skep_peer){0, 1}, NEEDED_NS, 0);
-		for (uint32_t n = 0; n < 8; n++)
+		while (view->choice[1].guessed < guesses)
 			choose(view, &by_rate, me, &random);
-		assert_in_range(view->choice[1].guessed, 3, 5);
 		skep_view_update(view, &plan, (struct skep_peer){1, 1}, beyond_ns[k], 0);
 		for (uint32_t n = 0; n < 1000; n++)
 			assert_int_equal(choose(view, &by_rate, me, &random).index, 0);
@@ -446,6 +446,30 @@ static void test_a_whole_view_never_asks(void **state)
 	}
 	assert_int_equal(view->heard, 0);
 	free(view);
+}
+
+/* Of 40 a view holds 4, and 36 of the others go: a newcomer is then one of 5, so it is in the view four times of five. */
+static void test_who_goes_unseen_counts_no_more(void **state)
+{
+	(void)state;
+	uint32_t met = 0;
+	for (uint64_t seed = 1; seed <= 1000; seed++) {
+		struct skep_view *view = view_of(4);
+		uint64_t random = seed;
+		for (uint32_t i = 0; i < 40; i++)
+			skep_view_add(view, &plan, 4, (struct skep_peer){i, 1}, &random);
+		for (uint32_t i = 0; i < 40; i++) {
+			if (!skep_view_has(view, i))
+				skep_view_remove(view, (struct skep_peer){i, 1});
+		}
+		assert_int_equal(view->heard, 4);
+		skep_view_remove(view, (struct skep_peer){40, 1}); /* one of which nothing was heard */
+		assert_int_equal(view->heard, 4);
+		skep_view_add(view, &plan, 4, (struct skep_peer){40, 1}, &random);
+		met += skep_view_has(view, 40);
+		free(view);
+	}
+	assert_in_range(met, 750, 850);
 }
 
 /* Choices too: they follow the tournament. */
@@ -516,6 +540,7 @@ int main(void)
 		cmocka_unit_test(test_latency_counts_the_link),
 		cmocka_unit_test(test_a_thin_sample_asks_for_the_rest),
 		cmocka_unit_test(test_a_whole_view_never_asks),
+		cmocka_unit_test(test_who_goes_unseen_counts_no_more),
 		cmocka_unit_test(test_who_leaves_is_replaced),
 		cmocka_unit_test(test_meeting_all_is_adding_each),
 	};

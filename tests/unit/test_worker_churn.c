@@ -27,6 +27,20 @@ static struct skep_message grant_of(uint32_t first, uint32_t count)
 	return grant;
 }
 
+/* Neither of a worker, in a stage or not, nor of the directory. */
+static void test_nothing_is_due_before_the_start(void **state)
+{
+	(void)state;
+	for (uint32_t index = 0; index <= DIRECTORY; index++) {
+		struct fixture f;
+		fixture_init(&f, 6, 3, index);
+		assert_true(skep_node_deadline(f.node) == SKEP_TIME_NEVER);
+		fixture_start(&f);
+		assert_true(skep_node_deadline(f.node) < SKEP_TIME_NEVER);
+		fixture_finish(&f);
+	}
+}
+
 static void test_notice_hands_back_what_is_not_begun(void **state)
 {
 	(void)state;
@@ -273,6 +287,7 @@ static void test_keeps_what_it_holds_without_a_directory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_nothing_is_due_before_the_start),
 		cmocka_unit_test(test_notice_hands_back_what_is_not_begun),
 		cmocka_unit_test(test_leaver_stops_when_it_is_let_go),
 		cmocka_unit_test(test_leaver_without_a_stage_stops_at_once),

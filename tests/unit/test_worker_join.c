@@ -134,6 +134,28 @@ static void test_a_late_chunk_is_asked_for_again(void **state)
 	fixture_finish(&f);
 }
 
+/* Both chunks took longer to come than a round, and too long for theirs: they are asked for again when the next step is
+ * made. Times are counted from the first step on, however early it was. */
+static void test_what_would_come_too_late_is_not_asked_for(void **state)
+{
+	(void)state;
+	struct fixture f;
+	enter(&f);
+	fixture_deliver(&f, admit_of(0, 1, 4));
+	f.now = 1;
+	step_along(&f, 0);
+	f.now = 101;
+	step_along(&f, 1);
+	for (uint32_t chunk = 0; chunk < 2; chunk++) {
+		struct skep_buf late = bring(&f, 4, 0, chunk);
+		assert_true(fixture_released(&f, late));
+		assert_int_equal(asked(&f, 0), SKEP_NO_INDEX);
+	}
+	step_along(&f, 2);
+	assert_int_equal(asked(&f, 0), 0);
+	fixture_finish(&f);
+}
+
 /* Its source has stepped already. */
 static void test_a_chunk_that_is_ahead_waits(void **state)
 {
@@ -296,6 +318,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_chunks_come_in_several_rounds),
 		cmocka_unit_test(test_a_late_chunk_is_asked_for_again),
+		cmocka_unit_test(test_what_would_come_too_late_is_not_asked_for),
 		cmocka_unit_test(test_a_chunk_that_is_ahead_waits),
 		cmocka_unit_test(test_another_source_keeps_what_is_there),
 		cmocka_unit_test(test_a_silent_source_is_asked_again),
