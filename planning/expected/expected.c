@@ -117,7 +117,7 @@ static struct skep_ways ways_in(double *room, size_t workers, size_t places)
 	return ways;
 }
 
-bool skep_expected_make(const struct skep_planning *p, const uint32_t *stage_of, struct skep_expected *e)
+static bool expect(const struct skep_planning *p, const uint32_t *stage_of, bool quick, struct skep_expected *e)
 {
 	size_t places = p->scenario->topology.places, workers = p->workers;
 	size_t stations = 5 * workers + places * places + 2 * places + 1;
@@ -125,7 +125,7 @@ bool skep_expected_make(const struct skep_planning *p, const uint32_t *stage_of,
 	double *room = calloc(9 * workers + 2 * places + 2 * ways + stations + 4 * p->stages, sizeof *room);
 	uint32_t *numbers = calloc(4 * workers + 2 * p->stages, sizeof *numbers);
 	struct skep_station *station = calloc(stations, sizeof *station);
-	struct skep_loads l = {.p = p, .stage_of = stage_of, .station = station};
+	struct skep_loads l = {.p = p, .stage_of = stage_of, .station = station, .quick = quick};
 	bool ok = room && numbers && station;
 	*e = (struct skep_expected){.step_s = INFINITY};
 	if (ok) {
@@ -161,6 +161,16 @@ bool skep_expected_make(const struct skep_planning *p, const uint32_t *stage_of,
 	free(numbers);
 	free(station);
 	return ok;
+}
+
+bool skep_expected_make(const struct skep_planning *p, const uint32_t *stage_of, struct skep_expected *e)
+{
+	return expect(p, stage_of, false, e);
+}
+
+bool skep_expected_make_quick(const struct skep_planning *p, const uint32_t *stage_of, struct skep_expected *e)
+{
+	return expect(p, stage_of, true, e);
 }
 
 bool skep_expected_known(const struct skep_scenario *s)

@@ -76,4 +76,9 @@ bool skep_expected_at_start(
 /* `stage_of` as a search has it, [workers]. False: no memory. step_s INFINITY: it cannot run so. */
 bool skep_expected_make(const struct skep_planning *planning, const uint32_t *stage_of, struct skep_expected *ret);
 
+/* The same with all sums by closed forms, for searches. Only for comparisons with others of it: both ways to expect a sum may
+ * differ by more than two allocations do. */
+bool skep_expected_make_quick(
+	const struct skep_planning *planning, const uint32_t *stage_of, struct skep_expected *ret);
+
 #endif

@@ -62,6 +62,7 @@ struct skep_loads { /* seconds for a microbatch of the swarm, or of a reduction 
 	struct skep_station *station; /* [5 * workers + places * places + 2 * places + 1] */
 	double *queue;                /* the same: those that wait or are served */
 	uint32_t stations;
+	bool quick; /* sums by closed forms */
 };
 
 /* False: a stage has no worker, or one that cannot serve it. `weight` is scratch, [stages], all 0. */

@@ -8,6 +8,7 @@
 
 #include "planning/expected/rehearsal.h"
 #include "planning/problem/forecast.h"
+#include "planning/problem/sums.h"
 #include "scenarios/plan/links.h"
 #include "topologies/read/path.h"
 #include "topologies/ring/ring.h"
@@ -175,37 +176,31 @@ static double until_tied_s(struct skep_loads *l)
 
 /* ---- other collectives ---------------------------------------------------------------------------------------------- */
 
-/* Each member sends each other one as much as all say on the mean. */
-static void carry_all_pairs(struct skep_loads *l, uint32_t stage)
+static void carry_sum(void *loads, uint32_t from, uint32_t to, double bytes)
 {
-	double n = l->count[stage], all = 2 * (n - 1) * l->p->reduced_bytes[stage];
-	if (l->p->scenario->plan.collective == SKEP_COLLECTIVE_ALL_TO_ALL)
-		all *= n / 2;
-	for (uint32_t i = 0; i < l->p->workers; i++)
-		for (uint32_t j = 0; j < l->p->workers; j++)
-			if (i != j && l->stage_of[i] == stage && l->stage_of[j] == stage)
-				skep_loads_carry(l, i, j, all / n / (n - 1), 1);
+	skep_loads_carry(loads, from, to, bytes, 1);
 }
 
-/* As its closed form has it. Where all send to all, or the directory passes on what sites say to each other, with empty lines,
- * and no sooner than the lines have carried it all; else with an even part of each line. */
+/* As its closed form has it with empty lines, and no sooner than the lines have carried what its members send each other. */
 static double other_s(struct skep_loads *l, uint32_t stage)
 {
-	enum skep_collective kind = l->p->scenario->plan.collective;
-	bool all_pairs = kind == SKEP_COLLECTIVE_ALL_TO_ALL || kind == SKEP_COLLECTIVE_BUTTERFLY;
+	uint32_t members = 0;
 	if (l->count[stage] < 2)
 		return 0;
-	if (!all_pairs && l->p->scenario->topology.dials_out == NULL)
+	if (l->p->scenario->plan.async)
 		return skep_forecast_reduction_s(l->p, SKEP_CONTENDED, l->stage_of, stage);
+	for (uint32_t i = 0; i < l->p->workers; i++)
+		if (l->stage_of[i] == stage)
+			l->ring[members++] = i;
 	skep_loads_clear(l);
-	carry_all_pairs(l, stage);
+	skep_sum_bytes(l->p, stage, l->ring, members, carry_sum, l);
 	return fmax(busiest_s(l), skep_forecast_reduction_s(l->p, SKEP_UNCONTENDED, l->stage_of, stage));
 }
 
-/* Message by message, or where that would take too long by closed forms. */
+/* Message by message, or in a search, and where that would take too long, by closed forms. */
 static void others_s(struct skep_loads *l)
 {
-	if (skep_rehearsal_short(l) && skep_rehearsal_reduce(l))
+	if (!l->quick && skep_rehearsal_short(l->p) && skep_rehearsal_reduce(l))
 		return;
 	for (uint32_t s = 0; s < l->p->stages; s++)
 		l->reduce_s[s] = other_s(l, s);

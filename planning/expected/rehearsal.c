@@ -4,14 +4,15 @@
  */
 #include "planning/expected/rehearsal.h"
 
-#include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/collective/collective.h"
 #include "core/record.h"
+#include "planning/problem/sums.h"
 #include "topologies/network/network.h"
 
-/* Messages times those that share lines at a time: what the network costs to solve. Some 50 ms. */
+/* Messages of all stages times the pairs that may share lines: what the network costs to solve. Some 50 ms. */
 #define LONGEST 8e6
 
 struct party { /* a member of a stage's sum */
@@ -34,12 +35,6 @@ struct rehearsal {
 	bool no_memory;
 };
 
-static uint64_t elements_of(const struct skep_loads *l, uint32_t stage)
-{
-	const struct skep_plan *plan = &l->p->scenario->plan;
-	return skep_plan_trained(plan, stage) / skep_plan_fragments(plan);
-}
-
 /* ---- before -------------------------------------------------------------------------------------------------------- */
 
 static void begin_stage(struct rehearsal *r, uint32_t stage, uint64_t **fact)
@@ -56,7 +51,7 @@ static void begin_stage(struct rehearsal *r, uint32_t stage, uint64_t **fact)
 		struct party *party = &r->party[r->parties++];
 		*party = (struct party){.fact = *fact, .others = first, .transfer = r->transfers, .stage = stage};
 		skep_scheme_init(
-			&party->scheme, &p->scenario->plan, elements_of(r->l, stage), rank, size, roster, *fact);
+			&party->scheme, &p->scenario->plan, skep_sum_elements(p, stage), rank, size, roster, *fact);
 		r->transfers += skep_scheme_transfers(&party->scheme);
 		*fact += size + 1;
 	}
@@ -145,23 +140,44 @@ static uint32_t members_of(const struct skep_loads *l, uint32_t stage)
 	return l->count[stage] > 1 ? l->count[stage] : 0;
 }
 
-bool skep_rehearsal_short(const struct skep_loads *l)
+struct talk { /* of a sum */
+	double messages, pairs;
+	uint64_t heard[SKEP_ROSTER_MAX / 64 + 1]; /* by the rank that sends now */
+	uint32_t from;
+};
+
+static void count_message(void *context, uint32_t from, uint32_t to, uint64_t bytes)
 {
-	const struct skep_plan *plan = &l->p->scenario->plan;
-	bool all_pairs =
-		plan->collective == SKEP_COLLECTIVE_ALL_TO_ALL || plan->collective == SKEP_COLLECTIVE_BUTTERFLY;
-	double messages = 0, beside = 0;
+	struct talk *t = context;
+	uint64_t bit = UINT64_C(1) << to % 64;
+	(void)bytes;
+	if (from != t->from)
+		memset(t->heard, 0, sizeof t->heard);
+	t->from = from;
+	t->messages++;
+	t->pairs += (t->heard[to / 64] & bit) == 0;
+	t->heard[to / 64] |= bit;
+}
+
+bool skep_rehearsal_short(const struct skep_planning *p)
+{
+	const struct skep_plan *plan = &p->scenario->plan;
+	uint32_t member[SKEP_ROSTER_MAX], even = (p->workers + p->stages - 1) / p->stages;
+	double messages = 0, pairs = 0;
 	if (plan->async || plan->gossip || plan->collective <= SKEP_COLLECTIVE_FUSED ||
-		plan->collective >= SKEP_COLLECTIVES)
+		plan->collective >= SKEP_COLLECTIVES || p->workers > SKEP_ROSTER_MAX)
 		return false;
-	for (uint32_t s = 0; s < l->p->stages; s++) {
-		double n = members_of(l, s);
-		if (n > SKEP_ROSTER_MAX || (n > 0 && elements_of(l, s) == 0))
+	for (uint32_t i = 0; i < even; i++)
+		member[i] = i;
+	for (uint32_t s = 0; s < p->stages; s++) {
+		struct talk talk = {.from = UINT32_MAX};
+		if (skep_sum_elements(p, s) == 0)
 			return false;
-		messages += 2 * n * fmax(1, plan->sync_chunks) * (all_pairs ? n : 1);
-		beside += n * (all_pairs ? n : 1);
+		skep_sum_messages(p, s, member, even, count_message, &talk);
+		messages += talk.messages;
+		pairs += talk.pairs;
 	}
-	return messages * beside <= LONGEST;
+	return messages * pairs <= LONGEST;
 }
 
 bool skep_rehearsal_reduce(struct skep_loads *l)

@@ -11,8 +11,9 @@
 
 #include "planning/expected/loads.h"
 
-/* Are these sums of whole stages, of few enough messages that a search can ask about them? */
-bool skep_rehearsal_short(const struct skep_loads *loads);
+/* Can the pool's sums be played, and are they of few enough messages? The same for all allocations of a pool, so that what is
+ * compared is expected in one way: with even stages. */
+bool skep_rehearsal_short(const struct skep_planning *planning);
 
 /* Fills reduce_s. False: no memory. */
 bool skep_rehearsal_reduce(struct skep_loads *loads);

@@ -135,7 +135,7 @@ static struct crowd crowd_of(const struct skep_planning *p, enum skep_contention
 	return c;
 }
 
-/* A binomial tree of `hierarchical` inside of a site, up and down: collective.h. */
+/* A binomial tree, up and down: collective.h. */
 static double binomial_s(const struct crowd *c, double bytes)
 {
 	double rounds = ceil(log2(fmax(c->members, 1)));
@@ -170,7 +170,7 @@ double skep_forecast_reduction_s(
 	case SKEP_COLLECTIVE_PARAMETER_SERVER:
 		return 2 * (all.delay_s + (n - 1) * whole_s);
 	case SKEP_COLLECTIVE_REDUCE_BROADCAST:
-		return 2 * rounds * (all.delay_s + whole_s);
+		return binomial_s(&all, bytes);
 	case SKEP_COLLECTIVE_ALL_TO_ALL:
 		return all.delay_s + (n - 1) * whole_s;
 	case SKEP_COLLECTIVE_HALVING_DOUBLING:

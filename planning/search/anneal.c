@@ -6,7 +6,7 @@
  * random change, accept it with probability min(1, exp(-change / temperature)) (Metropolis et al. 1953), begin anew when it
  * leads nowhere. Here the temperature falls geometrically during a walk, from one that the first changes set, and each walk
  * is twice as long as the one before it: short ones are lucky in small pools, long ones needed in large ones. Walks begin in
- * turn at random and at the best so far.
+ * turn at random and at the best so far. Where machines may be left out it looks at a few kinds alone before that (orders.c).
  */
 #include "planning/search/exponential.h"
 #include "planning/search/hunt.h"
@@ -14,7 +14,9 @@
 #define SAMPLES 24u
 #define WALKS_IN_VAIN 10u
 
-/* The mean of what changes change, those that change nothing left out; the current allocation stays. */
+/* The mean of what changes change, those that change nothing left out; the current allocation stays. None counts for more than
+ * the current cost: by a few dear ones, as when a machine behind a thin line comes in, a walk would begin so hot that it leaves
+ * what it begins with. */
 static double mean_change(struct hunt *h)
 {
 	double sum = 0;
@@ -24,7 +26,7 @@ static double mean_change(struct hunt *h)
 		double cost = skep_search_state_ask(h, change), by = cost > h->now ? cost - h->now : h->now - cost;
 		if (!(by > 0) || !(by < SKEP_NEVER))
 			continue;
-		sum += by;
+		sum += by < h->now ? by : h->now;
 		seen++;
 	}
 	return seen > 0 ? sum / seen : 0;
@@ -53,10 +55,11 @@ void skep_search_anneal(struct hunt *h, struct skep_search_carve *c)
 {
 	uint32_t *stage_of = skep_search_carve(c, h->workers, sizeof *stage_of), vain = 0;
 	uint64_t length = 12 * (uint64_t)h->workers;
+	if (h->search->start && c->mem)
+		skep_search_state_begin(h, h->search->start);
+	skep_search_few_kinds(h, c, skep_search_state_left(h) / 4);
 	if (!c->mem)
 		return;
-	if (h->search->start)
-		skep_search_state_begin(h, h->search->start);
 	for (uint32_t walk = 0; h->evaluations == 0 || (!skep_search_state_over(h) && vain < WALKS_IN_VAIN); walk++) {
 		double before = h->best;
 		if (walk % 2 == 0) {

@@ -76,6 +76,12 @@ bool skep_search_state_over(const struct hunt *h)
 	return budget->over && *budget->over;
 }
 
+uint64_t skep_search_state_left(const struct hunt *h)
+{
+	uint64_t most = h->search->budget.evaluations < h->allowance ? h->search->budget.evaluations : h->allowance;
+	return h->evaluations < most ? most - h->evaluations : 0;
+}
+
 /* ---- the best so far ------------------------------------------------------------------------------------------------ */
 
 static void note_trail(const struct hunt *h)

@@ -65,7 +65,8 @@ void skep_search_state_init(struct hunt *h, struct skep_search_carve *c, const s
 /* A second hunt, on the sketch, that shares bounds and kinds with the first. */
 void skep_search_state_init_sketch(struct hunt *h, struct skep_search_carve *c, struct hunt *other);
 
-bool skep_search_state_over(const struct hunt *h); /* nothing is left of allowance, budget or time */
+uint64_t skep_search_state_left(const struct hunt *h); /* evaluations, by allowance and budget */
+bool skep_search_state_over(const struct hunt *h);     /* nothing is left of allowance, budget or time */
 
 double skep_search_state_begin(struct hunt *h, const uint32_t *stage_of); /* makes it current */
 bool skep_search_state_draw(
@@ -82,6 +83,8 @@ void skep_search_state_walk(struct hunt *h, uint64_t evaluations, double first, 
 
 void skep_search_state_random(struct hunt *h, uint32_t *ret_stage_of);
 void skep_search_state_contiguous(struct hunt *h, uint32_t *ret_stage_of);
+/* Allocations of few kinds alone, where machines may be left out (orders.c); at most three more than so many evaluations. */
+void skep_search_few_kinds(struct hunt *h, struct skep_search_carve *c, uint64_t evaluations);
 
 /* ---- the methods: each takes what it needs from `c`; run with c->mem NULL they only measure ------------------------- */
 

@@ -366,4 +366,41 @@ accepts 'what only another allocation makes fit' plan "$root/scenarios/t4-a100-b
 check 'the scenario did not fit' grep -qE '^start .* does not fit ' "$out"
 check 'check takes what was found' "$skep" check fits.yaml -q
 
+# Nine homes of three machines each: all together wait for the thinnest way out, and one home alone is best, that of the directory. A
+# search that leaves out one machine after the other does not get there: a step takes no less time until the last one of a home is gone.
+{
+	printf '%s\n' 'name: homes' 'source: assumed for this test' 'directory: h0' 'sites:'
+	gpus=(rtx-3090 l4 l4) ways=(20 40 40 100)
+	for i in {0..8}; do
+		echo "  h$i: {machines: [{count: 3, gpu: ${gpus[i % 3]}}], inside: {bandwidth: 1 Gbit/s, latency: 0.2 ms}," \
+			"uplink: ${ways[i % 4]} Mbit/s, downlink: 200 Mbit/s}"
+	done
+	echo 'fallback: {bandwidth: 500 Mbit/s, latency: 10 ms}'
+} >homes.yaml
+cat >layers.yaml <<-'END'
+	name: layers
+	kind: mlp
+	activation: tanh
+	layers: {inputs: 64, hidden: 1024, hidden_layers: 7, outputs: 64}
+	END
+cat >at-home.yaml <<-'END'
+	name: at home
+	seed: 1
+	model: {file: layers.yaml, stages: 3}
+	cluster: {topology: homes.yaml, allocation: {method: strided}}
+	schedule: {pipeline: swarm, global_batch: 112, microbatch: 4}
+	sync: {method: diloco, every: 4, collective: butterfly}
+	train: {arithmetic: none, optimizer: {name: sgd}, until: {steps: 24}}
+	plan: {cut: fixed}
+	END
+others=$(printf ', unused%.0s' {1..24})
+accepts 'the home of the directory by hand' sim at-home.yaml --json -q --set "cluster.allocation={method: explicit, stage_of: [0, 1, 2${others}]}"
+by_hand=$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["throughput_samples_per_s"])' "$out")
+for seed in 1 2; do
+	accepts "homes, seed $seed" plan at-home.yaml --json --seed "$seed"
+	check "is as fast as that, $by_hand samples/s" python3 -c 'import json, sys
+seen = json.load(open(sys.argv[1]))
+assert seen["throughput_samples_per_s"] > 0.97 * float(sys.argv[2]), seen["throughput_samples_per_s"]' "$out" "$by_hand"
+done
+
 plan

@@ -16,6 +16,7 @@
 
 #include "core/random.h"
 #include "core/record.h"
+#include "planning/expected/rehearsal.h"
 #include "planning/problem/resolve.h"
 #include "planning/problem/run_search.h"
 #include "planning/problem/traffic.h"
@@ -357,6 +358,31 @@ static void test_bytes_by_class_of_link(void **state)
 	finish(&s, &p);
 }
 
+/* Messages are counted as they are sent: 64 workers in two stages send each other 2 * 32 * 31 of them once, and twice in eight
+ * chunks in a butterfly. So for all allocations of a pool sums are expected message by message, or for none. */
+static void test_short_sums_are_rehearsed(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *set;
+		bool is_short;
+	} all[] = {{"sync.collective=all-to-all", true}, {"sync.collective=butterfly", false},
+		{"sync={collective: butterfly, chunks: 1}", true}, {"sync.collective=parameter-server", true},
+		{"sync.collective=ring", false}};
+	for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+		struct skep_scenario s;
+		struct skep_planning p;
+		struct skep_diag error;
+		read_with(&s, "scenarios/swarm-64-learns.yaml",
+			(const char *[]){"model.stages=2", "train.arithmetic=none", all[i].set}, 3);
+		assert_true(skep_planning_make(&s, &p, fresh(&error)));
+		assert_int_equal(p.workers, 64);
+		assert_int_equal(skep_rehearsal_short(&p), all[i].is_short);
+		skep_planning_finish(&p);
+		skep_scenario_finish(&s);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -372,6 +398,7 @@ int main(void)
 		cmocka_unit_test(test_who_stands_by_does_so_still),
 		cmocka_unit_test(test_a_method_is_resolved),
 		cmocka_unit_test(test_bytes_by_class_of_link),
+		cmocka_unit_test(test_short_sums_are_rehearsed),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
