@@ -15,8 +15,8 @@
 #define HALVINGS 12       /* of where the interval ends */
 #define RESOLUTION_S 1e-6 /* of the times */
 #define LATE 3.0          /* times the misfit: hosts may have heard of the messages so late */
-#define TURNS 20000u      /* that are looked at, if there are more, */
-#define HASH 2654435761u  /* by chance: every n-th could be the same of each round */
+#define TURNS 20000u      /* looked at for one line: of more, a sample of about so many */
+#define HASH 2654435761u  /* draws the sample (Knuth 6.4): every n-th turn may be the same message of each round */
 #define WIDE 2.0          /* an interval that says nothing by itself */
 #define POINTS 200u       /* that a line is laid through */
 #define ONE_SIZE 0.1      /* sizes no further apart than by this part of the largest are one */
@@ -36,7 +36,7 @@ struct work {
 	double *residual, *least;
 	struct skep_ranked_point *point; /* [larges] */
 	uint32_t samples;
-	uint32_t every; /* of so many turns one is looked at */
+	uint32_t every; /* the sample has one of so many turns */
 	bool no_memory;
 	/* Of the times of all messages. A latency is below the one; with what hosts mostly are late by it is below the other. */
 	double least_s, middle_s;
