@@ -226,6 +226,8 @@ void skep_loss_print(const struct skep_scenario *s, FILE *out)
 		"  law       of %.200s instead of arithmetic: loss %.4g at first, %.4g after %u rounds; misfit %.2g %%\n",
 		s->law->path, (double)skep_loss_nano(s, 0, 0) / 1e9, skep_law_loss(s->law, at), s->plan.rounds,
 		100 * s->law->misfit);
+	if (s->law->source[0] != '\0')
+		fprintf(out, "            source: %s\n", s->law->source);
 	if (skep_loss_extrapolates(s, s->plan.rounds, how, sizeof how))
 		fprintf(out, "            extrapolated: %s\n", how);
 }

@@ -4,6 +4,7 @@
  */
 #include "scenarios/plan/law.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -146,7 +147,7 @@ static void read_terms(struct skep_reader *r, const struct skep_yaml_node *root,
 /* A law of others, with the range that it is published for. */
 static void read_powers(struct skep_reader *r, const struct skep_yaml_node *root, struct skep_law *law)
 {
-	skep_read_string(r, root, "source", NULL);
+	snprintf(law->source, sizeof law->source, "%s", skep_read_string(r, root, "source", NULL));
 	for (int i = 0; i < SKEP_LAW_PARAMETERS; i++)
 		law->error[i] = NAN;
 	law->reference = NAN;
@@ -211,40 +212,17 @@ static void write_quoted(const char *text, FILE *out)
 	fputc('"', out);
 }
 
-static void write_term(const struct skep_law_term *t, FILE *out)
-{
-	fprintf(out, "  - {factor: %.9g", t->factor);
-	for (int axis = 0; axis < SKEP_LAW_AXES; axis++)
-		if (t->power[axis] != 0)
-			fprintf(out, ", %s: %.9g", AXIS[axis], t->power[axis]);
-	fprintf(out, ", %s: %.9g}\n", SIZE, t->size_power);
-}
-
 static void write_range(const struct skep_law *law, FILE *out)
 {
 	fprintf(out, "fitted:\n");
 	for (int axis = 0; axis < SKEP_LAW_AXES; axis++)
 		fprintf(out, "  %s: [%.9g, %.9g]\n", AXIS[axis], law->least[axis], law->most[axis]);
-	if (law->terms > 0)
-		fprintf(out, "  %s: [%.9g, %.9g]\n", SIZE, law->size_least, law->size_most);
 	fprintf(out, "  misfit: %.4g # of the loss, root mean square\n", law->misfit);
-}
-
-static void write_powers(const struct skep_law *law, FILE *out)
-{
-	fprintf(out, "law: powers\nsource: \"a copy\"\nfirst_loss: %.9g # L0\nfloor: %.9g # E\nterms:\n", law->first,
-		law->value[SKEP_LAW_FLOOR]);
-	for (uint32_t i = 0; i < law->terms; i++)
-		write_term(&law->term[i], out);
-	write_range(law, out);
 }
 
 void skep_law_write(const struct skep_law *law, FILE *out)
 {
-	if (law->terms > 0) {
-		write_powers(law, out);
-		return;
-	}
+	assert(law->terms == 0);
 	fprintf(out, "law: chinchilla-diloco\nmodel: ");
 	write_quoted(law->model, out);
 	fprintf(out, "\nreference_tokens: %.9g # D1\nfirst_loss: %.6g # L0\nparameters:\n", law->reference, law->first);

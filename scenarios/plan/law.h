@@ -68,6 +68,7 @@ struct skep_law_term { /* a product of powers */
 struct skep_law {
 	char path[512];
 	char model[64];   /* whose loss it is */
+	char source[256]; /* of `powers`: who published it; "" */
 	double reference; /* D1, tokens */
 	double first;     /* L0, the unit of the loss: that of the parameters that training begins with */
 	double value[SKEP_LAW_PARAMETERS];
@@ -91,6 +92,6 @@ bool skep_law_leaves(const struct skep_law *law, const char *model, const double
 const char *skep_law_name(enum skep_law_parameter parameter); /* as in the file: E, A, alpha, D0, gamma, mu, delta */
 
 bool skep_law_read(const char *path, struct skep_law *ret, struct skep_diag *reterr);
-void skep_law_write(const struct skep_law *law, FILE *out); /* what skep_law_read() reads */
+void skep_law_write(const struct skep_law *law, FILE *out); /* what skep_law_read() reads; not of `powers` */
 
 #endif

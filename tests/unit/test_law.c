@@ -131,13 +131,20 @@ static void test_powers(void **state)
 	assert_true(skep_law_leaves(&law, "any model", at, how, sizeof how));
 	assert_string_equal(how, "2e+07 parameters (fitted: 1e+05 to 1e+07)");
 	FILE *file = fopen("powers.yaml", "w");
-	skep_law_write(&law, file);
+	fprintf(file,
+		"law: powers\nsource: \"made up\"\nfirst_loss: %.9g\nfloor: 0.5\nterms:\n"
+		"  - {factor: 10, parameters: -0.1, replicas: 0.01, staleness: 0.5}\n"
+		"  - {factor: 400, tokens: -0.28}\n"
+		"fitted: {tokens: [0, 1e12], every: [1, 100], replicas: [1, 100], staleness: [0, 1], "
+		"batch: [0, 1e9], parameters: [1e5, 1e7], misfit: 0.01}\n",
+		law.first);
 	fclose(file);
 	if (!skep_law_read("powers.yaml", &read, &diag))
 		fail_msg("%u:%u: %s", diag.line, diag.column, diag.message);
 	read.size = law.size;
 	at[SKEP_LAW_TOKENS] = 3e8;
 	assert_near(skep_law_loss(&read, at), skep_law_loss(&law, at), 1e-8);
+	assert_string_equal(read.source, "made up");
 	assert_true(read.terms == 2 && read.size_least == 1e5 && read.size_most == 1e7);
 }
 
