@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # digest.sh PROGRAM... - same seed, same run: every scenario has one digest, whatever compiler and optimisation built the
-# program, and twice in a row; and another seed has another digest.
+# program, and twice in a row, which the first program is asked; and another seed has another digest.
 set -u
 . tests/tap.sh
 needs python3
@@ -10,16 +10,20 @@ needs python3
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
-digest() { # digest NUMBER ARGUMENT...: of that program, in the files NUMBER.1 and .2; or what it says where it fails
+turns_of() { # turns_of NUMBER: of that program
+	[ "$1" = 0 ] && echo 1 2 || echo 1
+}
+
+digest() { # digest NUMBER ARGUMENT...: of that program, in a file NUMBER.TURN for each turn; or what it says where it fails
 	local program=${programs[$1]} turn
-	for turn in 1 2; do
+	for turn in $(turns_of "$1"); do
 		"$program" sim "${@:2}" --json -q --db "$scratch/$1.db" </dev/null >"$scratch/json.$1" 2>"$scratch/$1.$turn" || return
 		python3 -I -S -c 'import json, sys; r = json.load(sys.stdin); print(r["digest"], r["events"], r["time_s"])' \
 			<"$scratch/json.$1" >"$scratch/$1.$turn" 2>&1 || return
 	done
 }
 
-one_digest() { # one_digest NAME ARGUMENT...: with every program, twice; the programs side by side
+one_digest() { # one_digest NAME ARGUMENT...: with every program; the programs side by side
 	local name=$1 i turn first='' got
 	local -a running=()
 	shift
@@ -34,7 +38,7 @@ one_digest() { # one_digest NAME ARGUMENT...: with every program, twice; the pro
 			wait
 			return
 		fi
-		for turn in 1 2; do
+		for turn in $(turns_of "$i"); do
 			got=$(cat "$scratch/$i.$turn")
 			: "${first:=$got}"
 			if [ "$got" != "$first" ]; then
