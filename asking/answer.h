@@ -8,6 +8,7 @@
 
 #include "asking/evaluate.h"
 #include "asking/write.h"
+#include "base/status.h"
 #include "planning/trial/interval.h"
 
 #define SKEP_ASK_VARIATIONS_MAX 24u
@@ -19,6 +20,7 @@
 struct skep_ask_tried {
 	struct skep_ask_variation variation;
 	struct skep_ask_figures figures;
+	bool refined;                       /* with more seeds, as the best are */
 	struct skep_ask_question *question; /* changed; NULL: the answer's own */
 	char topology
 		[SKEP_ASK_PATH_BYTES]; /* of a changed question, for as long as it is looked at; "": there is none */
@@ -34,7 +36,9 @@ struct skep_ask_answer {
 	uint32_t looked_at, simulated;                        /* combinations of settings, by the planner */
 	struct skep_ask_tried other[SKEP_ASK_VARIATIONS_MAX]; /* settings; the first is the choice itself */
 	struct skep_ask_tried help[SKEP_ASK_VARIATIONS_MAX];  /* the first is the choice itself again */
-	uint32_t others, helps;
+	uint32_t others, helps, help_seeds;
+	double events;  /* simulated so far, to compare */
+	bool cut_short; /* settings might still be better than the choice: so many events were simulated */
 	struct skep_ask_figures figures; /* of the choice, with more seeds */
 	struct skep_interval time_s, usd;
 	struct skep_scenario chosen; /* as it was written */
@@ -42,7 +46,26 @@ struct skep_ask_answer {
 	double begin_s, wall_s;
 };
 
-/* ---- for ask.c: variations.c */
+/* ---- for ask.c: choose.c */
+
+#define SKEP_ASK_COMPARED_EVENTS 6e4 /* of a stretch, to compare */
+
+/* What the planner finds becomes the base. */
+enum status skep_ask_plan(struct skep_ask_answer *answer, struct skep_diag *reterr);
+/* Compares other settings, and again where one of them takes the place of the choice. How often does not depend on the clock. */
+enum status skep_ask_compare(struct skep_ask_answer *answer, struct skep_diag *reterr);
+
+/* How long stretches are, how many, and where in the run. */
+void skep_ask_stretch(
+	struct skep_ask_answer *answer, struct skep_ask_variation *variation, double events, uint32_t seeds);
+/* Simulates all of them. */
+bool skep_ask_try(struct skep_ask_answer *answer, struct skep_ask_tried *tried, uint32_t count, int *ret_signal);
+/* All by the first, whose time and price these are, and by the ratio over the stretches that both have. */
+void skep_ask_scale(struct skep_ask_tried *tried, uint32_t count, double time_s, double usd);
+/* Where simulations were ended by this signal, or else lack something. */
+enum status skep_ask_died(int by, struct skep_diag *reterr);
+
+/* ---- variations.c */
 
 /* Whole models on all machines, and on all but one group of them, with several H: the planner has had little time for each. */
 void skep_ask_list_first(struct skep_ask_answer *answer);
@@ -64,6 +87,11 @@ void skep_ask_members(const struct skep_ask_answer *answer, uint32_t stage, char
 bool skep_ask_group_out(const struct skep_ask_answer *answer, uint32_t group);
 /* "DiLoCo, H = 30, in a swarm of 2 stages ..." */
 void skep_ask_method(const struct skep_scenario *chosen, char *ret, size_t size);
+/* How many times as fast, or for the least money as cheap, it is as without it: over the seeds of both, in pairs. False: the
+ * interval does not tell it from nothing. */
+bool skep_ask_gain(const struct skep_ask_answer *answer, uint32_t help, struct skep_interval *ret);
+/* What helps or harms as skep_ask_rank() has it, and behind it what is not told from nothing. Returns how many there are. */
+uint32_t skep_ask_rank_helps(const struct skep_ask_answer *answer, uint32_t *ret, uint32_t *ret_told);
 /* Rows by what they gain, the best first: indices into help[], without the first and those that cannot be. */
 uint32_t skep_ask_rank(const struct skep_ask_tried *tried, uint32_t count, bool money, uint32_t *ret);
 

@@ -9,9 +9,9 @@
  *     evaluate.h   what a variation of the choice comes to, by simulation
  *     answer.h     the choice, what else was compared, what would help, with its interval; and how it is printed
  *
- * In this order. The planner has a limit of time, so an answer may depend on the machine; what is stated of the choice does not,
- * since it is simulated afterwards with seeds that the planner has not seen. If one of the other settings that are compared is
- * better than the choice by more than 1 %, it takes its place, and what is compared is compared with it.
+ * In this order. All limits are counts of combinations, evaluations and events: the same question has the same answer, on
+ * whatever machine. What is stated of the choice is simulated with seeds that nothing before has seen. If one of the other settings
+ * that are compared is better than the choice by more than 1 %, it takes its place, and what is compared is compared with it.
  */
 #ifndef SKEP_ASKING_ASK_H
 #define SKEP_ASKING_ASK_H
@@ -19,7 +19,7 @@
 #include "asking/question.h"
 #include "base/status.h"
 
-#define SKEP_ASK_BUDGET_S 7.0 /* of the planner, if nothing is said */
+#define SKEP_ASK_COMBINATIONS 128u /* that the planner looks at, if nothing is said; fewer of many machines */
 
 /* Says itself what is wrong, and prints the page. */
 enum status skep_ask(const struct skep_ask_request *request);

@@ -167,6 +167,19 @@ struct sum {
 	uint32_t count;
 };
 
+/* Fewer, where two rounds have many more events than a stretch shall have. */
+static uint32_t seeds_of(const struct skep_ask_variation *v, double events)
+{
+	double most = floor(2 * v->events * v->seeds / events);
+	return most < 1 ? 1 : most < v->seeds ? (uint32_t)most : v->seeds;
+}
+
+/* Where the nth stretch is: by the golden ratio, so that however many there are they are spread evenly. */
+static double place_of(uint32_t nth)
+{
+	return fmod(0.5 + nth * 0.6180339887498949, 1);
+}
+
 static bool run_stretch(const struct course *c, const struct skep_ask_variation *v, uint32_t nth,
 	const struct skep_trial_span *span, struct sum *sum, struct skep_ask_figures *f)
 {
@@ -178,7 +191,7 @@ static bool run_stretch(const struct course *c, const struct skep_ask_variation 
 	bool ok = skep_assignments_copy(&c->with, &with);
 	with.has_seed = true;
 	with.seed = c->scenario.seed + nth;
-	snprintf(start, sizeof start, "cluster.trace.start=%.0f s", v->start_s + v->spread_s * (nth + 0.5) / v->seeds);
+	snprintf(start, sizeof start, "cluster.trace.start=%.0f s", v->start_s + v->spread_s * place_of(nth));
 	bool moved = v->start_s + v->spread_s > 0 && !(v->from_start && f->whole);
 	ok = ok && (!moved || skep_assignments_add(&with, start));
 	bool read = ok && skep_assignments_read(&with, &s, &error);
@@ -189,13 +202,15 @@ static bool run_stretch(const struct course *c, const struct skep_ask_variation 
 	struct ear ear = {.scenario = &s};
 	const struct skep_recorder also = {.context = &ear, .link = hear};
 	ok = skep_trial_run_span(span, &s, &also, &summary) && summary.steps > 0;
+	f->events += (double)summary.events;
 	if (ok) {
 		double time_s = summary.round_s * f->steps / f->every;
 		double egress_usd = isnan(summary.egress_usd) ? 0 : summary.egress_usd; /* NAN: there is but one site */
 		double usd_per_s = (summary.cost_usd - egress_usd) / summary.time_s;
 		double rounds = (double)summary.steps / f->every;
-		f->stretch[f->stretches++] = (struct skep_ask_stretch){
-			.time_s = time_s, .usd = usd_per_s * time_s, .rate = f->samples * f->every / summary.round_s};
+		f->stretch[nth] = (struct skep_ask_stretch){
+			.time_s = time_s, .usd = usd_per_s * time_s + egress_usd * f->steps / f->every / rounds};
+		f->stretches++;
 		sum->round_s += summary.round_s;
 		sum->usd_per_s += usd_per_s;
 		sum->egress_usd += egress_usd;
@@ -274,6 +289,8 @@ static bool evaluate(const struct batch *b, const struct skep_ask_variation *v, 
 {
 	struct course c;
 	struct sum sum = {.round_s = 0};
+	for (uint32_t i = 0; i < SKEP_ASK_SEEDS_MAX; i++)
+		f->stretch[i] = (struct skep_ask_stretch){NAN, NAN};
 	bool ok = choose_fitting(b, v, &c, f);
 	if (ok)
 		fill(&c, f);
@@ -284,7 +301,8 @@ static bool evaluate(const struct batch *b, const struct skep_ask_variation *v, 
 		f->rounds = span.rounds;
 		f->warm_up = span.warm_up;
 		f->whole = span.rounds >= (uint32_t)(f->steps / f->every);
-		for (uint32_t i = 0; i < v->seeds; i++)
+		uint32_t seeds = seeds_of(v, span.rounds * skep_trial_whole_events(&c.scenario, 1));
+		for (uint32_t i = v->first; i < v->first + seeds; i++)
 			run_stretch(&c, v, i, &span, &sum, f);
 	}
 	ok = ok && sum.count > 0;
@@ -300,6 +318,63 @@ static bool evaluate(const struct batch *b, const struct skep_ask_variation *v, 
 	}
 	end(&c);
 	return ok;
+}
+
+/* ---- in pairs -------------------------------------------------------------------------------------------------------- */
+
+static double mean_of(double a, uint32_t of_a, double b, uint32_t of_b)
+{
+	return (a * of_a + b * of_b) / (of_a + of_b);
+}
+
+void skep_ask_figures_join(struct skep_ask_figures *to, const struct skep_ask_figures *more)
+{
+	uint32_t n = to->stretches, m = more->stretches;
+	to->lost += more->lost;
+	if (!to->ok || !more->ok)
+		return;
+	for (uint32_t i = 0; i < SKEP_ASK_SEEDS_MAX; i++)
+		if (!isnan(more->stretch[i].time_s))
+			to->stretch[i] = more->stretch[i];
+	to->step_s = mean_of(to->step_s, n, more->step_s, m);
+	to->time_s = mean_of(to->time_s, n, more->time_s, m);
+	to->usd_machines = mean_of(to->usd_machines, n, more->usd_machines, m);
+	to->usd_egress = mean_of(to->usd_egress, n, more->usd_egress, m);
+	to->utilisation = mean_of(to->utilisation, n, more->utilisation, m);
+	to->stretches += m;
+}
+
+static double value_of(const struct skep_ask_figures *f, uint32_t stretch, bool money)
+{
+	return money ? f->stretch[stretch].usd : f->stretch[stretch].time_s;
+}
+
+/* Of means, since a run is as long as its stretches are in the mean. By the residuals of the pairs: Cochran, Sampling Techniques,
+ * 1977, section 6.4. */
+struct skep_interval skep_ask_times(const struct skep_ask_figures *f, const struct skep_ask_figures *own, bool money)
+{
+	struct skep_interval r = {.mean = NAN, .low = NAN, .high = NAN};
+	double theirs = 0, mine = 0, squares = 0;
+	for (uint32_t i = 0; i < SKEP_ASK_SEEDS_MAX; i++) {
+		double a = value_of(f, i, money), b = value_of(own, i, money);
+		bool both = isfinite(a) && isfinite(b);
+		theirs += both ? a : 0;
+		mine += both ? b : 0;
+		r.count += both;
+	}
+	if (r.count == 0 || !(mine > 0))
+		return r;
+	r.mean = theirs / mine;
+	for (uint32_t i = 0; i < SKEP_ASK_SEEDS_MAX; i++) {
+		double off = value_of(f, i, money) - r.mean * value_of(own, i, money);
+		squares += isfinite(off) ? off * off : 0;
+	}
+	if (r.count < 2)
+		return r;
+	double half = skep_student95(r.count - 1) * sqrt(squares / (r.count - 1) / r.count) * r.count / mine;
+	r.low = r.mean - half;
+	r.high = r.mean + half;
+	return r;
 }
 
 /* ---- side by side ---------------------------------------------------------------------------------------------------- */
@@ -329,6 +404,6 @@ bool skep_ask_evaluate(const struct skep_assignments *base, const struct skep_as
 {
 	struct batch b = {.base = base, .variation = variation, .ret = ret};
 	for (uint32_t i = 0; i < count; i++)
-		assert(variation[i].seeds > 0 && variation[i].seeds <= SKEP_ASK_SEEDS_MAX);
+		assert(variation[i].seeds > 0 && variation[i].first + variation[i].seeds <= SKEP_ASK_SEEDS_MAX);
 	return skep_jobs_run(processes, 0, count, work, take, &b, NULL, ret_signal);
 }

@@ -13,6 +13,7 @@
 #include "asking/question.h"
 #include "planning/expected/expected.h"
 #include "planning/trial/assignments.h"
+#include "planning/trial/interval.h"
 
 #define SKEP_ASK_SETS_MAX 8u
 #define SKEP_ASK_SEEDS_MAX 32u
@@ -26,31 +27,33 @@ struct skep_ask_variation {
 	bool keeps;                               /* the base's allocation may be one of it */
 	bool fit;   /* where memory is too small, smaller microbatches and activations that are computed twice */
 	bool stays; /* nothing is taken away */
-	uint32_t seeds;
+	uint32_t first,
+		seeds;  /* stretches `first` to `first + seeds - 1`; each has its seed, and its place in the trace */
 	double events;  /* of each stretch, about */
 	double start_s; /* of the stretches in the trace: they are spread from there over ... */
 	double spread_s;
 	bool from_start; /* ... but a whole run begins where the scenario does */
 };
 
-struct skep_ask_stretch {   /* one seed */
-	double time_s, usd; /* of the whole run, were all of it like this */
-	double rate;        /* samples per second */
+struct skep_ask_stretch {   /* one seed; NAN: it was not simulated, or came to no end */
+	double time_s, usd; /* of the whole run, were all of it like this; with egress; usd NAN: prices unknown */
 };
 
 struct skep_ask_figures {
 	bool ok;
 	char why[480];
-	struct skep_ask_stretch stretch[SKEP_ASK_SEEDS_MAX];
-	uint32_t stretches, lost;        /* those that came to no end */
-	double step_s, time_s;           /* means; of an optimizer step, of the whole run */
-	double usd_machines, usd_egress; /* NAN: prices unknown */
+	struct skep_ask_stretch
+		stretch[SKEP_ASK_SEEDS_MAX]; /* by their numbers, so that two figures have them in pairs */
+	uint32_t stretches, lost;            /* those that came to an end, and those that did not */
+	double step_s, time_s;               /* means; of an optimizer step, of the whole run */
+	double usd_machines, usd_egress;     /* NAN: prices unknown */
 	double steps, tokens;
 	double bytes[SKEP_ASK_SITES_MAX][SKEP_ASK_SITES_MAX]; /* of the whole run, between the question's sites */
 	double state_bytes;                                   /* of these, what newcomers downloaded */
 	double utilisation, preemptions_per_h;
 	double passes_part, reduction_part; /* of a round */
 	bool whole;                         /* stretches were whole runs */
+	double events;                      /* that were simulated */
 	uint32_t rounds, warm_up, stages, replicas, every, samples;
 	bool extrapolated;
 	char how[160];
@@ -69,6 +72,12 @@ static inline double skep_ask_usd(const struct skep_ask_figures *f)
 {
 	return f->usd_machines + f->usd_egress;
 }
+
+/* The means over the stretches of both, which are others of the same variation. */
+void skep_ask_figures_join(struct skep_ask_figures *to, const struct skep_ask_figures *more);
+/* How many times as long, or as dear, `f` is as `own`: the ratio of the means over the stretches that both have, in pairs, with the
+ * interval that has the true one with 95 %. Of fewer than two pairs there is no interval: NAN. */
+struct skep_interval skep_ask_times(const struct skep_ask_figures *f, const struct skep_ask_figures *own, bool money);
 
 /* All of them side by side. False: a signal (*ret_signal), or a process was not to be had. `base` has the allocation last. */
 bool skep_ask_evaluate(const struct skep_assignments *base, const struct skep_ask_variation *variation, uint32_t count,

@@ -225,18 +225,27 @@ static void lay_row(
 }
 
 /* A row above that of the choice wants a reason. */
-static void print_dear(const struct skep_ask_answer *a, FILE *out)
+static void print_above(const struct skep_ask_answer *a, FILE *out)
 {
 	const struct skep_ask_figures *own = &a->other[0].figures;
-	bool dear = false;
+	bool dear = false, alike = false, money = a->question.request->objective == SKEP_ASK_MONEY;
 	for (uint32_t i = 1; i < a->others; i++) {
 		const struct skep_ask_figures *f = &a->other[i].figures;
+		struct skep_interval r = skep_ask_times(f, own, money);
 		bool little =
 			f->time_s < SKEP_ASK_BETTER * own->time_s && f->time_s >= SKEP_ASK_MUCH_BETTER * own->time_s;
-		dear = dear || (f->ok && little && skep_ask_usd(f) > SKEP_ASK_DEAR * skep_ask_usd(own));
+		dear = dear || (!money && f->ok && little && skep_ask_usd(f) > SKEP_ASK_DEAR * skep_ask_usd(own));
+		alike = alike || (f->ok && r.mean < SKEP_ASK_BETTER && !(r.high < 1));
 	}
-	if (dear && a->question.request->objective != SKEP_ASK_MONEY)
+	if (dear)
 		fputs("  What is faster by less than 5 % and more than twice as dear is not taken.\n", out);
+	if (alike)
+		fputs("  What is better within the spread of its seeds is not taken.\n", out);
+	if (a->cut_short)
+		wrap("  ",
+			"Settings were compared for as many events as one answer may take: another row above the choice may "
+			"be better.",
+			out);
 }
 
 /* What is best if money counts and not time, or the other way round. */
@@ -287,7 +296,7 @@ static void print_others(const struct skep_ask_answer *a, FILE *out)
 	for (uint32_t i = 0; i < ranked; i++)
 		lay_row(&layout, &a->other[rank[i]], &a->other[0].figures, prices);
 	skep_layout_end(&layout, out);
-	print_dear(a, out);
+	print_above(a, out);
 	print_other_aim(a, out);
 	print_failed(a->other, a->others, out);
 }
@@ -332,27 +341,61 @@ static void print_bottleneck(const struct skep_ask_answer *a, FILE *out)
 	}
 }
 
-static void print_helps(const struct skep_ask_answer *a, FILE *out)
+static void lay_help(struct skep_layout *layout, const struct skep_ask_answer *a, uint32_t help, bool alike)
 {
-	static const char *const with_prices[] = {"  faster", "time", "USD", "with"};
-	static const char *const without[] = {"  faster", "time", "with"};
-	struct skep_layout layout;
 	char text[SKEP_TEXT_BYTES];
-	uint32_t rank[SKEP_ASK_VARIATIONS_MAX];
-	const struct skep_ask_figures *own = &a->help[0].figures;
-	bool prices = !isnan(a->usd.mean);
-	uint32_t ranked = skep_ask_rank(a->help, a->helps, a->question.request->objective == SKEP_ASK_MONEY, rank);
-	fputs("\nwhat would help most, simulated each with the same settings and an allocation of its own\n", out);
-	skep_layout_begin(&layout, prices ? "rrrl" : "rrl", prices ? with_prices : without);
-	for (uint32_t i = 0; i < ranked; i++) {
-		const struct skep_ask_figures *f = &a->help[rank[i]].figures;
-		skep_layout_cell(&layout, "  %+.0f %%", 100 * (own->time_s / f->time_s - 1));
-		skep_layout_cell(&layout, "%s", days(f->time_s, text));
-		if (prices)
-			skep_layout_cell(&layout, "%.4g", skep_ask_usd(f));
-		skep_layout_cell(&layout, "%s", a->help[rank[i]].variation.label);
+	const struct skep_ask_figures *f = &a->help[help].figures;
+	struct skep_interval gain;
+	skep_ask_gain(a, help, &gain);
+	skep_layout_cell(layout, "  %s%+.0f %%", alike ? "~" : "", 100 * (gain.mean - 1));
+	if (gain.count > 1)
+		skep_layout_cell(layout, "%+.0f to %+.0f", 100 * (gain.low - 1), 100 * (gain.high - 1));
+	else
+		skep_layout_cell(layout, "%s", "");
+	skep_layout_cell(layout, "%s", days(f->time_s, text));
+	if (!isnan(a->usd.mean))
+		skep_layout_cell(layout, "%.4g", skep_ask_usd(f));
+	skep_layout_cell(layout, "%s", a->help[help].variation.label);
+}
+
+/* Do these seeds not tell which of the two is better? */
+static bool are_alike(const struct skep_ask_answer *a, uint32_t one, uint32_t other)
+{
+	bool money = a->question.request->objective == SKEP_ASK_MONEY;
+	struct skep_interval r = skep_ask_times(&a->help[one].figures, &a->help[other].figures, money);
+	return !(r.low > 1 || r.high < 1);
+}
+
+static void lay_helps(
+	const struct skep_ask_answer *a, const uint32_t *rank, uint32_t from, uint32_t to, FILE *out, bool *ret_alike)
+{
+	bool prices = !isnan(a->usd.mean), money = a->question.request->objective == SKEP_ASK_MONEY;
+	const char *const head[] = {money ? "  cheaper" : "  faster", "95 %", "time", prices ? "USD" : "with", "with"};
+	struct skep_layout layout;
+	if (from == to)
+		return;
+	skep_layout_begin(&layout, prices ? "rrrrl" : "rrrl", head);
+	for (uint32_t i = from; i < to; i++) {
+		bool alike = from == 0 && i > 0 && are_alike(a, rank[i - 1], rank[i]);
+		*ret_alike = *ret_alike || alike;
+		lay_help(&layout, a, rank[i], alike);
 	}
 	skep_layout_end(&layout, out);
+}
+
+static void print_helps(const struct skep_ask_answer *a, FILE *out)
+{
+	uint32_t rank[SKEP_ASK_VARIATIONS_MAX], told, ranked = skep_ask_rank_helps(a, rank, &told);
+	bool alike = false;
+	fprintf(out,
+		"\nwhat would help most, each with the same settings, an allocation of its own and the same %u seeds\n",
+		a->help_seeds);
+	lay_helps(a, rank, 0, told, out, &alike);
+	if (alike)
+		fputs("  ~: these seeds do not tell it from the row above.\n", out);
+	if (told < ranked)
+		fputs("  Within the spread of seeds, so that none of these is shown to help or to harm:\n", out);
+	lay_helps(a, rank, told, ranked, out, &alike);
 	print_failed(a->help, a->helps, out);
 }
 

@@ -29,20 +29,51 @@ static void add_figures(cJSON *o, const char *name, const struct skep_ask_figure
 	cJSON_AddBoolToObject(o, "extrapolated", f->extrapolated);
 }
 
-static void add_tried(cJSON *root, const char *key, const struct skep_ask_tried *tried, uint32_t count, bool money)
+/* Those that can be by their rank, then the others. Returns the next row, or NULL behind the last one: *at begins with 0. */
+static cJSON *add_next(cJSON *list, const struct skep_ask_tried *tried, uint32_t count, const uint32_t *rank,
+	uint32_t ranked, uint32_t *at, uint32_t *ret_which)
 {
-	cJSON *list = cJSON_AddArrayToObject(root, key);
-	uint32_t rank[SKEP_ASK_VARIATIONS_MAX], ranked = skep_ask_rank(tried, count, money, rank);
-	for (uint32_t i = 0; i < ranked + count; i++) { /* those that can be by their rank, then the others */
-		uint32_t which = i < ranked ? rank[i] : i - ranked;
-		if (i >= ranked && (which == 0 || tried[which].figures.ok))
+	for (; *at < ranked + count; (*at)++) {
+		uint32_t which = *at < ranked ? rank[*at] : *at - ranked;
+		if (*at >= ranked && (which == 0 || tried[which].figures.ok))
 			continue;
 		cJSON *o = cJSON_CreateObject();
 		cJSON_AddItemToArray(list, o);
 		add_figures(o, tried[which].variation.label, &tried[which].figures);
 		skep_json_add_number(o, "times_faster",
 			tried[which].figures.ok ? tried[0].figures.time_s / tried[which].figures.time_s : NAN);
+		*ret_which = which;
+		(*at)++;
+		return o;
 	}
+	return NULL;
+}
+
+static void add_settings(const struct skep_ask_answer *a, cJSON *root, bool money)
+{
+	cJSON *list = cJSON_AddArrayToObject(root, "settings");
+	uint32_t rank[SKEP_ASK_VARIATIONS_MAX], ranked = skep_ask_rank(a->other, a->others, money, rank);
+	uint32_t at = 0, which;
+	while (add_next(list, a->other, a->others, rank, ranked, &at, &which))
+		continue;
+	cJSON_AddBoolToObject(root, "settings_cut_short", a->cut_short);
+}
+
+/* `gain` is of time, or for the least money of money: 0.1: 10 % faster, or cheaper. */
+static void add_helps(const struct skep_ask_answer *a, cJSON *root)
+{
+	cJSON *list = cJSON_AddArrayToObject(root, "helps"), *o;
+	uint32_t rank[SKEP_ASK_VARIATIONS_MAX], told, ranked = skep_ask_rank_helps(a, rank, &told), at = 0, which;
+	while ((o = add_next(list, a->help, a->helps, rank, ranked, &at, &which)) != NULL) {
+		struct skep_interval gain;
+		bool known = skep_ask_gain(a, which, &gain);
+		gain.mean -= 1;
+		gain.low -= 1;
+		gain.high -= 1;
+		add_interval(o, "gain", &gain);
+		cJSON_AddBoolToObject(o, "told_from_nothing", known);
+	}
+	skep_json_add_count(root, "help_seeds", a->help_seeds);
 }
 
 static void add_stages(const struct skep_ask_answer *a, cJSON *root)
@@ -112,8 +143,8 @@ void skep_ask_print_json(const struct skep_ask_answer *a, FILE *out)
 	skep_json_add_number(root, "reductions_part", f->reduction_part);
 	skep_json_add_text(root, "bottleneck", f->bound);
 	add_stages(a, root);
-	add_tried(root, "settings", a->other, a->others, money);
-	add_tried(root, "helps", a->help, a->helps, money);
+	add_settings(a, root, money);
+	add_helps(a, root);
 	add_traffic(a, root);
 	skep_json_add_number(root, "downloaded_bytes", f->state_bytes);
 	cJSON *notes = cJSON_AddArrayToObject(root, "assumed");

@@ -38,9 +38,9 @@ struct skep_ask_request { /* as the command line has it; texts are the caller's 
 	const char *trace; /* a recording of losses; NULL: that of the provider */
 	int objective;     /* enum skep_ask_objective */
 	uint64_t seed;
-	double budget_s;    /* of the planner, wall-clock */
-	const char *folder; /* NULL: named after the model */
-	bool force;         /* the folder's files may be replaced whatever has written them */
+	uint32_t combinations; /* of settings, that the planner looks at */
+	const char *folder;    /* NULL: named after the model */
+	bool force;            /* the folder's files may be replaced whatever has written them */
 	uint32_t processes;
 	bool json, quiet;
 };

@@ -44,8 +44,8 @@ static void set(struct skep_ask_variation *v, const char *format, ...)
 	va_end(list);
 }
 
-/* Of a choice that has local steps already all else stays as it is. */
-static void set_period(struct skep_ask_variation *v, uint32_t every, bool has_local_steps)
+/* Of a choice that has local steps already all else stays as it is; `codec` is for one that has none. */
+static void set_period(struct skep_ask_variation *v, uint32_t every, bool has_local_steps, const char *codec)
 {
 	if (every == 1)
 		set(v, "sync={method: step}");
@@ -53,9 +53,9 @@ static void set_period(struct skep_ask_variation *v, uint32_t every, bool has_lo
 		set(v, "sync.every=%u", every);
 	else
 		set(v,
-			"sync={method: diloco, every: %u, compression: int8, outer: {optimizer: nesterov, "
+			"sync={method: diloco, every: %u, compression: %s, outer: {optimizer: nesterov, "
 			"lr: 0.7, momentum: 0.9}}",
-			every);
+			every, codec);
 }
 
 static bool has_local_steps(const struct skep_scenario *s)
@@ -72,10 +72,11 @@ static void list_syncs(struct skep_ask_answer *a, const struct skep_scenario *s)
 		set(v, "sync={method: step}");
 	}
 	for (uint32_t i = 0; i < sizeof every / sizeof every[0]; i++) {
-		if (every[i] == own || every[i] > a->job.steps_most)
+		bool far = every[i] > 300 && own < 300; /* it takes long to simulate, and little speaks for it */
+		if (every[i] == own || every[i] > a->job.steps_most || far)
 			continue;
 		struct skep_ask_variation *v = add_other(a, "DiLoCo, H = %u", every[i]);
-		set_period(v, every[i], has_local_steps(s));
+		set_period(v, every[i], has_local_steps(s), "e3m0");
 	}
 	if (has_local_steps(s)) {
 		if (s->plan.reduction_codec != SKEP_CODEC_FP16)
@@ -87,12 +88,32 @@ static void list_syncs(struct skep_ask_answer *a, const struct skep_scenario *s)
 	}
 }
 
+/* Can sums go inside of each site first? */
+static bool has_sites(const struct skep_ask_question *q)
+{
+	return q->sites > 1 && q->machines > q->sites && q->machines <= SKEP_ROSTER_MAX;
+}
+
+/* The same, of all groups of machines but one; 0: of all. */
+static bool crosses(const struct skep_ask_question *q, uint32_t out)
+{
+	uint32_t first = UINT32_MAX;
+	bool several = false;
+	for (uint32_t i = 0; i < q->groups; i++) {
+		if (i + 1 == out)
+			continue;
+		several = several || (first != UINT32_MAX && q->group[i].site != first);
+		first = first == UINT32_MAX ? q->group[i].site : first;
+	}
+	return several && has_sites(q);
+}
+
 /* Which way sums take where there are several sites: what crosses between them costs time and money. */
 static void list_collectives(struct skep_ask_answer *a, const struct skep_scenario *s)
 {
 	const struct skep_ask_question *q = &a->question;
 	bool sites_first = s->plan.collective == SKEP_COLLECTIVE_HIERARCHICAL;
-	if (q->sites < 2 || q->machines <= q->sites || q->machines > SKEP_ROSTER_MAX)
+	if (!has_sites(q))
 		return;
 	if (sites_first)
 		set(add_other(a, "sums in one ring over all sites"), "sync.collective=ring");
@@ -177,7 +198,7 @@ static void list_members(struct skep_ask_answer *a, const struct skep_scenario *
 
 void skep_ask_list_first(struct skep_ask_answer *a)
 {
-	static const uint32_t periods[] = {1, 10, 30, 100, 300};
+	static const uint32_t periods[] = {1, 10, 30, 100};
 	const struct skep_ask_question *q = &a->question;
 	const struct skep_ask_request *r = q->request;
 	a->others = 0;
@@ -193,7 +214,9 @@ void skep_ask_list_first(struct skep_ask_answer *a)
 			set(v, "model.stages=1");
 			set(v, "model.cut=null");
 			set(v, "schedule.checkpoint_activations=false");
-			set_period(v, every, false);
+			set_period(v, every, false, "e3m0");
+			if (crosses(q, out) && every > 1)
+				set(v, "sync.collective=hierarchical");
 			set_without(a, v, out == 0 ? UINT32_MAX : out - 1);
 		}
 }
@@ -484,6 +507,27 @@ uint32_t skep_ask_rank(const struct skep_ask_tried *tried, uint32_t count, bool 
 		}
 		ret[at] = i;
 		ranked++;
+	}
+	return ranked;
+}
+
+bool skep_ask_gain(const struct skep_ask_answer *a, uint32_t help, struct skep_interval *ret)
+{
+	bool money = a->question.request->objective == SKEP_ASK_MONEY;
+	*ret = skep_ask_times(&a->help[0].figures, &a->help[help].figures, money);
+	return ret->low > 1 || ret->high < 1;
+}
+
+uint32_t skep_ask_rank_helps(const struct skep_ask_answer *a, uint32_t *ret, uint32_t *ret_told)
+{
+	uint32_t all[SKEP_ASK_VARIATIONS_MAX], at = 0;
+	uint32_t ranked = skep_ask_rank(a->help, a->helps, a->question.request->objective == SKEP_ASK_MONEY, all);
+	struct skep_interval gain;
+	for (uint32_t told = 2; told-- > 0;) {
+		for (uint32_t i = 0; i < ranked; i++)
+			if (skep_ask_gain(a, all[i], &gain) == (told == 1))
+				ret[at++] = all[i];
+		*ret_told = told == 1 ? at : *ret_told;
 	}
 	return ranked;
 }

@@ -12,8 +12,7 @@ struct ask_arguments {
 	struct arguments common;
 	struct skep_ask_request ask;
 	bool cheapest;
-	int pipeline;    /* 0: free */
-	double budget_s; /* 0: not given */
+	int pipeline; /* 0: free */
 };
 
 static const char *const pipelines[] = {"any", "swarm", "gpipe", "1f1b", NULL};
@@ -38,7 +37,7 @@ static enum status run(struct skep_command_line *line)
 	a.ask.objective = a.cheapest ? SKEP_ASK_MONEY : SKEP_ASK_TIME;
 	a.ask.seed = a.common.scenario.has_seed ? a.common.scenario.seed : 1;
 	a.ask.folder = a.common.output;
-	a.ask.budget_s = a.budget_s > 0 ? a.budget_s : SKEP_ASK_BUDGET_S;
+	a.ask.combinations = a.ask.combinations > 0 ? a.ask.combinations : SKEP_ASK_COMBINATIONS;
 	a.ask.force = a.common.force;
 	a.ask.processes = a.common.jobs > 0 ? a.common.jobs : skep_thread_pool_cores();
 	a.ask.json = a.common.json;
@@ -95,10 +94,9 @@ static const struct skep_option settings_rows[] = {
 		.usual = "chosen", .least = 1, .most = 100000},
 	{"batch", 0, SKEP_OPTION_TEXT, AT(batch), "N", .help = "tokens of a step",
 		.usual = "as of GPT-3's models of this size", .example = "0.5M"},
-	{"budget", 0, SKEP_OPTION_QUANTITY, offsetof(struct ask_arguments, budget_s), "TIME",
-		.help = "of the planner; what is compared afterwards comes on top", .usual = "7 s",
-		.dimension = SKEP_TIME, .low = 1e-3, .high = 86400, .example = "20 s",
-		.expected = "a time with its unit, from 1 ms to 1 d, as in '20 s'"},
+	{"combinations", 0, SKEP_OPTION_U32, AT(combinations), "N",
+		.help = "of settings, that the planner looks at; with fewer it also searches less for each",
+		.usual = "128", .least = 1, .most = 512},
 	{"seed", 0, SKEP_OPTION_U64, offsetof(struct ask_arguments, common.scenario.seed), "N",
 		.help = "of all that is drawn", .usual = "1",
 		.given_at = offsetof(struct ask_arguments, common.scenario.has_seed), .most = INT64_MAX - 5000},

@@ -29,8 +29,9 @@
 #include "planning/trial/jobs.h"
 #include "planning/trial/trial.h"
 
-#define CHEAP_MOST 512u /* combinations; fewer of large pools, ... */
-#define CHEAP_LEAST 48u /* ... but not fewer than this */
+#define COMBINATIONS 128u /* of so many all points of later rungs are looked at */
+#define CHEAP_MOST 512u   /* combinations; fewer of large pools, ... */
+#define CHEAP_LEAST 48u   /* ... but not fewer than this */
 #define SHORT_POINTS 16u
 #define FULL_POINTS (SKEP_FULL_POINTS - 1)
 #define FRONT_POINTS 8u /* more, where the front is wanted */
@@ -166,6 +167,14 @@ static void list_neighbours(struct skep_free_settings *j, uint32_t count)
 			}
 }
 
+/* Of fewer combinations than usual fewer go on to the next rung. */
+static uint32_t share_of(const struct skep_free_settings *j, uint32_t usual)
+{
+	uint32_t combinations = j->options->combinations;
+	double share = combinations > 0 ? fmin(1, combinations / (double)COMBINATIONS) : 1;
+	return (uint32_t)fmax(1, ceil(usual * share));
+}
+
 static enum status halve(struct skep_planner *w, uint32_t drawn)
 {
 	struct skep_free_settings *j = w->settings;
@@ -183,7 +192,7 @@ static enum status halve(struct skep_planner *w, uint32_t drawn)
 	if (status != STATUS_DONE)
 		return status;
 	j->lists = 0;
-	list_best(j, SHORT_POINTS, false);
+	list_best(j, share_of(j, SHORT_POINTS), false);
 	return climb(w, SKEP_RUNG_SHORT);
 }
 
@@ -218,7 +227,7 @@ static enum status finalists(struct skep_planner *w)
 	j->lists = 0;
 	if (j->point[0].can)
 		j->list[j->lists++] = 0;
-	list_best(j, FULL_POINTS, false);
+	list_best(j, share_of(j, FULL_POINTS), false);
 	bool *front = j->options->pareto ? front_of(j, true, false) : NULL;
 	for (uint32_t i = 0, more = 0; front && i < j->points && more < FRONT_POINTS; i++)
 		if (front[i] && !is_listed(j, i)) {
@@ -363,6 +372,8 @@ static bool make_points(struct skep_free_settings *j, uint32_t workers, uint32_t
 {
 	double scale = fmin(1, 128.0 / workers);
 	uint32_t most = (uint32_t)fmax(CHEAP_LEAST, CHEAP_MOST * scale), neighbours = 0;
+	if (j->options->combinations > 0 && j->options->combinations < most)
+		most = j->options->combinations;
 	for (uint32_t i = 0; i < j->choices.keys; i++)
 		neighbours += j->choices.free->key[j->choices.key[i]].values;
 	j->room = 1 + most + 2 * DESCENTS * NEIGHBOURS_OF * neighbours;

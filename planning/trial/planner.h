@@ -22,6 +22,8 @@ struct skep_planner_options {
 	const char *path;
 	struct skep_scenario_options given; /* --set and --seed */
 	double budget_s;                    /* 0: no limit of time */
+	uint32_t
+		combinations; /* of free settings, that are looked at; of few of them fewer go on; 0: as many as usual */
 	uint32_t processes;
 	uint32_t confirm; /* seeds; 0: nothing is confirmed */
 	bool pareto;

@@ -10,7 +10,7 @@ ln -s "$root/topologies" "$root/scenarios" "$root/models" .
 
 # ---- an answer ----------------------------------------------------------------------------------------------------------
 
-small=(--gpus '2xl4@us-central1,1xt4:0.5@europe-west4' --model 30M --tokens 40M --budget '0.2 s')
+small=(--gpus '2xl4@us-central1,1xt4:0.5@europe-west4' --model 30M --tokens 40M --combinations 8)
 accepts 'a small question' ask "${small[@]}" --link us-central1:europe-west4=200Mbit/s --json -o answer
 cp "$out" answer.json
 check 'four files are written' test -f answer/scenario.yaml -a -f answer/topology.yaml -a -f answer/model.yaml -a -f answer/law.yaml
@@ -48,19 +48,40 @@ assert math.isclose(paid, a["egress_usd"], rel_tol=1e-6), (paid, a["egress_usd"]
 
 # The choice is among its settings, and helps are sorted by what they bring.
 assert len(a["settings"]) >= 6 and all(x["time_s"] is None or x["time_s"] > 0 for x in a["settings"])
-times = [h["time_s"] for h in a["helps"] if h["possible"]]
-assert len(times) >= 3 and times == sorted(times), times
+told = [h for h in a["helps"] if h["possible"] and h["told_from_nothing"]]
+rest = [h for h in a["helps"] if h["possible"] and not h["told_from_nothing"]]
+times = [h["time_s"] for h in told]
+assert len(told) + len(rest) >= 3 and times == sorted(times), a["helps"]
+assert [h["told_from_nothing"] for h in a["helps"] if h["possible"]] == [True] * len(told) + [False] * len(rest), a["helps"]
+for h in told + rest: # what is ranked is told from nothing by its interval, and the mean is the ratio of the times that are shown
+    g = h["gain"]
+    assert g["low"] <= g["mean"] <= g["high"], h
+    assert (g["low"] > 0 or g["high"] < 0) == h["told_from_nothing"], h
+    assert math.isclose(h["times_faster"], 1 + g["mean"], rel_tol=1e-6), h
 assert any("2 Gbit/s between" in h["name"] for h in a["helps"]), a["helps"]
 END
 check 'time, money, loss and egress' python3 "$scratch/answer.py" "$root"
+
+# The same question has the same answer, in one process or in several, and while something else takes the cores.
+(while [ ! -e "$scratch/enough" ]; do :; done) &
+(while [ ! -e "$scratch/enough" ]; do :; done) &
+for jobs in 1 3; do
+	accepts "the same question in $jobs processes" ask "${small[@]}" --spot --jobs "$jobs" -q -o again
+	cp "$out" "again.$jobs"
+	cp again/scenario.yaml "again.$jobs.yaml"
+	[ "$jobs" = 1 ] && touch "$scratch/enough" && wait
+done
+check 'the page is the same' cmp again.1 again.3
+check 'and the scenario' cmp again.1.yaml again.3.yaml
+check 'what is not told from nothing is not ranked' grep -qE '^  (Within the spread of seeds|faster +95 %)' again.1
 # Two sites that work together: what each link costs adds up, and the simulator says the same of machines and traffic together.
-accepts 'a question about two sites' ask --gpus '4xl4@us-central1,4xl4@europe-west4' --model gpt2 --tokens 200M --every 100 --budget '0.2 s' \
+accepts 'a question about two sites' ask --gpus '4xl4@us-central1,4xl4@europe-west4' --model gpt2 --tokens 200M --every 100 --combinations 8 \
 	--json -q -o two
 cp "$out" two.json
 # What is stated is of one run: others, with seeds that it has not seen, are where it says, but for one in twenty.
 # Slow machines, and few tokens: as long, and as many losses, in a fraction of the events.
 accepts 'a question about machines that are taken away' ask --gpus '6xl4:0.1@us-central1' --spot --model 30M --tokens 40M --every 10 --stages 1 \
-	--budget '0.2 s' --json -q -o taken
+	--combinations 8 --json -q -o taken
 cp "$out" taken.json
 for seed in 1 2 3 4 5 6 7 8; do "$skep" sim taken/scenario.yaml -q --json --seed "$seed" --db a.db; done >seeds.json 2>"$err"
 check 'other seeds are within its interval' python3 - <<-'END'
@@ -74,7 +95,7 @@ check 'other seeds are within its interval' python3 - <<-'END'
 	END
 # Machines at two sites that are taken away: newcomers download over the line between them, and it is said how much of what crosses it.
 accepts 'a question about two sites that lose machines' ask --gpus '3xl4:0.1@us-central1,3xl4:0.1@europe-west4' --spot --model 30M --tokens 40M \
-	--every 10 --stages 1 --budget '0.2 s' --json -q -o away
+	--every 10 --stages 1 --combinations 8 --json -q -o away
 check 'says what newcomers download' python3 - "$out" <<-'END'
 	import json, sys
 	two, away = json.load(open("two.json")), json.load(open(sys.argv[1]))

@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * choose.c - the choice: what the planner finds, and what else is compared with it and may take its place.
+ *
+ * Keeps true: all limits are counts, so the same question has the same choice, however many processes there are and whatever
+ * else the machine does. Two variations are compared over the same seeds and the same stretches of the trace, as pairs.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "asking/answer.h"
+#include "planning/plan/free_settings.h"
+#include "planning/plan/make_plan.h"
+
+#define COMPARED_SEEDS 2u
+#define REFINED 4u       /* of the best that are compared, with as many seeds as ... */
+#define REFINED_SEEDS 6u /* ... this together */
+#define REFINED_WITHIN 1.15
+#define COMPARISONS 5u
+#define COMPARE_EVENTS 1e7 /* of all comparisons; behind that nothing takes the place of the choice any more */
+#define AS_FAST 1.005      /* of the time: then what is cheaper by this much is better */
+#define CHEAPER 0.97
+
+/* With the beginning of the trace, which each of some hundred combinations draws anew: trials are no longer. */
+enum status skep_ask_plan(struct skep_ask_answer *a, struct skep_diag *reterr)
+{
+	static const char *const beginning = "cluster.trace.duration=6 h";
+	const uint32_t sets = a->question.request->spot;
+	const struct skep_planner_options options = {.path = a->files.scenario,
+		.given = {.set = &beginning, .sets = sets},
+		.combinations = a->question.request->combinations,
+		.processes = a->question.request->processes,
+		.unstated = true};
+	struct skep_planner *w = malloc(sizeof *w);
+	if (!w) {
+		skep_fail(reterr, "not enough memory to plan this");
+		return STATUS_FAILED;
+	}
+	enum status status = skep_plan_begin(w, &options);
+	if (status == STATUS_DONE)
+		status = skep_plan_choose(w);
+	if (status == STATUS_DONE) {
+		char *allocation = skep_planning_assignment(&w->planning, w->candidate[w->chosen].stage_of);
+		uint32_t simulated = 0;
+		for (uint32_t i = 0; w->settings && i < w->settings->points; i++)
+			simulated += w->settings->point[i].rung >= SKEP_RUNG_TRIAL;
+		a->looked_at = w->settings ? w->settings->points - 1 : 1;
+		a->simulated = simulated;
+		const struct skep_assignments found = {.path = w->with.path,
+			.set = w->with.set + sets,
+			.sets = w->with.sets - sets,
+			.has_seed = w->with.has_seed,
+			.seed = w->with.seed};
+		if (!allocation || !skep_assignments_copy(&found, &a->base) ||
+			!skep_assignments_add(&a->base, "plan=null") || !skep_assignments_add(&a->base, allocation)) {
+			skep_fail(reterr, "not enough memory to plan this");
+			status = STATUS_FAILED;
+		}
+		free(allocation);
+	}
+	if (status != STATUS_DONE && !reterr->set)
+		*reterr = w->error;
+	skep_plan_end(w);
+	free(w);
+	return status;
+}
+
+static bool read_chosen(struct skep_ask_answer *a, struct skep_diag *reterr)
+{
+	if (a->has_chosen)
+		skep_scenario_finish(&a->chosen);
+	a->has_chosen = skep_assignments_read(&a->base, &a->chosen, reterr);
+	return a->has_chosen;
+}
+
+/* How long stretches are, how many, and where in the run. */
+void skep_ask_stretch(struct skep_ask_answer *a, struct skep_ask_variation *v, double events, uint32_t seeds)
+{
+	v->events = events;
+	v->seeds = seeds;
+	if (!a->question.request->spot || v->stays)
+		return;
+	double run_s = a->figures.time_s > 0 ? a->figures.time_s : 4 * 3600;
+	v->spread_s = fmin(run_s, 20 * 86400.0);
+}
+
+bool skep_ask_try(struct skep_ask_answer *a, struct skep_ask_tried *tried, uint32_t count, int *ret_signal)
+{
+	struct skep_ask_variation *variation = calloc(count, sizeof *variation);
+	struct skep_ask_figures *figures = calloc(count, sizeof *figures);
+	bool ok = variation && figures;
+	for (uint32_t i = 0; ok && i < count; i++)
+		variation[i] = tried[i].variation;
+	ok = ok && skep_ask_evaluate(&a->base, variation, count, a->question.request->processes, figures, ret_signal);
+	for (uint32_t i = 0; ok && i < count; i++) {
+		tried[i].figures = figures[i];
+		a->events += figures[i].events;
+	}
+	free(variation);
+	free(figures);
+	return ok;
+}
+
+/* Is it below so many times what the choice takes, and likely so by the seeds: of half the interval, seven to one? With few seeds
+ * the mean decides. */
+static bool is_less(const struct skep_ask_tried *own, const struct skep_ask_tried *t, bool money, double than)
+{
+	struct skep_interval r = skep_ask_times(&t->figures, &own->figures, money);
+	return r.mean < than && (!t->refined || 0.5 * (r.mean + r.high) < 1);
+}
+
+/* What is as fast is better if it is cheaper; what is hardly faster is not if it is dear; and what its seeds do not tell from the
+ * choice is not better. */
+static bool takes_its_place(const struct skep_ask_tried *own, const struct skep_ask_tried *t, bool money)
+{
+	double mine = skep_ask_usd(&own->figures), theirs = skep_ask_usd(&t->figures);
+	const struct skep_ask_figures *f = &t->figures;
+	if (!own->figures.ok ||
+		(own->figures.lost > 0 && f->lost == 0)) /* it may come to no end, and the other one does */
+		return true;
+	if (f->lost > 0)
+		return false;
+	if (money)
+		return is_less(own, t, true, SKEP_ASK_BETTER);
+	if (f->time_s < SKEP_ASK_BETTER * own->figures.time_s)
+		return is_less(own, t, false, SKEP_ASK_BETTER) &&
+		       (f->time_s < SKEP_ASK_MUCH_BETTER * own->figures.time_s || !(theirs > SKEP_ASK_DEAR * mine));
+	return f->time_s < AS_FAST * own->figures.time_s && is_less(own, t, true, CHEAPER);
+}
+
+static bool adopt_one(struct skep_ask_answer *a, const struct skep_ask_tried *best, bool *ret_adopted)
+{
+	bool ok = true;
+	*ret_adopted = !best->figures.searched || best->figures.allocation[0] != '\0';
+	if (!*ret_adopted)
+		return true;
+	for (uint32_t i = 0; ok && i < best->variation.sets; i++)
+		ok = skep_assignments_add(&a->base, best->variation.set[i]);
+	for (uint32_t i = 0; ok && i < best->figures.fits; i++)
+		ok = skep_assignments_add(&a->base, best->figures.fit[i]);
+	if (ok && best->figures.searched)
+		ok = skep_assignments_add(&a->base, best->figures.allocation);
+	return ok;
+}
+
+/* Was it, too, simulated with all seeds that the choice was? */
+static bool can_be_adopted(const struct skep_ask_answer *a, uint32_t which)
+{
+	return a->other[which].refined == a->other[0].refined;
+}
+
+/* One key of a method that all of the two have, which says nothing of the others: "" if it is not that. */
+static void lone_key(const struct skep_ask_tried *t, char *ret, size_t size)
+{
+	const char *set = t->variation.set[0];
+	bool lone = t->variation.sets == 1 && t->figures.fits == 0 && !t->figures.searched;
+	bool apart = strncmp(set, "sync.", 5) == 0 || strncmp(set, "schedule.", 9) == 0;
+	snprintf(ret, size, "%.*s", lone && apart ? (int)strcspn(set, "=") : 0, set);
+}
+
+/* What is better than the choice in another key than those before it, as one variation of what was adopted. False: nothing is. */
+static bool list_together(const struct skep_ask_answer *a, const uint32_t *rank, uint32_t ranked, bool money,
+	struct skep_ask_variation *ret)
+{
+	char key[SKEP_ASK_VARIATIONS_MAX][64];
+	uint32_t keys = 0;
+	*ret = (struct skep_ask_variation){.label = "together", .question = &a->question, .keeps = true};
+	lone_key(&a->other[rank[0]], key[keys++], sizeof key[0]);
+	for (uint32_t i = 1; key[0][0] != '\0' && i < ranked && ret->sets < SKEP_ASK_SETS_MAX; i++) {
+		const struct skep_ask_tried *t = &a->other[rank[i]];
+		lone_key(t, key[keys], sizeof key[0]);
+		bool other =
+			key[keys][0] != '\0' && can_be_adopted(a, rank[i]) && takes_its_place(&a->other[0], t, money);
+		for (uint32_t k = 0; k < keys; k++)
+			other = other && strcmp(key[k], key[keys]) != 0;
+		if (other)
+			memcpy(ret->set[ret->sets++], t->variation.set[0], sizeof ret->set[0]);
+		keys += other;
+	}
+	return ret->sets > 0;
+}
+
+/* Beside the best, ranked first, what is better than the choice in another key, if both together are better than the best alone:
+ * were each to wait for a comparison of its own, events would not do for all. */
+static bool adopt_more(struct skep_ask_answer *a, const uint32_t *rank, uint32_t ranked, bool money, int *ret_signal)
+{
+	struct skep_ask_tried *t = calloc(1, sizeof *t);
+	bool any = t && list_together(a, rank, ranked, money, &t->variation), ok = t != NULL;
+	if (any) {
+		skep_ask_stretch(a, &t->variation, SKEP_ASK_COMPARED_EVENTS, REFINED_SEEDS);
+		ok = skep_ask_try(a, t, 1, ret_signal);
+	}
+	const struct skep_ask_figures *best = &a->other[rank[0]].figures;
+	bool better = any && ok && t->figures.ok && t->figures.lost <= best->lost &&
+	              skep_ask_times(&t->figures, best, money).mean < 1;
+	for (uint32_t i = 0; better && ok && i < t->variation.sets; i++)
+		ok = skep_assignments_add(&a->base, t->variation.set[i]);
+	free(t);
+	return ok;
+}
+
+/* What is better than the choice by more than a little takes its place. */
+static bool adopt(struct skep_ask_answer *a, bool *ret_adopted, int *ret_signal)
+{
+	uint32_t rank[SKEP_ASK_VARIATIONS_MAX];
+	bool money = a->question.request->objective == SKEP_ASK_MONEY;
+	uint32_t ranked = skep_ask_rank(a->other, a->others, money, rank);
+	*ret_adopted = false;
+	if (ranked == 0)
+		return true;
+	uint32_t first = 0;
+	while (first < ranked &&
+		!(can_be_adopted(a, rank[first]) && takes_its_place(&a->other[0], &a->other[rank[first]], money)))
+		first++;
+	if (first == ranked)
+		return true;
+	*ret_adopted = true;
+	if (!adopt_one(a, &a->other[rank[first]], ret_adopted))
+		return false;
+	return !*ret_adopted || adopt_more(a, rank + first, ranked - first, money, ret_signal);
+}
+
+static enum status fail(enum status status, struct skep_diag *reterr, const char *what)
+{
+	skep_fail(reterr, "%s", what);
+	return status;
+}
+
+/* All but the first by the first, whose time and price these are, and by the ratio over the stretches that both have. */
+void skep_ask_scale(struct skep_ask_tried *tried, uint32_t count, double time_s, double usd)
+{
+	struct skep_ask_figures *own = &tried[0].figures;
+	for (uint32_t i = 0; i < count; i++) {
+		struct skep_ask_figures *f = &tried[i].figures;
+		double long_s = time_s * skep_ask_times(f, own, false).mean;
+		double dear = usd * skep_ask_times(f, own, true).mean / skep_ask_usd(f);
+		if (!f->ok || !isfinite(long_s))
+			continue;
+		f->step_s *= long_s / f->time_s;
+		f->time_s = long_s;
+		f->usd_machines *= isfinite(dear) ? dear : 1;
+		f->usd_egress *= isfinite(dear) ? dear : 1;
+	}
+}
+
+/* More seeds for the choice, and for the best that hardly differ from it. */
+static bool refine(struct skep_ask_answer *a, int *ret_signal)
+{
+	uint32_t rank[SKEP_ASK_VARIATIONS_MAX], which[REFINED + 1] = {0}, count = 1;
+	bool money = a->question.request->objective == SKEP_ASK_MONEY;
+	uint32_t ranked = skep_ask_rank(a->other, a->others, money, rank);
+	const struct skep_ask_figures *own = &a->other[0].figures;
+	struct skep_ask_tried *t = calloc(REFINED + 1, sizeof *t);
+	for (uint32_t i = 0; i < ranked && count <= REFINED; i++) {
+		double times = skep_ask_times(&a->other[rank[i]].figures, own, money).mean;
+		if (!(times > REFINED_WITHIN)) /* the choice may come to no end at all */
+			which[count++] = rank[i];
+	}
+	for (uint32_t i = 0; t && i < count; i++) {
+		t[i].variation = a->other[which[i]].variation;
+		skep_ask_stretch(a, &t[i].variation, SKEP_ASK_COMPARED_EVENTS, REFINED_SEEDS - COMPARED_SEEDS);
+		t[i].variation.first = COMPARED_SEEDS;
+	}
+	bool ok = t && (count == 1 || skep_ask_try(a, t, count, ret_signal));
+	for (uint32_t i = 0; ok && count > 1 && i < count; i++) {
+		skep_ask_figures_join(&a->other[which[i]].figures, &t[i].figures);
+		a->other[which[i]].refined = true;
+	}
+	free(t);
+	return ok;
+}
+
+static bool compare_once(struct skep_ask_answer *a, int *ret_signal)
+{
+	for (uint32_t i = 0; i < a->others; i++) {
+		skep_ask_stretch(a, &a->other[i].variation, SKEP_ASK_COMPARED_EVENTS, COMPARED_SEEDS);
+		a->other[i].refined = false;
+	}
+	if (!skep_ask_try(a, a->other, a->others, ret_signal) || !refine(a, ret_signal))
+		return false;
+	skep_ask_scale(a->other, a->others, a->other[0].figures.time_s, skep_ask_usd(&a->other[0].figures));
+	a->figures = a->other[0].figures;
+	return true;
+}
+
+enum status skep_ask_died(int by, struct skep_diag *reterr)
+{
+	return by != 0 ? (enum status)(STATUS_SIGNAL + by)
+	               : fail(STATUS_FAILED, reterr,
+				 "a process that simulated has died, or there is no memory for one");
+}
+
+/* Compares other settings, and again where one of them takes the place of the choice. How often does not depend on the clock. */
+enum status skep_ask_compare(struct skep_ask_answer *a, struct skep_diag *reterr)
+{
+	bool adopted = true;
+	double begun = a->events;
+	for (uint32_t pass = 0; adopted && pass < COMPARISONS; pass++) {
+		int by = 0;
+		if (!read_chosen(a, reterr))
+			return STATUS_FAILED;
+		if (pass == 0)
+			skep_ask_list_first(a);
+		else
+			skep_ask_list_others(a, &a->chosen);
+		if (!compare_once(a, &by))
+			return skep_ask_died(by, reterr);
+		/* the first is of who takes part, and how often */
+		a->cut_short = pass + 1 == COMPARISONS || (pass > 1 && a->events - begun > COMPARE_EVENTS);
+		if (a->cut_short)
+			break;
+		if (!adopt(a, &adopted, &by))
+			return skep_ask_died(by, reterr);
+		adopted = adopted || pass == 0;
+	}
+	return a->figures.ok ? STATUS_DONE : fail(STATUS_FAILED, reterr, a->figures.why);
+}
