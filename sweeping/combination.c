@@ -7,6 +7,7 @@
  */
 #include "sweeping/combination.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -16,6 +17,7 @@
 #include "analysis/store/store_sweep.h"
 #include "planning/problem/resolve.h"
 #include "planning/trial/simulate.h"
+#include "scenarios/plan/loss.h"
 
 /* ---- the scenario ------------------------------------------------------------------------------------------------ */
 
@@ -105,6 +107,25 @@ static uint64_t memory_of(const struct skep_scenario *scenario)
 
 /* ---- check ------------------------------------------------------------------------------------------------------- */
 
+static_assert(SKEP_SWEEP_QUANTITIES == SKEP_LAW_AXES + 1, "the model is behind the axes of a law");
+
+static void check_law(const struct skep_scenario *s, struct skep_sweep_reply *ret)
+{
+	ret->leaves = skep_loss_leaves(s, ret->asked);
+	if (ret->leaves == 0)
+		return;
+	bool powers = s->law->terms > 0;
+	for (uint32_t i = 0; i < SKEP_LAW_AXES; i++) {
+		ret->fitted[i][0] = s->law->least[i];
+		ret->fitted[i][1] = s->law->most[i];
+	}
+	ret->asked[SKEP_LAW_AXES] = powers ? s->law->size : NAN;
+	ret->fitted[SKEP_LAW_AXES][0] = powers ? s->law->size_least : NAN;
+	ret->fitted[SKEP_LAW_AXES][1] = powers ? s->law->size_most : NAN;
+	memcpy(ret->law, s->law->path, sizeof ret->law);
+	memcpy(ret->law_model, s->law->model, sizeof ret->law_model);
+}
+
 static void check(const struct skep_sweep *sweep, uint32_t number, struct skep_sweep_reply *ret)
 {
 	struct skep_scenario scenario;
@@ -114,6 +135,7 @@ static void check(const struct skep_sweep *sweep, uint32_t number, struct skep_s
 	ret->identity = skep_sweep_identity(&scenario);
 	ret->seed = scenario.seed;
 	ret->memory_bytes = memory_of(&scenario);
+	check_law(&scenario, ret);
 	snprintf(ret->name, sizeof ret->name, "%s", scenario.name);
 	skep_scenario_finish(&scenario);
 }

@@ -5,6 +5,7 @@
 #ifndef SKEP_SWEEPING_COMBINATION_H
 #define SKEP_SWEEPING_COMBINATION_H
 
+#include "analysis/summary/sweep_table.h"
 #include "base/process/process_pool.h"
 #include "scenarios/read/scenario.h"
 #include "scenarios/vary/vary.h"
@@ -28,6 +29,9 @@ struct skep_sweep_reply { /* the beginning of every answer; after that of a RUN 
 	char name[64];           /* CHECK: of the scenario */
 	double throughput, time_s, loss; /* RUN */
 	struct skep_diag error;          /* not ok: why */
+	uint32_t leaves;                 /* CHECK: in which quantities it leaves its law: skep_loss_leaves() */
+	char law[512], law_model[64];
+	double asked[SKEP_SWEEP_QUANTITIES], fitted[SKEP_SWEEP_QUANTITIES][2]; /* NAN: it is no number */
 };
 
 /* For a pool; `context` is a struct skep_sweep. */

@@ -48,6 +48,8 @@ struct course { /* of a sweep: what rank 0 knows */
 	uint64_t memory_bytes;       /* of the largest run, as far as is known */
 	uint64_t memory_there;       /* on this host when it began; 0: not known */
 	uint32_t jobs, fitting;      /* processes here; as many runs as memory has room for, if fewer */
+	struct skep_sweep_left left[SKEP_SWEEP_LEFT_MAX];
+	uint32_t lefts;
 	uint32_t before, there, failed;
 	uint32_t wrong;         /* the first combination that cannot be, or `combinations` */
 	struct skep_diag error; /* of that */
@@ -254,6 +256,37 @@ static void refuse(struct course *c, uint32_t number, const struct skep_diag *wh
 	c->error = *why;
 }
 
+/* Those of one law and quantity are one; of very many laws some are left out. */
+static struct skep_sweep_left *left_of(struct course *c, const struct skep_sweep_reply *r, uint32_t quantity)
+{
+	uint32_t i = 0;
+	while (i < c->lefts && (c->left[i].quantity != quantity || strcmp(c->left[i].law, r->law) != 0))
+		i++;
+	if (i == SKEP_SWEEP_LEFT_MAX)
+		return NULL;
+	struct skep_sweep_left *l = &c->left[i];
+	if (i < c->lefts)
+		return l;
+	c->lefts++;
+	*l = (struct skep_sweep_left){.quantity = quantity, .asked = {r->asked[quantity], r->asked[quantity]}};
+	memcpy(l->law, r->law, sizeof l->law);
+	memcpy(l->model, r->law_model, sizeof l->model);
+	memcpy(l->fitted, r->fitted[quantity], sizeof l->fitted);
+	return l;
+}
+
+static void hear_law(struct course *c, const struct skep_sweep_reply *r)
+{
+	for (uint32_t i = 0; i < SKEP_SWEEP_QUANTITIES; i++) {
+		struct skep_sweep_left *l = r->leaves >> i & 1 ? left_of(c, r, i) : NULL;
+		if (!l)
+			continue;
+		l->runs++;
+		l->asked[0] = fmin(l->asked[0], r->asked[i]);
+		l->asked[1] = fmax(l->asked[1], r->asked[i]);
+	}
+}
+
 static void hear_check(struct course *c, const struct skep_sweep_answer *answer)
 {
 	const struct skep_sweep_reply *reply = answer->bytes;
@@ -265,6 +298,7 @@ static void hear_check(struct course *c, const struct skep_sweep_answer *answer)
 	c->identity[number] = reply->identity;
 	c->seed[number] = reply->seed;
 	fit_memory(c, reply->memory_bytes);
+	hear_law(c, reply);
 	if (number == 0)
 		memcpy(c->name, reply->name, sizeof c->name);
 }
@@ -452,6 +486,8 @@ static enum status print_table(struct course *c)
 		complain(error.message);
 		return STATUS_FAILED;
 	}
+	table.left = c->left;
+	table.lefts = c->lefts;
 	if (c->request->json)
 		skep_sweep_table_print_json(&table, stdout);
 	else

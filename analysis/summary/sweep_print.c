@@ -304,6 +304,27 @@ static void print_edges(const struct skep_sweep_table *t, enum skep_sweep_metric
 	}
 }
 
+static void print_left(const struct skep_sweep_table *t, FILE *out)
+{
+	static const char *const name[SKEP_SWEEP_QUANTITIES] = {
+		"tokens", "H", "replicas", "staleness", "tokens of a step", "the model"};
+	for (uint32_t i = 0; i < t->lefts; i++) {
+		const struct skep_sweep_left *l = &t->left[i];
+		fprintf(out, "    %s: %s in %u of %u runs", l->law, name[l->quantity], l->runs, t->wanted);
+		if (isnan(l->asked[0])) {
+			fprintf(out, " (fitted: %s)\n", l->model);
+			continue;
+		}
+		fprintf(out, " (asked: %.4g", l->asked[0]);
+		if (l->asked[1] > l->asked[0])
+			fprintf(out, " to %.4g", l->asked[1]);
+		fprintf(out, "; fitted: %.4g", l->fitted[0]);
+		if (l->fitted[1] > l->fitted[0])
+			fprintf(out, " to %.4g", l->fitted[1]);
+		fputs(")\n", out);
+	}
+}
+
 static void print_extrapolated(const struct skep_sweep_table *t, FILE *out)
 {
 	uint32_t count = 0;
@@ -312,8 +333,10 @@ static void print_extrapolated(const struct skep_sweep_table *t, FILE *out)
 	if (count > 0)
 		fprintf(out,
 			"  Extrapolated: in %u of %u runs the law was asked outside of what it was fitted in, so their losses "
-			"are a guess;\n  `skep check` with the same --set says in what.\n",
-			count, t->done);
+			"are a guess%s\n",
+			count, t->done, t->lefts > 0 ? ":" : ";\n  `skep check` with the same --set says in what.");
+	if (count > 0)
+		print_left(t, out);
 }
 
 static bool has_seeds(const struct skep_sweep_table *table)

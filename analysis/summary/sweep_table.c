@@ -277,6 +277,25 @@ static cJSON *row_object(const struct skep_sweep_table *t, uint32_t point)
 	return object;
 }
 
+static void add_left(cJSON *object, const struct skep_sweep_table *t)
+{
+	static const char *const name[SKEP_SWEEP_QUANTITIES] = {
+		"tokens", "every", "replicas", "staleness", "batch", "model"};
+	cJSON *list = cJSON_AddArrayToObject(object, "left_laws");
+	for (uint32_t i = 0; i < t->lefts; i++) {
+		const struct skep_sweep_left *l = &t->left[i];
+		cJSON *o = cJSON_CreateObject();
+		cJSON_AddItemToArray(list, o);
+		cJSON_AddStringToObject(o, "law", l->law);
+		cJSON_AddStringToObject(o, "quantity", name[l->quantity]);
+		cJSON_AddNumberToObject(o, "runs", l->runs);
+		skep_json_add_number(o, "asked_least", l->asked[0]);
+		skep_json_add_number(o, "asked_most", l->asked[1]);
+		skep_json_add_number(o, "fitted_least", l->fitted[0]);
+		skep_json_add_number(o, "fitted_most", l->fitted[1]);
+	}
+}
+
 void skep_sweep_table_print_json(const struct skep_sweep_table *table, FILE *out)
 {
 	cJSON *object = cJSON_CreateObject();
@@ -290,5 +309,7 @@ void skep_sweep_table_print_json(const struct skep_sweep_table *table, FILE *out
 		cJSON_AddItemToArray(keys, cJSON_CreateString(table->key[i]));
 	for (uint32_t p = 0; p < table->points; p++)
 		cJSON_AddItemToArray(rows, row_object(table, p));
+	if (table->lefts > 0)
+		add_left(object, table);
 	skep_json_print(object, out);
 }

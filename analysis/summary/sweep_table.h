@@ -41,6 +41,17 @@ struct skep_sweep_row {
 	struct skep_sweep_figure figure[SKEP_SWEEP_METRICS]; /* of those that are done */
 };
 
+#define SKEP_SWEEP_LEFT_MAX 32u
+#define SKEP_SWEEP_QUANTITIES                                                                                          \
+	6u /* tokens, H, replicas, staleness, batch, and the model: as the bits of skep_loss_leaves() */
+
+struct skep_sweep_left { /* a law, and a quantity in which some of the runs leave it */
+	char law[512];
+	char model[64]; /* of the law */
+	uint32_t quantity, runs;
+	double asked[2], fitted[2]; /* the least and the most; of those runs; NAN: it is no number */
+};
+
 struct skep_sweep_table {
 	int64_t sweep;
 	char scenario[64], version[64];
@@ -51,6 +62,8 @@ struct skep_sweep_table {
 	uint32_t wanted, done, failed;
 	char format[512]; /* number formats of the runs that are there, each once, with "; " between */
 	uint32_t formats;
+	const struct skep_sweep_left *left; /* [lefts] of who has run the sweep; else NULL, it is not known */
+	uint32_t lefts;
 };
 
 /* sweep 0: the newest. */

@@ -48,12 +48,18 @@ double skep_law_loss(const struct skep_law *law, const double *at)
 	return fmin(law->first, p[SKEP_LAW_FLOOR] + p[SKEP_LAW_AMPLITUDE] * pow(part, -p[SKEP_LAW_EXPONENT]));
 }
 
-static bool outside(const struct skep_law *law, enum skep_law_axis axis, double value)
+bool skep_law_leaves_axis(const struct skep_law *law, enum skep_law_axis axis, double value)
 {
 	double margin = 1e-6 * fabs(value);
 	if (axis == SKEP_LAW_TOKENS) /* every run begins with none */
 		return value > law->most[axis] + margin;
 	return value < law->least[axis] - margin || value > law->most[axis] + margin;
+}
+
+bool skep_law_leaves_model(const struct skep_law *law, const char *model)
+{
+	bool small = law->size<law->size_least *(1 - 1e-6), large = law->size> law->size_most * (1 + 1e-6);
+	return law->terms > 0 ? small || large : strcmp(model, law->model) != 0;
 }
 
 bool skep_law_leaves(const struct skep_law *law, const char *model, const double *at, char *ret, size_t size)
@@ -62,14 +68,14 @@ bool skep_law_leaves(const struct skep_law *law, const char *model, const double
 		"%s%g replicas (fitted: %g", "%sstaleness %g (fitted: %g", "%sa batch of %g tokens (fitted: %g"};
 	size_t used = 0;
 	ret[0] = '\0';
-	bool small = law->size<law->size_least *(1 - 1e-6), large = law->size> law->size_most * (1 + 1e-6);
-	if (law->terms > 0 && (small || large))
+	bool other = skep_law_leaves_model(law, model);
+	if (other && law->terms > 0)
 		used = (size_t)snprintf(ret, size, "%.4g parameters (fitted: %.4g to %.4g)", law->size, law->size_least,
 			law->size_most);
-	if (law->terms == 0 && strcmp(model, law->model) != 0)
+	if (other && law->terms == 0)
 		used = (size_t)snprintf(ret, size, "model %.60s (fitted: %.60s)", model, law->model);
 	for (int axis = 0; axis < SKEP_LAW_AXES; axis++) {
-		if (!outside(law, (enum skep_law_axis)axis, at[axis]) || used >= size)
+		if (!skep_law_leaves_axis(law, (enum skep_law_axis)axis, at[axis]) || used >= size)
 			continue;
 		used += (size_t)snprintf(
 			ret + used, size - used, text[axis], used ? "; " : "", at[axis], law->least[axis]);

@@ -89,6 +89,10 @@ double skep_law_loss(const struct skep_law *law, const double *at);
 /* Is it outside of what the law was fitted in? Then says how, as "1.2e+06 tokens (fitted: 0 to 5e+05); H = 8 (fitted: 1)". */
 bool skep_law_leaves(const struct skep_law *law, const char *model, const double *at, char *ret, size_t size);
 
+/* The same of one quantity, and of the model: its size where the law has powers of it, else its name. */
+bool skep_law_leaves_axis(const struct skep_law *law, enum skep_law_axis axis, double value);
+bool skep_law_leaves_model(const struct skep_law *law, const char *model);
+
 const char *skep_law_name(enum skep_law_parameter parameter); /* as in the file: E, A, alpha, D0, gamma, mu, delta */
 
 bool skep_law_read(const char *path, struct skep_law *ret, struct skep_diag *reterr);

@@ -87,6 +87,11 @@ int64_t skep_loss_nano(const struct skep_scenario *s, uint32_t round, uint32_t m
 	return nano < 9e18 ? llround(nano) : INT64_MAX;
 }
 
+static bool ends_early(const struct skep_scenario *s, double tokens)
+{
+	return tokens < s->law->least[SKEP_LAW_TOKENS] * (1 - 1e-6);
+}
+
 /* Staleness begins at 0 in every run: a law of stale runs is not left by the first round. All runs begin with fewer tokens than
  * its data do, but one that ends there has a loss that the law was never held against. */
 bool skep_loss_extrapolates(const struct skep_scenario *s, uint32_t rounds, char *ret, size_t size)
@@ -97,11 +102,23 @@ bool skep_loss_extrapolates(const struct skep_scenario *s, uint32_t rounds, char
 		return false;
 	skep_loss_at(s, rounds - 1, 0, at);
 	bool leaves = skep_law_leaves(s->law, s->model.name, at, ret, size);
-	double end = at[SKEP_LAW_TOKENS] + at[SKEP_LAW_BATCH] * skep_plan_steps(&s->plan, rounds - 1);
-	if (!(end < s->law->least[SKEP_LAW_TOKENS] * (1 - 1e-6)))
+	if (!ends_early(s, at[SKEP_LAW_TOKENS] + at[SKEP_LAW_BATCH] * skep_plan_steps(&s->plan, rounds - 1)))
 		return leaves;
 	size_t used = strlen(ret);
 	snprintf(ret + used, size - used, "%sfewer tokens than %.4g, where its data begin", leaves ? "; " : "",
 		s->law->least[SKEP_LAW_TOKENS]);
 	return true;
+}
+
+uint32_t skep_loss_leaves(const struct skep_scenario *s, double *ret_at)
+{
+	uint32_t left = 0, rounds = s->plan.rounds;
+	if (!s->law || rounds == 0)
+		return 0;
+	skep_loss_at(s, rounds - 1, 0, ret_at);
+	for (uint32_t axis = 0; axis < SKEP_LAW_AXES; axis++)
+		left |= (uint32_t)skep_law_leaves_axis(s->law, (enum skep_law_axis)axis, ret_at[axis]) << axis;
+	ret_at[SKEP_LAW_TOKENS] += ret_at[SKEP_LAW_BATCH] * skep_plan_steps(&s->plan, rounds - 1);
+	left |= (uint32_t)ends_early(s, ret_at[SKEP_LAW_TOKENS]) << SKEP_LAW_TOKENS;
+	return left | (uint32_t)skep_law_leaves_model(s->law, s->model.name) << SKEP_LAW_AXES;
 }

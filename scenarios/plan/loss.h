@@ -22,4 +22,8 @@ int64_t skep_loss_nano(const struct skep_scenario *s, uint32_t round, uint32_t m
 /* Does a run of so many rounds leave what its law was fitted in? Then says how. */
 bool skep_loss_extrapolates(const struct skep_scenario *s, uint32_t rounds, char *ret, size_t size);
 
+/* In which quantities a run of all rounds leaves its law: bits of enum skep_law_axis, and SKEP_LAW_AXES for the model; 0: in
+ * none, or there is no law. ret_at: [SKEP_LAW_AXES] what is asked, the tokens those of the end. */
+uint32_t skep_loss_leaves(const struct skep_scenario *s, double *ret_at);
+
 #endif

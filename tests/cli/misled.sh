@@ -70,6 +70,7 @@ law=(--set 'train={arithmetic: law, law: {file: scenarios/laws/tiny-gpt2.yaml}, 
 tiny=("$root/scenarios/diloco-sweep.yaml" "${law[@]}" --set plan=null --set cluster.trace=null)
 accepts 'a sweep by a law' sweep "${tiny[@]}" --vary sync.every=2,4,8 -q
 check 'says that it is extrapolated' said 'Extrapolated: in [1-3] of 3 runs' "$out"
+check 'and in what, once for each quantity' said '^    [^ ]*tiny-gpt2.yaml: tokens of a step in 3 of 3 runs \(asked: 1024; fitted: 4096\)$' "$out"
 check 'and that the best is at an edge' said 'The best sync.every is the largest that was tried, 8' "$out"
 accepts 'the same as JSON' sweep "${tiny[@]}" --vary sync.every=2,4,8 -q --json
 check 'counts them' python3 -c 'import json, sys; assert sum(r["extrapolated"] for r in json.load(open(sys.argv[1]))["rows"]) > 0' "$out"
@@ -82,6 +83,14 @@ accepts 'the same, checked' check "${few[@]}"
 check 'is said by check' said 'extrapolated: fewer tokens than 7e\+08' "$out"
 accepts 'the same in a sweep' sweep "${few[@]}" --vary schedule.microbatch=1,2 -q
 check 'is said by sweep' said 'Extrapolated: in 2 of 2 runs' "$out"
+check 'with the quantity' said '^    [^ ]*diloco-2025.yaml: tokens in 2 of 2 runs \(asked: [0-9.e+]+; fitted: 7e\+08' "$out"
+accepts 'a sweep over two laws' sweep "${few[@]}" --vary train.law.file=scenarios/laws/tiny-gpt2.yaml,scenarios/laws/diloco-2025.yaml -q --json
+check 'counts by law and quantity' python3 -c 'import json, sys
+left = {(l["law"].split("/")[-1], l["quantity"]): l for l in json.load(open(sys.argv[1]))["left_laws"]}
+tokens = left["diloco-2025.yaml", "tokens"]
+assert tokens["runs"] == 1 and tokens["asked_most"] < 1e6 and tokens["fitted_least"] == 7e8, left
+model = left["tiny-gpt2.yaml", "model"]
+assert model["runs"] == 1 and model["asked_least"] is None and ("diloco-2025.yaml", "model") not in left, left' "$out"
 accepts 'as many as its data have' check "${few[@]}" --set 'train.until={tokens: 2B}'
 check 'are not said to be too few' eval '! said extrapolated "$out"'
 rm -f skep.db
