@@ -167,11 +167,12 @@ struct sum {
 	uint32_t count;
 };
 
-/* Fewer, where two rounds have many more events than a stretch shall have. */
+/* Fewer, where two rounds have many more events than a stretch shall have; of two there is an interval. */
 static uint32_t seeds_of(const struct skep_ask_variation *v, double events)
 {
 	double most = floor(2 * v->events * v->seeds / events);
-	return most < 1 ? 1 : most < v->seeds ? (uint32_t)most : v->seeds;
+	uint32_t least = v->seeds < 2 ? v->seeds : 2;
+	return most < least ? least : most < v->seeds ? (uint32_t)most : v->seeds;
 }
 
 /* Where the nth stretch is: by the golden ratio, so that however many there are they are spread evenly. */

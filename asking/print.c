@@ -366,6 +366,7 @@ static bool are_alike(const struct skep_ask_answer *a, uint32_t one, uint32_t ot
 	return !(r.low > 1 || r.high < 1);
 }
 
+/* `ret_alike`: does the order of some of them mean nothing? NULL: that of none does. */
 static void lay_helps(
 	const struct skep_ask_answer *a, const uint32_t *rank, uint32_t from, uint32_t to, FILE *out, bool *ret_alike)
 {
@@ -376,8 +377,9 @@ static void lay_helps(
 		return;
 	skep_layout_begin(&layout, prices ? "rrrrl" : "rrrl", head);
 	for (uint32_t i = from; i < to; i++) {
-		bool alike = from == 0 && i > 0 && are_alike(a, rank[i - 1], rank[i]);
-		*ret_alike = *ret_alike || alike;
+		bool alike = ret_alike && i > from && are_alike(a, rank[i - 1], rank[i]);
+		if (alike)
+			*ret_alike = true;
 		lay_help(&layout, a, rank[i], alike);
 	}
 	skep_layout_end(&layout, out);
@@ -394,8 +396,9 @@ static void print_helps(const struct skep_ask_answer *a, FILE *out)
 	if (alike)
 		fputs("  ~: these seeds do not tell it from the row above.\n", out);
 	if (told < ranked)
-		fputs("  Within the spread of seeds, so that none of these is shown to help or to harm:\n", out);
-	lay_helps(a, rank, told, ranked, out, &alike);
+		fputs("  Within the spread of seeds, or less than half a percent: none of these is shown to help or to harm.\n",
+			out);
+	lay_helps(a, rank, told, ranked, out, NULL);
 	print_failed(a->help, a->helps, out);
 }
 

@@ -515,7 +515,7 @@ bool skep_ask_gain(const struct skep_ask_answer *a, uint32_t help, struct skep_i
 {
 	bool money = a->question.request->objective == SKEP_ASK_MONEY;
 	*ret = skep_ask_times(&a->help[0].figures, &a->help[help].figures, money);
-	return ret->low > 1 || ret->high < 1;
+	return (ret->low > 1 || ret->high < 1) && fabs(ret->mean - 1) >= SKEP_ASK_NOTHING;
 }
 
 uint32_t skep_ask_rank_helps(const struct skep_ask_answer *a, uint32_t *ret, uint32_t *ret_told)
