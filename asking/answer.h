@@ -56,6 +56,12 @@ enum status skep_ask_plan(struct skep_ask_answer *answer, struct skep_diag *rete
 /* Compares other settings, and again where one of them takes the place of the choice. How often does not depend on the clock. */
 enum status skep_ask_compare(struct skep_ask_answer *answer, struct skep_diag *reterr);
 
+/* Adds what one of other[] changes to the base, behind which it is as good as chosen. Not what has too many machines to say which serves
+ * what: *ret_adopted is false then. */
+bool skep_ask_adopt(const struct skep_ask_tried *tried, struct skep_assignments *base, bool *ret_adopted);
+/* This one of other[], which can be adopted, becomes the choice, and is compared with others of its own. */
+enum status skep_ask_take(struct skep_ask_answer *answer, uint32_t which, struct skep_diag *reterr);
+
 /* How long stretches are, how many, and where in the run. */
 void skep_ask_stretch(
 	struct skep_ask_answer *answer, struct skep_ask_variation *variation, double events, uint32_t seeds);
@@ -65,6 +71,11 @@ bool skep_ask_try(struct skep_ask_answer *answer, struct skep_ask_tried *tried, 
 void skep_ask_scale(struct skep_ask_tried *tried, uint32_t count, double time_s, double usd);
 /* Where simulations were ended by this signal, or else lack something. */
 enum status skep_ask_died(int by, struct skep_diag *reterr);
+
+/* ---- stated.c */
+
+/* Simulates the choice as the page states it, and takes another one where too many seeds come to no end. */
+enum status skep_ask_state(struct skep_ask_answer *answer, struct skep_diag *reterr);
 
 /* ---- variations.c */
 
@@ -84,8 +95,8 @@ void skep_ask_print_json(const struct skep_ask_answer *answer, FILE *out);
 /* What both say: "us-central1 8 x l4": who serves a stage; machines that serve none with SKEP_ASK_NO_STAGE. */
 #define SKEP_ASK_NO_STAGE UINT32_MAX
 void skep_ask_members(const struct skep_ask_answer *answer, uint32_t stage, char *ret, size_t size);
-/* Does none of its machines serve a stage? */
-bool skep_ask_group_out(const struct skep_ask_answer *answer, uint32_t group);
+/* How many of its machines serve a stage. */
+uint32_t skep_ask_group_members(const struct skep_ask_answer *answer, uint32_t group);
 /* "DiLoCo, H = 30, in a swarm of 2 stages ..." */
 void skep_ask_method(const struct skep_scenario *chosen, char *ret, size_t size);
 /* How many times as fast, or for the least money as cheap, it is as without it: over the seeds of both, in pairs. False: the

@@ -20,11 +20,7 @@
 
 #define HELP_SEEDS 8u      /* where machines come and go; the paired gain of what helps by 5 % is told then */
 #define HELP_SEEDS_STAY 4u /* where they stay, seeds differ little */
-#define STATED_EVENTS 1e6  /* to state what is expected ... */
-#define CHURN_EVENTS 1.9e6 /* ... where machines come and go: whole runs, unless they are long */
-#define STATED_SEEDS 8u
-#define OWN_SEED 1000u  /* stretches have seeds behind those of the planner */
-#define ADAM_BYTES 20.0 /* of a parameter in mixed precision (docs/costs.md) */
+#define ADAM_BYTES 20.0    /* of a parameter in mixed precision (docs/costs.md) */
 
 /* ---- progress -------------------------------------------------------------------------------------------------------- */
 
@@ -140,12 +136,6 @@ static bool write_question(struct skep_ask_answer *a, const char *folder, struct
 	       skep_ask_write_scenario(&a->job, &a->files, reterr);
 }
 
-static enum status fail(enum status status, struct skep_diag *reterr, const char *what)
-{
-	skep_fail(reterr, "%s", what);
-	return status;
-}
-
 /* ---- what is expected --------------------------------------------------------------------------------------------------- */
 
 static enum status help(struct skep_ask_answer *a, struct skep_diag *reterr)
@@ -158,78 +148,6 @@ static enum status help(struct skep_ask_answer *a, struct skep_diag *reterr)
 	ok = ok && skep_ask_try(a, a->help, a->helps, &by);
 	skep_ask_finish_helps(a);
 	return ok ? STATUS_DONE : skep_ask_died(by, reterr);
-}
-
-/* Each seed is a job of its own, so that they are done side by side; each in a part of the run of its own. */
-static void list_seeds(struct skep_ask_answer *a, struct skep_ask_variation v[STATED_SEEDS])
-{
-	for (uint32_t i = 0; i < STATED_SEEDS; i++) {
-		v[i] = (struct skep_ask_variation){.question = &a->question, .keeps = true, .from_start = true};
-		skep_ask_stretch(a, &v[i], a->question.request->spot ? CHURN_EVENTS : STATED_EVENTS, 1);
-		v[i].spread_s /= STATED_SEEDS;
-		v[i].start_s = v[i].spread_s * i;
-		snprintf(v[i].set[v[i].sets++], sizeof v[i].set[0], "seed=%llu",
-			(unsigned long long)(a->question.request->seed + OWN_SEED + i));
-	}
-}
-
-/* What crosses between sites, as the mean of those that came to an end. */
-static void take_traffic(struct skep_ask_figures *to, const struct skep_ask_figures f[STATED_SEEDS], uint32_t count)
-{
-	for (uint32_t from = 0; from < SKEP_ASK_SITES_MAX; from++)
-		for (uint32_t there = 0; there < SKEP_ASK_SITES_MAX; there++) {
-			double sum = 0;
-			for (uint32_t i = 0; i < STATED_SEEDS; i++)
-				sum += f[i].ok ? f[i].bytes[from][there] : 0;
-			to->bytes[from][there] = sum / count;
-		}
-	to->state_bytes = 0;
-	for (uint32_t i = 0; i < STATED_SEEDS; i++)
-		to->state_bytes += f[i].ok ? f[i].state_bytes / count : 0;
-}
-
-/* The means of those that came to an end become those of the choice. */
-static uint32_t take_seeds(struct skep_ask_answer *a, const struct skep_ask_figures f[STATED_SEEDS])
-{
-	double time_s[STATED_SEEDS], usd[STATED_SEEDS], egress = 0;
-	uint32_t count = 0, last = 0;
-	for (uint32_t i = 0; i < STATED_SEEDS; i++) {
-		if (!f[i].ok)
-			continue;
-		time_s[count] = f[i].time_s;
-		usd[count++] = skep_ask_usd(&f[i]);
-		egress += f[i].usd_egress;
-		last = i;
-	}
-	if (count == 0)
-		return 0;
-	a->figures = f[last];
-	a->time_s = skep_interval_of_one_more(time_s, count); /* it is one run that is paid for, not the mean of many */
-	a->usd = skep_interval_of_one_more(usd, count);
-	a->figures.time_s = a->time_s.mean;
-	a->figures.step_s = a->time_s.mean / a->figures.steps;
-	a->figures.usd_egress = egress / count;
-	take_traffic(&a->figures, f, count);
-	a->figures.usd_machines = a->usd.mean - a->figures.usd_egress;
-	a->figures.stretches = count;
-	a->figures.lost = STATED_SEEDS - count;
-	return count;
-}
-
-static enum status state(struct skep_ask_answer *a, struct skep_diag *reterr)
-{
-	struct skep_ask_variation v[STATED_SEEDS];
-	struct skep_ask_figures *f = calloc(STATED_SEEDS, sizeof *f);
-	int by = 0;
-	list_seeds(a, v);
-	bool ok = f && skep_ask_evaluate(&a->base, v, STATED_SEEDS, a->question.request->processes, f, &by);
-	enum status status = STATUS_DONE;
-	if (!ok)
-		status = skep_ask_died(by, reterr);
-	else if (take_seeds(a, f) == 0)
-		status = fail(STATUS_FAILED, reterr, f[0].why);
-	free(f);
-	return status;
 }
 
 static bool write_chosen(struct skep_ask_answer *a, struct skep_diag *reterr)
@@ -272,12 +190,12 @@ static enum status find_out(struct skep_ask_answer *a, const char *folder, struc
 		status = skep_ask_compare(a, reterr);
 	}
 	if (status == STATUS_DONE) {
-		begin_phase(&phases, "tries what would help");
-		status = help(a, reterr);
+		begin_phase(&phases, "simulates what was chosen");
+		status = skep_ask_state(a, reterr);
 	}
 	if (status == STATUS_DONE) {
-		begin_phase(&phases, "simulates what was chosen");
-		status = state(a, reterr);
+		begin_phase(&phases, "tries what would help");
+		status = help(a, reterr);
 	}
 	if (status == STATUS_DONE) {
 		skep_ask_scale(a->other, a->others, a->time_s.mean, a->usd.mean);

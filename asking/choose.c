@@ -5,6 +5,7 @@
  * Keeps true: all limits are counts, so the same question has the same choice, however many processes there are and whatever
  * else the machine does. Two variations are compared over the same seeds and the same stretches of the trace, as pairs.
  */
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,8 +15,10 @@
 #include "planning/plan/make_plan.h"
 
 #define COMPARED_SEEDS 2u
-#define REFINED 4u       /* of the best that are compared, with as many seeds as ... */
-#define REFINED_SEEDS 6u /* ... this together */
+#define LEAST_SEEDS 2u    /* of two there is an interval */
+#define COMPARED_MOST 1.5e6 /* events of two rounds: a setting that has more is hardly worth its time */
+#define REFINED 4u        /* of the best that are compared, with as many seeds as ... */
+#define REFINED_SEEDS 6u  /* ... this together */
 #define REFINED_WITHIN 1.15
 #define COMPARISONS 5u
 #define COMPARE_EVENTS 1e7 /* of all comparisons; behind that nothing takes the place of the choice any more */
@@ -79,6 +82,7 @@ void skep_ask_stretch(struct skep_ask_answer *a, struct skep_ask_variation *v, d
 {
 	v->events = events;
 	v->seeds = seeds;
+	v->least_seeds = LEAST_SEEDS;
 	if (!a->question.request->spot || v->stays)
 		return;
 	double run_s = a->figures.time_s > 0 ? a->figures.time_s : 4 * 3600;
@@ -129,18 +133,18 @@ static bool takes_its_place(const struct skep_ask_tried *own, const struct skep_
 	return f->time_s < AS_FAST * own->figures.time_s && is_less(own, t, true, CHEAPER);
 }
 
-static bool adopt_one(struct skep_ask_answer *a, const struct skep_ask_tried *best, bool *ret_adopted)
+bool skep_ask_adopt(const struct skep_ask_tried *tried, struct skep_assignments *base, bool *ret_adopted)
 {
 	bool ok = true;
-	*ret_adopted = !best->figures.searched || best->figures.allocation[0] != '\0';
+	*ret_adopted = !tried->figures.searched || tried->figures.allocation[0] != '\0';
 	if (!*ret_adopted)
 		return true;
-	for (uint32_t i = 0; ok && i < best->variation.sets; i++)
-		ok = skep_assignments_add(&a->base, best->variation.set[i]);
-	for (uint32_t i = 0; ok && i < best->figures.fits; i++)
-		ok = skep_assignments_add(&a->base, best->figures.fit[i]);
-	if (ok && best->figures.searched)
-		ok = skep_assignments_add(&a->base, best->figures.allocation);
+	for (uint32_t i = 0; ok && i < tried->variation.sets; i++)
+		ok = skep_assignments_add(base, tried->variation.set[i]);
+	for (uint32_t i = 0; ok && i < tried->figures.fits; i++)
+		ok = skep_assignments_add(base, tried->figures.fit[i]);
+	if (ok && tried->figures.searched)
+		ok = skep_assignments_add(base, tried->figures.allocation);
 	return ok;
 }
 
@@ -216,7 +220,7 @@ static bool adopt(struct skep_ask_answer *a, bool *ret_adopted, int *ret_signal)
 	if (first == ranked)
 		return true;
 	*ret_adopted = true;
-	if (!adopt_one(a, &a->other[rank[first]], ret_adopted))
+	if (!skep_ask_adopt(&a->other[rank[first]], &a->base, ret_adopted))
 		return false;
 	return !*ret_adopted || adopt_more(a, rank + first, ranked - first, money, ret_signal);
 }
@@ -244,13 +248,15 @@ void skep_ask_scale(struct skep_ask_tried *tried, uint32_t count, double time_s,
 	}
 }
 
-/* More seeds for the choice, and for the best that hardly differ from it. */
+/* More seeds for the choice, and for the best that hardly differ from it; where machines stay two say enough. */
 static bool refine(struct skep_ask_answer *a, int *ret_signal)
 {
 	uint32_t rank[SKEP_ASK_VARIATIONS_MAX], which[REFINED + 1] = {0}, count = 1;
 	bool money = a->question.request->objective == SKEP_ASK_MONEY;
 	uint32_t ranked = skep_ask_rank(a->other, a->others, money, rank);
 	const struct skep_ask_figures *own = &a->other[0].figures;
+	if (!a->question.request->spot)
+		return true;
 	struct skep_ask_tried *t = calloc(REFINED + 1, sizeof *t);
 	for (uint32_t i = 0; i < ranked && count <= REFINED; i++) {
 		double times = skep_ask_times(&a->other[rank[i]].figures, own, money).mean;
@@ -274,7 +280,11 @@ static bool refine(struct skep_ask_answer *a, int *ret_signal)
 static bool compare_once(struct skep_ask_answer *a, int *ret_signal)
 {
 	for (uint32_t i = 0; i < a->others; i++) {
-		skep_ask_stretch(a, &a->other[i].variation, SKEP_ASK_COMPARED_EVENTS, COMPARED_SEEDS);
+		struct skep_ask_variation *v = &a->other[i].variation;
+		skep_ask_stretch(a, v, SKEP_ASK_COMPARED_EVENTS, COMPARED_SEEDS);
+		v->events_most = i > 0 ? COMPARED_MOST : 0;
+		if (!a->question.request->spot)
+			v->least_seeds = 1;
 		a->other[i].refined = false;
 	}
 	if (!skep_ask_try(a, a->other, a->others, ret_signal) || !refine(a, ret_signal))
@@ -315,4 +325,17 @@ enum status skep_ask_compare(struct skep_ask_answer *a, struct skep_diag *reterr
 		adopted = adopted || pass == 0;
 	}
 	return a->figures.ok ? STATUS_DONE : fail(STATUS_FAILED, reterr, a->figures.why);
+}
+
+enum status skep_ask_take(struct skep_ask_answer *a, uint32_t which, struct skep_diag *reterr)
+{
+	bool adopted;
+	int by = 0;
+	if (!skep_ask_adopt(&a->other[which], &a->base, &adopted))
+		return fail(STATUS_FAILED, reterr, "not enough memory to plan this");
+	assert(adopted);
+	if (!read_chosen(a, reterr))
+		return STATUS_FAILED;
+	skep_ask_list_others(a, &a->chosen);
+	return compare_once(a, &by) ? STATUS_DONE : skep_ask_died(by, reterr);
 }

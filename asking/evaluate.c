@@ -167,11 +167,11 @@ struct sum {
 	uint32_t count;
 };
 
-/* Fewer, where two rounds have many more events than a stretch shall have; of two there is an interval. */
+/* Fewer, where two rounds have many more events than a stretch shall have. */
 static uint32_t seeds_of(const struct skep_ask_variation *v, double events)
 {
 	double most = floor(2 * v->events * v->seeds / events);
-	uint32_t least = v->seeds < 2 ? v->seeds : 2;
+	uint32_t least = v->seeds < v->least_seeds ? v->seeds : v->least_seeds;
 	return most < least ? least : most < v->seeds ? (uint32_t)most : v->seeds;
 }
 
@@ -297,12 +297,17 @@ static bool evaluate(const struct batch *b, const struct skep_ask_variation *v, 
 		fill(&c, f);
 	if (ok && f->steps <= 0)
 		ok = refuse(f, "the loss is not reached within train.until.steps");
+	double two = ok ? 2 * skep_trial_whole_events(&c.scenario, 1) : 0;
+	if (ok && v->events_most > 0 && two > v->events_most) {
+		snprintf(f->why, sizeof f->why, "not compared: two of its rounds are %.2g million events", two * 1e-6);
+		ok = false;
+	}
 	if (ok) {
 		struct skep_trial_span span = span_of(&c.scenario, v->events, (uint32_t)(f->steps / f->every));
 		f->rounds = span.rounds;
 		f->warm_up = span.warm_up;
 		f->whole = span.rounds >= (uint32_t)(f->steps / f->every);
-		uint32_t seeds = seeds_of(v, span.rounds * skep_trial_whole_events(&c.scenario, 1));
+		uint32_t seeds = seeds_of(v, span.rounds * two / 2);
 		for (uint32_t i = v->first; i < v->first + seeds; i++)
 			run_stretch(&c, v, i, &span, &sum, f);
 	}

@@ -28,9 +28,11 @@ struct skep_ask_variation {
 	bool fit;   /* where memory is too small, smaller microbatches and activations that are computed twice */
 	bool stays; /* nothing is taken away */
 	uint32_t first,
-		seeds;  /* stretches `first` to `first + seeds - 1`; each has its seed, and its place in the trace */
-	double events;  /* of each stretch, about */
-	double start_s; /* of the stretches in the trace: they are spread from there over ... */
+		seeds; /* stretches `first` to `first + seeds - 1`; each has its seed, and its place in the trace */
+	uint32_t least_seeds; /* where two rounds have many more events than a stretch shall have */
+	double events;        /* of each stretch, about */
+	double events_most;   /* of two rounds: with more it is not simulated; 0: as many as there are */
+	double start_s;       /* of the stretches in the trace: they are spread from there over ... */
 	double spread_s;
 	bool from_start; /* ... but a whole run begins where the scenario does */
 };

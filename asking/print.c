@@ -55,10 +55,10 @@ void skep_ask_members(const struct skep_ask_answer *a, uint32_t stage, char *ret
 	}
 }
 
-bool skep_ask_group_out(const struct skep_ask_answer *a, uint32_t group)
+uint32_t skep_ask_group_members(const struct skep_ask_answer *a, uint32_t group)
 {
 	const struct skep_ask_group *g = &a->question.group[group];
-	return count_members(a, g, SKEP_ASK_NO_STAGE) == g->count;
+	return g->count - count_members(a, g, SKEP_ASK_NO_STAGE);
 }
 
 static const char *bits_of(enum skep_codec codec, bool native)

@@ -152,8 +152,8 @@ static void list_pipelines(struct skep_ask_answer *a, const struct skep_scenario
 	}
 }
 
-/* Whole models on all machines but those of one group, or on all. `out`: that group; UINT32_MAX: none. */
-static void set_without(struct skep_ask_answer *a, struct skep_ask_variation *v, uint32_t out)
+/* Whole models on the first so many machines of each group. */
+static void set_members(struct skep_ask_answer *a, struct skep_ask_variation *v, const uint32_t *members)
 {
 	const struct skep_ask_question *q = &a->question;
 	if (!v)
@@ -168,7 +168,7 @@ static void set_without(struct skep_ask_answer *a, struct skep_ask_variation *v,
 				q->group[i].site == site && n < q->group[i].count && used > 0 && (size_t)used < size;
 				n++) {
 				used += snprintf(text + used, size - (size_t)used, "%s%s", first ? "" : ", ",
-					i == out ? "unused" : "0");
+					n < members[i] ? "0" : "unused");
 				first = false;
 			}
 	if (used > 0 && (size_t)used < size)
@@ -176,6 +176,37 @@ static void set_without(struct skep_ask_answer *a, struct skep_ask_variation *v,
 	v->fit = true;
 	if (used < 0 || (size_t)used >= size) /* too many machines to list them */
 		a->others--;
+}
+
+/* On all machines but those of one group, or on all. `out`: that group; UINT32_MAX: none. */
+static void set_without(struct skep_ask_answer *a, struct skep_ask_variation *v, uint32_t out)
+{
+	uint32_t members[SKEP_ASK_GROUPS_MAX];
+	for (uint32_t i = 0; i < a->question.groups; i++)
+		members[i] = i == out ? 0 : a->question.group[i].count;
+	set_members(a, v, members);
+}
+
+/* Where some are left out: with twice as many as take part, and twice as many again. */
+static void list_more_members(struct skep_ask_answer *a)
+{
+	const struct skep_ask_question *q = &a->question;
+	uint32_t members[SKEP_ASK_GROUPS_MAX], all = 0;
+	for (uint32_t i = 0; i < q->groups; i++) {
+		members[i] = skep_ask_group_members(a, i);
+		all += members[i];
+	}
+	for (uint32_t times = 2; times <= 8 && times * all < q->machines; times *= 2) {
+		uint32_t more = times * all;
+		for (uint32_t i = 0; i < q->groups; i++)
+			more -= members[i];
+		for (uint32_t i = 0; i < q->groups; i++) {
+			uint32_t room = q->group[i].count - members[i], takes = more < room ? more : room;
+			members[i] += takes;
+			more -= takes;
+		}
+		set_members(a, add_other(a, "with %u machines", times * all), members);
+	}
 }
 
 /* Who takes part, where each machine holds the whole model. */
@@ -186,8 +217,10 @@ static void list_members(struct skep_ask_answer *a, const struct skep_scenario *
 	if (s->plan.stages > 1)
 		return;
 	skep_ask_members(a, SKEP_ASK_NO_STAGE, members, sizeof members);
-	if (members[0] != '\0')
+	if (members[0] != '\0') {
+		list_more_members(a);
 		set_without(a, add_other(a, "with all machines"), UINT32_MAX);
+	}
 	for (uint32_t i = 0; q->groups > 1 && i < q->groups && i < 4; i++)
 		if (!strstr(members, q->site[q->group[i].site].name) || !strstr(members, q->group[i].gpu))
 			set_without(a,
@@ -337,7 +370,7 @@ static void list_lines(struct skep_ask_answer *a)
 static void change_machines(struct skep_ask_answer *a, struct skep_ask_question *with)
 {
 	for (uint32_t i = 0; i < a->question.groups; i++)
-		if (skep_ask_group_out(a, i))
+		if (skep_ask_group_members(a, i) == 0)
 			with->group[i].count = 0;
 	a->help[a->helps - 1].variation.keeps = false;
 	a->help[a->helps - 1].variation.fit = true;
@@ -382,7 +415,7 @@ static void list_cards(struct skep_ask_answer *a)
 			replace_card(&with->group[slow], f);
 		}
 	}
-	if (q->groups > 1 && !skep_ask_group_out(a, slow)) {
+	if (q->groups > 1 && skep_ask_group_members(a, slow) > 0) {
 		struct skep_ask_question *with =
 			add_help(a, "without the %u x %s at %s", s->count, s->gpu, q->site[s->site].name);
 		if (with) {
