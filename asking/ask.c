@@ -14,8 +14,6 @@
 #include "base/clock.h"
 #include "base/files/outputs.h"
 #include "base/options.h"
-#include "planning/plan/free_settings.h"
-#include "planning/plan/make_plan.h"
 #include "topologies/gpu/gpu.h"
 
 #define HELP_SEEDS 8u      /* where machines come and go; the paired gain of what helps by 5 % is told then */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * stated.c - what the page states of the choice: simulated with seeds that were not used to choose it, each over a part of the run of
- * its own. A choice that too many of them lose, all machines of a stage gone for an hour, is sent back: short stretches, by which it
- * was chosen, seldom see that.
+ * its own. A choice with which too many of these runs come to no end, since all machines of a stage are gone for an hour, is
+ * sent back: short stretches, by which it was chosen, seldom see that.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -111,8 +111,8 @@ static uint32_t machines_of(const struct skep_ask_figures *f)
 	return f->stages * f->replicas;
 }
 
-/* The first by rank of those with more machines that hardly a seed loses, or else the one that the fewest lose; *ret_best is 0, the choice
- * itself, where none is lost less often. `f` is what the seeds say of it. */
+/* Among the first SENT_BACK by rank of those with more machines: the first of which at most LOST_MOST runs come to no end, or else the
+ * one with the fewest of them; *ret_best is 0, the choice itself, where none has fewer. `f`: the runs of what is found. */
 static bool find_lasting(
 	struct skep_ask_answer *a, struct skep_ask_figures f[STATED_SEEDS], uint32_t *ret_best, int *ret_signal)
 {
@@ -139,7 +139,7 @@ static bool find_lasting(
 	return ok;
 }
 
-/* What was sent back is an assumption that did not hold; the page names it. */
+/* The page says what was sent back, and why, below its assumptions. */
 static void note_sent_back(struct skep_ask_answer *a, uint32_t lost)
 {
 	char method[400];

@@ -99,15 +99,6 @@ static void add_wrap(const struct skep_step_traffic *t, const uint32_t *stage_of
 
 /* ---- sums: ranks are the workers of a stage in the order of their numbers --------------------------------------------- */
 
-static void add_ring(const struct skep_step_traffic *t, uint32_t stage, const uint32_t *member, uint32_t members,
-	skep_carry *carry, void *context)
-{
-	double bytes = 2.0 * (members - 1) / members * t->reduced_bytes[stage] / t->period;
-	for (uint32_t rank = 0; members > 1 && rank < members; rank++)
-		carry(context, member[rank], member[rank + 1 < members ? rank + 1 : 0],
-			(struct skep_complexity_bytes){.reduction = bytes});
-}
-
 struct sum {
 	double period;
 	skep_carry *carry;
@@ -129,10 +120,7 @@ static void add_sums(
 		for (uint32_t i = 0; i < t->workers; i++)
 			if (stage_of[i] == stage)
 				member[members++] = i;
-		if (t->sum)
-			t->sum(t->summed, stage, member, members, add_sum, &sum);
-		else
-			add_ring(t, stage, member, members, carry, context);
+		t->sum(t->summed, stage, member, members, add_sum, &sum);
 	}
 }
 

@@ -47,8 +47,7 @@ struct skep_step_traffic { /* the same of one allocation, cut by cut */
 	const double *forward_bytes, *backward_bytes;   /* [stages] of a microbatch, to and from the next stage */
 	bool by_owner;                                  /* trainers route */
 	double wrap_forward_bytes, wrap_backward_bytes; /* of a microbatch, from the last stage to the first; back */
-	const double *reduced_bytes;                    /* [stages] of a ring */
-	/* Names what the workers of a stage, `member` [members] by rank, send each other in one reduction; NULL: a ring. */
+	/* Names what the workers of a stage, `member` [members] by rank, send each other in one reduction. */
 	void (*sum)(const void *summed, uint32_t stage, const uint32_t *member, uint32_t members, skep_carry_sum *carry,
 		void *context);
 	const void *summed;

@@ -502,6 +502,15 @@ static uint32_t half_of(const void *context, uint32_t source, uint32_t destinati
 	return source / *(const uint32_t *)context != destination / *(const uint32_t *)context;
 }
 
+/* A ring: each edge carries 2 (n - 1) / n of the stage's bytes, `reduced` [stages]. */
+static void sum_in_ring(const void *reduced, uint32_t stage, const uint32_t *member, uint32_t members,
+	skep_carry_sum *carry, void *context)
+{
+	double bytes = 2.0 * (members - 1) / members * ((const double *)reduced)[stage];
+	for (uint32_t rank = 0; rank < members; rank++)
+		carry(context, member[rank], member[(rank + 1) % members], bytes);
+}
+
 /* By class they add up to the closed form: 2 B (S - 1) b L H numbers, and 2 (n - 1) V in each stage. */
 static void bytes_add_up(void **state)
 {
@@ -524,7 +533,8 @@ static void bytes_add_up(void **state)
 		.stages = 2,
 		.forward_bytes = bytes,
 		.backward_bytes = bytes,
-		.reduced_bytes = reduced,
+		.sum = sum_in_ring,
+		.summed = reduced,
 		.microbatches = 16,
 		.period = 5,
 		.classes = 2,
