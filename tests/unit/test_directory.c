@@ -2,6 +2,7 @@
  *
  * test_directory.c - the directory's machine: directory.c, rounds.c and boundary.c, event by event.
  */
+#include "core/directory/directory.h"
 #include "directory_fixture.h"
 
 /* Grants at the start: microbatches 0, 1 to worker 0 and 2, 3 to worker 2. */
@@ -264,6 +265,25 @@ static void commit_round(struct fixture *f)
 }
 
 /* One message each, and there is room for so many in a step. */
+/* A round that has no number left is cut beside the sums of the one before: what was counted of that stays. */
+static void test_cut_forgets_grants_alone(void **state)
+{
+	(void)state;
+	struct fixture f;
+	fixture_init(&f, 4, 2, DIRECTORY);
+	f.plan.microbatches = 8;
+	fixture_make(&f, DIRECTORY);
+	fixture_start(&f);
+	struct directory *d = (struct directory *)f.node;
+	uint32_t *counters = skep_rounds_counters(d, 0);
+	assert_int_equal(d->counter_at - d->owner_at, d->capacity * sizeof *counters); /* side by side */
+	d->issued = d->capacity;
+	counters[0] = 2;
+	skep_rounds_cut(d, &f.plan);
+	assert_int_equal(counters[0], 2);
+	fixture_finish(&f);
+}
+
 static void test_a_validation_is_granted_piece_by_piece(void **state)
 {
 	(void)state;
@@ -559,6 +579,7 @@ int main(void)
 		cmocka_unit_test(test_the_directory_is_no_worker),
 		cmocka_unit_test(test_an_empty_stage_ends_the_run),
 		cmocka_unit_test(test_target_loss_stops),
+		cmocka_unit_test(test_cut_forgets_grants_alone),
 		cmocka_unit_test(test_a_validation_is_granted_piece_by_piece),
 		cmocka_unit_test(test_who_leaves_is_told_of_and_granted_nothing),
 		cmocka_unit_test(test_who_leaves_goes_when_the_round_has_ended),

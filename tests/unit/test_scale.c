@@ -10,6 +10,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -55,6 +56,21 @@ static void measure(struct swarm *w, uint32_t machines, uint32_t rounds)
 static bool decide(struct swarm *w)
 {
 	return skep_scale_decide(&w->state, &w->scale, &w->now);
+}
+
+/* Whatever the memory held before. */
+static void test_begins_with_nothing(void **unused)
+{
+	struct swarm w;
+	(void)unused;
+	begin(&w, SKEP_SCALE_PRICE, 2);
+	struct skep_scale_state clean = {0}, used;
+	memset(&used, 0xa5, sizeof used);
+	skep_scale_init(&clean, &w.scale, 7 * S, 2 * SPEED);
+	skep_scale_init(&used, &w.scale, 7 * S, 2 * SPEED);
+	assert_memory_equal(&used, &clean, sizeof used);
+	assert_int_equal(used.points, 0);
+	assert_false(used.begun);
 }
 
 static void near(double is, double should)
@@ -283,6 +299,7 @@ static void test_short(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_begins_with_nothing),
 		cmocka_unit_test(test_one_size_is_a_line),
 		cmocka_unit_test(test_two_sizes_are_a_curve),
 		cmocka_unit_test(test_neither_part_is_negative),

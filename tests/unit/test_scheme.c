@@ -195,6 +195,24 @@ static void test_a_gather_brings_what_a_scatter_left(void **state)
 		}
 }
 
+/* As many in a stage as begin there, at least one; their parts have numbers stage by stage. */
+static void test_shards_are_of_who_begins(void **state)
+{
+	(void)state;
+	const uint32_t first_stage_of[] = {0, 2, 0, SKEP_NO_STAGE, 2, 2};
+	struct skep_plan plan = {.stages = 3, .workers = 6, .first_stage_of = first_stage_of, .sharded = true};
+	const uint32_t shards[] = {2, 1, 3}, first[] = {0, 2, 3};
+	for (uint32_t stage = 0; stage < 3; stage++) {
+		assert_int_equal(skep_plan_shards(&plan, stage), shards[stage]);
+		assert_int_equal(skep_plan_part(&plan, stage, shards[stage] - 1), first[stage] + shards[stage] - 1);
+	}
+	assert_int_equal(skep_plan_parts(&plan), 6);
+	plan.sharded = false;
+	assert_int_equal(skep_plan_shards(&plan, 0), 1);
+	assert_int_equal(skep_plan_part(&plan, 2, 1), 2);
+	assert_int_equal(skep_plan_parts(&plan), 3);
+}
+
 /* Segments of a chunk that has fewer blocks than there are segments, the last of them not whole. */
 static void test_segments_end_with_their_chunk(void **state)
 {
@@ -334,6 +352,7 @@ int main(void)
 		cmocka_unit_test(test_what_is_sent_is_waited_for),
 		cmocka_unit_test(test_halves_of_a_ring),
 		cmocka_unit_test(test_a_gather_brings_what_a_scatter_left),
+		cmocka_unit_test(test_shards_are_of_who_begins),
 		cmocka_unit_test(test_segments_end_with_their_chunk),
 		cmocka_unit_test(test_one_member_has_nothing_to_do),
 		cmocka_unit_test(test_a_ring_has_segments_enough_to_hide_a_latency),
