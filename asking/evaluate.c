@@ -20,6 +20,7 @@ struct batch { /* what a process needs */
 };
 
 struct ear { /* hears which places have sent how much to which */
+	struct skep_trial_ear trial;
 	const struct skep_scenario *scenario;
 	double bytes[SKEP_ASK_SITES_MAX][SKEP_ASK_SITES_MAX], state_bytes;
 };
@@ -31,10 +32,11 @@ static void hear(void *context, const struct skep_link_use *use)
 	uint32_t from = t->machine[skep_scenario_machine(ear->scenario, use->source)].place,
 		 to = t->machine[skep_scenario_machine(ear->scenario, use->destination)].place;
 	assert(from < t->places && to < t->places);
+	double bytes = ear->trial.weight * (double)use->bytes;
 	if (from < SKEP_ASK_SITES_MAX && to < SKEP_ASK_SITES_MAX)
-		ear->bytes[from][to] += (double)use->bytes;
+		ear->bytes[from][to] += bytes;
 	if (from != to && use->traffic == SKEP_TRAFFIC_STATE)
-		ear->state_bytes += (double)use->bytes;
+		ear->state_bytes += bytes;
 }
 
 static bool refuse(struct skep_ask_figures *f, const char *why)
@@ -149,7 +151,7 @@ static bool choose_fitting(
 /* So many rounds as about that many events are. */
 static struct skep_trial_span span_of(const struct skep_scenario *s, double events, uint32_t needed)
 {
-	double rounds = fmax(2, floor(events / skep_trial_whole_events(s, 1)));
+	double rounds = fmax(2, floor(events / skep_trial_events(s)));
 	uint32_t all = needed > 0 && needed < s->plan.rounds ? needed : s->plan.rounds;
 	struct skep_trial_span span = {.whole = false};
 	span.rounds = rounds < all ? (uint32_t)rounds : all;
@@ -201,8 +203,8 @@ static bool run_stretch(const struct course *c, const struct skep_ask_variation 
 	if (!read)
 		return refuse(f, error.set ? error.message : "not enough memory");
 	struct ear ear = {.scenario = &s};
-	const struct skep_recorder also = {.context = &ear, .link = hear};
-	ok = skep_trial_run_span(span, &s, &also, &summary) && summary.steps > 0;
+	ear.trial.recorder = (struct skep_recorder){.context = &ear, .link = hear};
+	ok = skep_trial_run_span(span, &s, &ear.trial, &summary) && summary.steps > 0;
 	f->events += (double)summary.events;
 	if (ok) {
 		double time_s = summary.round_s * f->steps / f->every;
@@ -297,7 +299,7 @@ static bool evaluate(const struct batch *b, const struct skep_ask_variation *v, 
 		fill(&c, f);
 	if (ok && f->steps <= 0)
 		ok = refuse(f, "the loss is not reached within train.until.steps");
-	double two = ok ? 2 * skep_trial_whole_events(&c.scenario, 1) : 0;
+	double two = ok ? 2 * skep_trial_events(&c.scenario) : 0;
 	if (ok && v->events_most > 0 && two > v->events_most) {
 		snprintf(f->why, sizeof f->why, "not compared: two of its rounds are %.2g million events", two * 1e-6);
 		ok = false;

@@ -16,7 +16,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "planning/trial/simulate.h"
+#include "planning/trial/long_rounds.h"
 
 #define EVENTS_MOST 250000.0 /* of a trial: about a second */
 #define ROUNDS_LEAST 2.0
@@ -31,12 +31,32 @@
 #define SEEDS_JOINT 16u
 #define FINALISTS 2u
 
-/* Of one round: about five for a pass there and back, and the messages of a ring in each stage. */
-static double round_events(const struct skep_scenario *s, bool flows)
+/* Of one round: about five for a pass there and back, ... */
+static double pass_events(const struct skep_scenario *s)
+{
+	return 5.0 * s->plan.microbatches * skep_plan_vstages(&s->plan);
+}
+
+/* ... and the messages of a ring in each stage. */
+static double sum_events(const struct skep_scenario *s, bool flows)
 {
 	double stages = s->plan.stages, workers = s->plan.workers;
-	double passes = 5.0 * s->plan.microbatches * skep_plan_vstages(&s->plan);
-	return passes + (flows ? 4 * workers : 4 * workers * workers / stages);
+	return flows ? 4 * workers : 4 * workers * workers / stages;
+}
+
+/* Steps of the shorter of two rounds that stand for one; 0: none do. */
+static uint32_t short_steps(const struct skep_scenario *s)
+{
+	return skep_long_rounds_steps(s, pass_events(s));
+}
+
+/* Of one round as it is simulated in a trial. */
+static double round_events(const struct skep_scenario *s, bool flows)
+{
+	uint32_t steps = short_steps(s);
+	if (steps == 0)
+		return pass_events(s) + sum_events(s, flows);
+	return pass_events(s) * 3 * steps / s->plan.inner_steps + 2 * sum_events(s, flows);
 }
 
 /* Messages of a ring are too many for a trial: one flow for each link stands in for them. */
@@ -46,14 +66,19 @@ static bool takes_flows(const struct skep_scenario *s)
 	return s->collectives_as_flows || (can && ROUNDS_LEAST * round_events(s, false) > EVENTS_MOST);
 }
 
+double skep_trial_events(const struct skep_scenario *s)
+{
+	return round_events(s, takes_flows(s));
+}
+
 double skep_trial_whole_events(const struct skep_scenario *s, uint32_t rounds)
 {
-	return rounds * round_events(s, takes_flows(s));
+	return rounds * (pass_events(s) + sum_events(s, takes_flows(s)));
 }
 
 uint32_t skep_trial_rounds(const struct skep_scenario *s)
 {
-	double rounds = floor(EVENTS_MOST / skep_trial_whole_events(s, 1));
+	double rounds = floor(EVENTS_MOST / skep_trial_events(s));
 	rounds = fmin(fmax(rounds, ROUNDS_LEAST), ROUNDS_MOST);
 	return rounds < s->plan.rounds ? (uint32_t)rounds : s->plan.rounds;
 }
@@ -74,7 +99,7 @@ static bool simulate(const struct skep_scenario *s, struct skep_candidate *c)
 {
 	struct skep_summary summary;
 	struct skep_diag error = {0};
-	if (!skep_simulate(s, &(struct skep_simulate_options){0}, &summary, &error)) {
+	if (!skep_long_rounds_simulate(s, short_steps(s), 0, NULL, &summary, &error)) {
 		snprintf(c->why, sizeof c->why, "%.250s",
 			error.set ? error.message : "not enough memory to simulate it");
 		return false;
@@ -168,7 +193,7 @@ struct skep_trial_span skep_trial_span_of(const struct skep_planner *w, uint32_t
 {
 	const struct skep_scenario *s = &w->scenario;
 	uint32_t all = rounds_needed > 0 && rounds_needed < s->plan.rounds ? rounds_needed : s->plan.rounds;
-	double least = w->settings ? SPAN_EVENTS_JOINT : SPAN_EVENTS, round = skep_trial_whole_events(s, 1);
+	double least = w->settings ? SPAN_EVENTS_JOINT : SPAN_EVENTS, round = skep_trial_events(s);
 	double warm_up = warm_up_rounds(s);
 	double rounds = fmax(floor(least / round), fmin(warm_up + ROUNDS_COUNTED, floor(SPAN_EVENTS_MOST / round)));
 	struct skep_trial_span span = {.seeds = SEEDS, .whole = rounds >= all};
@@ -179,7 +204,7 @@ struct skep_trial_span skep_trial_span_of(const struct skep_planner *w, uint32_t
 	return span;
 }
 
-bool skep_trial_run_span(const struct skep_trial_span *span, struct skep_scenario *s, const struct skep_recorder *also,
+bool skep_trial_run_span(const struct skep_trial_span *span, struct skep_scenario *s, struct skep_trial_ear *ear,
 	struct skep_summary *ret)
 {
 	struct skep_diag error = {0};
@@ -188,8 +213,8 @@ bool skep_trial_run_span(const struct skep_trial_span *span, struct skep_scenari
 		leave_arithmetic(s);
 	if (!span->whole)
 		s->plan.rounds = span->rounds;
-	const struct skep_simulate_options options = {.warm_up = span->warm_up, .also = also};
-	return skep_simulate(s, &options, ret, &error) && ret->ok;
+	uint32_t steps = span->whole ? 0 : short_steps(s);
+	return skep_long_rounds_simulate(s, steps, span->warm_up, ear, ret, &error) && ret->ok;
 }
 
 /* With the seeds that trials have. False: it cannot be, or does not come to an end. */

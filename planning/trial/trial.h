@@ -7,6 +7,7 @@
 #define SKEP_PLANNING_TRIAL_H
 
 #include "analysis/summary/summary.h"
+#include "planning/trial/long_rounds.h"
 #include "planning/trial/planner.h"
 
 /* Rounds that make a trial of a size that does not depend on the pool. */
@@ -23,7 +24,9 @@ struct skep_trial_whole { /* one run until the target loss */
 /* False: it cannot be read, or there is no memory. */
 bool skep_trial_run_whole(
 	const struct skep_planner *planner, const uint32_t *stage_of, uint64_t seed, struct skep_trial_whole *ret);
-/* About how many events such a run has. */
+/* About how many events a round has, as it is simulated in a trial or a span. */
+double skep_trial_events(const struct skep_scenario *scenario);
+/* About how many so many rounds have in a whole run. */
 double skep_trial_whole_events(const struct skep_scenario *scenario, uint32_t rounds);
 
 struct skep_trial_span {  /* how much of a run is simulated; it depends on the scenario alone */
@@ -34,10 +37,10 @@ struct skep_trial_span {  /* how much of a run is simulated; it depends on the s
 };
 /* `rounds_needed`: until the target loss; 0: there is none, or it is not reached. */
 struct skep_trial_span skep_trial_span_of(const struct skep_planner *planner, uint32_t rounds_needed);
-/* Without arithmetic, over the span; changes the scenario. `also` hears the run too; NULL: nothing does. False: it does not come
- * to an end, or there is no memory. */
-bool skep_trial_run_span(const struct skep_trial_span *span, struct skep_scenario *scenario,
-	const struct skep_recorder *also, struct skep_summary *ret);
+/* Without arithmetic, over the span, long rounds by shorter ones; changes the scenario. `ear`: NULL: nothing hears it. False: it
+ * does not come to an end, or there is no memory. */
+bool skep_trial_run_span(const struct skep_trial_span *span, struct skep_scenario *scenario, struct skep_trial_ear *ear,
+	struct skep_summary *ret);
 /* Tries the best few of the candidates that were tried again, over the span, for the choice; not if that says nothing new. */
 void skep_trial_again(struct skep_planner *planner);
 
