@@ -14,7 +14,7 @@
  *       --resumed: every run begins with some round, from what another one has kept; with any of these
  *       --timed: the run has a time at which it ends    --scaled: a swarm asks for machines, and gives them back
  *       --sharded: stages step in shards, wherever that goes with the rest
- *       --outage: the directory is lost, and goes on at what is kept, wherever that goes with the rest
+ *       --outage: the directory is lost, and goes on at what is kept or held, wherever that goes with the rest
  *       --wire: messages travel as the bytes that processes send each other; repetitions do not, with the same digest
  *       --again N: repeat every Nth seed and compare digests (default 8, 0: never)
  *
@@ -51,7 +51,7 @@ struct options {
 struct totals {
 	uint64_t seeds, done, failed, broken, named, quiet, events, digest;
 	uint64_t issued, counted, lost, rounds, kills, restarts, fences, joins, moves, leaves, kept, restored, voids,
-		voiding, waiting, copies, returns, given_back, outages, undone;
+		voiding, waiting, copies, returns, given_back, outages, held, undone;
 	uint64_t hits[WEATHER_FAULTS];
 };
 
@@ -234,6 +234,7 @@ static void add_up(struct job *job, const struct result *result)
 	t->given_back += result->totals.given_back;
 	t->undone += result->totals.undone;
 	t->outages += result->outages;
+	t->held += result->held;
 	t->rounds += result->totals.rounds;
 	t->kills += result->kills;
 	t->restarts += result->restarts;
@@ -404,13 +405,14 @@ static void print_totals(const struct totals *t)
 			printf(" %s %llu,", weather_fault_name(f), (unsigned long long)t->hits[f]);
 	printf(" copies %llu, deaths %llu, restarts %llu; fenced %llu, joined %llu, moved %llu, "
 	       "left %llu, given back %llu; states kept %llu, stages restored %llu; "
-	       "the directory lost %llu times, rounds undone %llu\n"
+	       "the directory lost %llu times, %llu times workers held more than was kept, rounds undone %llu\n"
 	       "losses: %llu seeds in which rounds are void, %llu times; %llu in which all wait\n",
 		(unsigned long long)t->copies, (unsigned long long)t->kills, (unsigned long long)t->restarts,
 		(unsigned long long)t->fences, (unsigned long long)t->joins, (unsigned long long)t->moves,
 		(unsigned long long)t->leaves, (unsigned long long)t->given_back, (unsigned long long)t->kept,
-		(unsigned long long)t->restored, (unsigned long long)t->outages, (unsigned long long)t->undone,
-		(unsigned long long)t->voiding, (unsigned long long)t->voids, (unsigned long long)t->waiting);
+		(unsigned long long)t->restored, (unsigned long long)t->outages, (unsigned long long)t->held,
+		(unsigned long long)t->undone, (unsigned long long)t->voiding, (unsigned long long)t->voids,
+		(unsigned long long)t->waiting);
 	printf("%llu seeds: %llu done, %llu failed, for an empty stage or bad numbers, %llu broken; "
 	       "%llu without faults; %llu rounds, "
 	       "%llu microbatches issued, %llu counted and %llu lost in stages; %llu events; digest %016llx\n",

@@ -136,6 +136,7 @@ enum sabotage {
 	SABOTAGE_RESUMED_HIDDEN,    /* one RESUMED note is hidden */
 	SABOTAGE_RESUMED_EARLY,     /* all begin again with a version older than the newest that is kept */
 	SABOTAGE_RESUMED_STALE,     /* one worker begins again with other parameters than were kept */
+	SABOTAGE_HELD_FORGOTTEN, /* all begin again with what was kept, though workers hold a newer version of all stages */
 	SABOTAGES
 };
 
@@ -186,7 +187,8 @@ struct result {
 	struct ledger_totals totals;
 	uint32_t capacity;
 	skep_time ended_ns;
-	uint64_t outages, kills, restarts, fences, joins, moves, leaves, kept, restored, voids, failed, copies, tensors;
+	uint64_t outages, held, kills, restarts, fences, joins, moves, leaves, kept, restored, voids, failed, copies,
+		tensors;
 };
 
 struct cluster;
@@ -203,7 +205,7 @@ void cluster_restart(struct cluster *cluster, uint32_t worker, skep_time at); /*
 void cluster_suspect(struct cluster *cluster, uint32_t to, uint32_t about, skep_time at, bool gentle);
 void cluster_pause(struct cluster *cluster, uint32_t machine, skep_time at, skep_time until);
 /* Not in a run with candidates, in shards, or that asks for machines. */
-void cluster_lose_directory(struct cluster *cluster, skep_time at, skep_time back_at);
+void cluster_lose_directory(struct cluster *cluster, skep_time at, skep_time back_at, bool with_held);
 /* Told at `at`, killed at `leave_at`; `gentle` is about the end. */
 void cluster_notice(struct cluster *cluster, uint32_t worker, skep_time at, skep_time leave_at, bool gentle);
 struct result cluster_run(struct cluster *cluster);

@@ -56,6 +56,7 @@ struct weather {
 	uint32_t rate[WEATHER_FAULTS]; /* 0: off; per 1000 messages, operations or timers; or how often in all */
 	uint64_t hits[WEATHER_FAULTS];
 	uint32_t outages; /* of the directory */
+	bool held;        /* and workers keep what they hold */
 	skep_time lost_ns[WEATHER_OUTAGES], back_ns[WEATHER_OUTAGES];
 	uint32_t infinite, unkept; /* per 1000 operations, and checkpoints: whose results are not finite, or not kept */
 	skep_time link_last[CLUSTER_WORKERS + 1][CLUSTER_WORKERS + 1]; /* without reorder: the last arrival */

@@ -50,6 +50,8 @@ static void print_faults(const struct weather *w, FILE *to)
 	for (uint32_t i = 0; i < w->outages; i++)
 		fprintf(to, " directory lost at %u us, back at %u us", (unsigned)(w->lost_ns[i] / 1000),
 			(unsigned)(w->back_ns[i] / 1000));
+	if (w->held)
+		fprintf(to, ", with what workers hold");
 	fprintf(to, "\n");
 }
 

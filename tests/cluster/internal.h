@@ -82,6 +82,9 @@ struct process {
 	uint32_t out_rounds; /* that opened meanwhile */
 	struct lane lane[SKEP_LANES];
 	struct device device;
+	/* The directory is lost: it is to keep what it holds, and has not yet; it has been there since. */
+	bool keeping, stayed;
+	uint32_t held, held_of;         /* the version that it holds, 0: none; of this stage */
 	uint64_t sum[CLUSTER_ELEMENTS]; /* that the ALLREDUCE which is about to end brings */
 };
 
@@ -90,7 +93,9 @@ struct cluster {
 	struct verdict *verdict;
 	struct referee *referee;
 	struct skep_plan plan; /* since the directory was lost: the plan, with another first round */
+	uint32_t kept_round;   /* the newest version that was kept of all stages, when it was */
 	bool is_lost;          /* the directory, now */
+	bool with_held;        /* and workers keep what they hold */
 	bool kept_now;         /* a candidate, or one is out, and no round has opened since */
 	struct tensors tensors;
 	struct process process[MACHINES];
@@ -151,6 +156,14 @@ void deliver(struct cluster *c, uint32_t index, struct skep_event *event);
  * that holds a stage begins with behind it. */
 bool outage_takes(struct cluster *c, const struct event *event);
 void outage_device(struct cluster *c, struct device *device);
+
+/* held.c: the worker keeps what it holds, and does so when one of its operations has ended (`well`: with a result); it does not.
+ * The newest version that is held of all stages, 0: none; and, bit by bit, who has been there all the time, and is at rest. */
+void held_begin(struct cluster *c, uint32_t worker);
+void held_op_ended(struct cluster *c, uint32_t worker, const struct skep_op *op, bool well);
+void held_forget(struct process *p);
+uint32_t held_newest(struct cluster *c);
+uint64_t held_stayed(const struct cluster *c);
 
 /* scaled.c: machines that a run has asked for come, late or never; has the machine stopped because it was told to leave? */
 void scaled_asked(struct cluster *c, const struct skep_action *action);

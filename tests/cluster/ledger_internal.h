@@ -137,6 +137,11 @@ struct scale_books { /* machines that the run asks for */
 	skep_time told_ns[CLUSTER_WORKERS]; /* ... and when */
 };
 
+struct holding { /* of a worker in this life: STEPs of the round that it is at; the newest version that it has, and ... */
+	uint32_t epoch, stage, round, steps, newest;
+	uint32_t version; /* ... that it has made since all know that it serves; 0: none, or it is within a step */
+};
+
 struct ledger {
 	const struct skep_plan *plan;
 	struct verdict *verdict;
@@ -183,6 +188,7 @@ struct ledger {
 	bool regular;        /* the open round: all were there when it opened, and nothing has happened to them */
 	bool broken;         /* no pipeline was whole when a worker went last, since ... */
 	skep_time broken_ns; /* ... then */
+	struct holding holding[CLUSTER_WORKERS];
 	struct validation validation;
 	struct replica replica[CLUSTER_WORKERS][CLUSTER_ROUNDS + 1][REPLICAS_KEPT];
 	struct round round[CLUSTER_ROUNDS];
@@ -236,8 +242,14 @@ void tied_compare(
 double tied_products(struct ledger *ledger, uint32_t round);
 
 /* outage.c: all begin again, with the plan's first round; the first that is noted then says so. */
-void outage_begins(struct ledger *ledger, uint32_t began); /* `began`: the first round until then */
+void outage_begins(struct ledger *ledger, uint32_t began, uint64_t stayed); /* `began`: the first round until then */
 void outage_noted(struct ledger *ledger, const struct skep_note *note);
+
+/* held.c: a STEP or LOAD is done; the newest version that these workers are known to hold of all stages, 0: none; may they hold
+ * this one of all? */
+void held_changed(struct ledger *ledger, struct skep_peer who, const struct skep_op *op, const struct effect *effect);
+uint32_t held_of_all(const struct ledger *ledger, uint64_t stayed);
+bool held_by_all(const struct ledger *ledger, uint64_t stayed, uint32_t version);
 
 /* keeping.c */
 void keeping_kept(struct ledger *ledger, struct skep_peer who, const struct skep_op *op, const struct effect *effect);

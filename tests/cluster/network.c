@@ -111,6 +111,13 @@ static void swap_roster(struct cluster *c, struct skep_message *m)
 	m->u.roster.peer[swapped[1]] = peer;
 }
 
+static void message_lost(struct cluster *c, const struct skep_message *m)
+{
+	trace(c, (struct trace){.what = TRACE_LOST, .who = m->to, .message = m});
+	if (!buf_none(m->payload))
+		tensors_free(&c->tensors, m->payload);
+}
+
 void post_send(struct cluster *c, uint32_t index, const struct skep_message *m)
 {
 	struct process *p = &c->process[index];
@@ -136,19 +143,16 @@ void post_send(struct cluster *c, uint32_t index, const struct skep_message *m)
 	trace(c, (struct trace){.what = TRACE_SEND, .who = {index, p->epoch}, .message = m});
 	if (worth_eating(m->kind) && sabotaged(c, SABOTAGE_MESSAGE_EATEN))
 		return;
+	if (c->is_lost) {
+		message_lost(c, m);
+		return;
+	}
 	struct fate fate = c->setup.fate(c->setup.context, c->now, m);
 	struct event *event = schedule_message(c, fate.delay_ns, m, fate);
 	swap_roster(c, &event->message);
 	c->result.failed += fate.failed;
 	for (uint32_t i = 0; i < fate.copies && !fate.failed; i++)
 		schedule_copy(c, fate.copy_delay_ns[i], m, fate);
-}
-
-static void message_lost(struct cluster *c, const struct skep_message *m)
-{
-	trace(c, (struct trace){.what = TRACE_LOST, .who = m->to, .message = m});
-	if (!buf_none(m->payload))
-		tensors_free(&c->tensors, m->payload);
 }
 
 void post_returns(struct cluster *c, const struct event *event)

@@ -41,8 +41,8 @@ struct past { /* what outlasts a loss, of the books */
 static struct past keep(const struct ledger *ledger, uint32_t first)
 {
 	const struct skep_plan *plan = ledger->plan;
-	struct past past = {
-		.rounds_before = ledger->rounds_before, .undone = ledger->undone + ledger->rounds_closed - first};
+	struct past past = {.rounds_before = ledger->rounds_before, .undone = ledger->undone};
+	past.undone += ledger->rounds_closed > first ? ledger->rounds_closed - first : 0;
 	for (uint32_t r = 0; r < first; r++) {
 		past.round[r].issued = ledger->round[r].issued_count;
 		for (uint32_t v = 0; v < skep_plan_vstages(plan); v++) {
@@ -57,12 +57,15 @@ static struct past keep(const struct ledger *ledger, uint32_t first)
 	return past;
 }
 
-void outage_begins(struct ledger *ledger, uint32_t began)
+void outage_begins(struct ledger *ledger, uint32_t began, uint64_t stayed)
 {
-	uint32_t first = ledger->plan->first_round, kept = kept_of_all(ledger, began);
-	if (first != kept || first > ledger->rounds_closed) {
+	uint32_t first = ledger->plan->first_round, kept = kept_of_all(ledger, began),
+		 held = held_of_all(ledger, stayed);
+	kept = held > kept ? held : kept;
+	bool right = first == kept || (first > kept && held_by_all(ledger, stayed, first));
+	if (!right || (first > ledger->rounds_closed && !pipes_stream(ledger))) {
 		verdict_break(ledger->verdict, "I27", first, ANY, ANY,
-			"all begin again at version %u, and %u is the newest that is kept of all stages, of %u rounds",
+			"all begin again at version %u, and %u is the newest that is kept or held of all stages, of %u rounds",
 			first, kept, ledger->rounds_closed);
 		return;
 	}
@@ -95,9 +98,18 @@ void outage_noted(struct ledger *ledger, const struct skep_note *note)
 
 /* ---- the world --------------------------------------------------------------------------------------------------- */
 
-void cluster_lose_directory(struct cluster *c, skep_time at, skep_time back_at)
+void cluster_lose_directory(struct cluster *c, skep_time at, skep_time back_at, bool with_held)
 {
-	agenda_add(c, at, EVENT_OUTAGE, c->setup.plan->workers)->until = back_at;
+	struct event *event = agenda_add(c, at, EVENT_OUTAGE, c->setup.plan->workers);
+	event->until = back_at;
+	event->gentle = with_held;
+}
+
+/* With what is held operations go on too. */
+static bool goes_on(const struct event *event)
+{
+	return event->kind == EVENT_OP || event->kind == EVENT_KILL || event->kind == EVENT_RESTART ||
+	       event->kind == EVENT_OUTAGE;
 }
 
 static bool outlasts(const struct event *event)
@@ -113,21 +125,24 @@ static void lose(struct cluster *c, const struct event *event)
 		return;
 	trace(c, (struct trace){.what = TRACE_FAULT,
 			 .who = {plan->workers, directory->epoch},
-			 .fault = "is lost, and all processes end"});
-	c->plan = *plan;
-	c->plan.first_round = c->setup.machine->kept(directory->node, plan);
-	c->setup.plan = &c->plan;
-	if (c->plan.first_round > 0 && sabotaged(c, SABOTAGE_RESUMED_EARLY))
-		c->plan.first_round--;
+			 .fault = event->gentle ? "is lost, and workers keep what they hold"
+	                                        : "is lost, and all processes end"});
+	c->kept_round = c->setup.machine->kept(directory->node, plan);
+	if (c->kept_round > 0 && sabotaged(c, SABOTAGE_RESUMED_EARLY))
+		c->kept_round--;
 	for (uint32_t m = 0; m <= plan->workers; m++) {
 		struct process *p = &c->process[m];
 		if (p->alive)
 			c->digest = mix64(c->digest ^ c->setup.machine->digest(p->node));
 		p->alive = p->alive && !p->left;
 	}
-	tensors_free_all(&c->tensors);
-	agenda_keep(c, outlasts);
+	agenda_keep(c, event->gentle ? goes_on : outlasts);
 	c->is_lost = true;
+	c->with_held = event->gentle;
+	for (uint32_t m = 0; m < plan->workers && c->with_held; m++)
+		held_begin(c, m);
+	if (!c->with_held)
+		tensors_free_all(&c->tensors);
 	c->work++; /* the run is not over */
 	agenda_add(c, event->until, EVENT_RESUME, plan->workers);
 }
@@ -147,11 +162,20 @@ static void begin_again(struct cluster *c, uint32_t index)
 
 static void resume(struct cluster *c)
 {
+	uint32_t held = c->with_held ? held_newest(c) : 0;
+	c->result.held += held > c->kept_round;
+	c->plan = *c->setup.plan;
+	c->plan.first_round = held > c->kept_round ? held : c->kept_round;
+	c->setup.plan = &c->plan;
 	const struct skep_plan *plan = c->setup.plan;
+	if (c->with_held) {
+		agenda_keep(c, outlasts);
+		tensors_free_all(&c->tensors);
+	}
 	c->is_lost = false;
 	c->work--;
 	c->result.outages++;
-	referee_resumes(c->referee, plan);
+	referee_resumes(c->referee, plan, held_stayed(c));
 	for (uint32_t s = 0; s < plan->stages; s++)
 		for (uint32_t v = plan->first_round + 1; v <= CLUSTER_ROUNDS; v++)
 			c->tensors.kept[s][v] = (struct kept){0};
@@ -164,9 +188,13 @@ static void meanwhile(struct cluster *c, const struct event *event)
 {
 	struct process *p = &c->process[event->machine];
 	bool restarts = event->kind == EVENT_RESTART;
-	if (event->kind == EVENT_OUTAGE || p->alive == restarts || (!restarts && event->gentle))
+	if (event->kind == EVENT_OP && p->keeping && p->life == event->life)
+		process_op_ends(c, event);
+	if (event->kind == EVENT_OP || event->kind == EVENT_OUTAGE || p->alive == restarts ||
+		(!restarts && event->gentle))
 		return;
 	p->alive = restarts;
+	held_forget(p);
 	c->result.restarts += restarts;
 	c->result.kills += !restarts;
 }

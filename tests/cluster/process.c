@@ -64,6 +64,7 @@ void process_init(struct cluster *c, uint32_t index, uint32_t epoch)
 	p->timer_at = SKEP_TIME_NEVER;
 	p->spins = 0;
 	p->noticed = p->left = false;
+	held_forget(p);
 	p->seated = epoch > 0;
 	p->moving = false;
 	p->out_since = c->now;
@@ -455,4 +456,6 @@ void process_op_ends(struct cluster *c, const struct event *event)
 	if (ails && job.op.kind == SKEP_OP_FORWARD && sabotaged(c, SABOTAGE_FAULT_HIDDEN))
 		out.fault = SKEP_FAULT_NONE;
 	deliver(c, event->machine, &out);
+	if (c->is_lost)
+		held_op_ended(c, event->machine, &job.op, !ails);
 }

@@ -82,13 +82,13 @@ void referee_begin(
 	}
 }
 
-void referee_resumes(struct referee *r, const struct skep_plan *plan)
+void referee_resumes(struct referee *r, const struct skep_plan *plan, uint64_t stayed)
 {
 	assert(r->candidates == 1);
 	r->plan = plan;
 	uint32_t began = r->own[0].first_round;
 	r->own[0].first_round = plan->first_round;
-	outage_begins(r->ledger[0], began);
+	outage_begins(r->ledger[0], began, stayed);
 }
 
 static uint32_t home_of(const struct referee *r, struct skep_peer who)

@@ -20,8 +20,9 @@ void referee_destroy(struct referee *referee);
 /* As the functions of ledger.h. */
 void referee_begin(struct referee *referee, const struct skep_plan *plan, uint32_t capacity, uint32_t view,
 	struct verdict *verdict);
-/* All begin again with what is kept (outage.c); not in a run with candidates. */
-void referee_resumes(struct referee *referee, const struct skep_plan *plan);
+/* All begin again with what is kept (outage.c), or held by workers that have been there all the time (`stayed`, bit by bit); not
+ * in a run with candidates. */
+void referee_resumes(struct referee *referee, const struct skep_plan *plan, uint64_t stayed);
 void referee_action(struct referee *referee, skep_time now, struct skep_peer who, const struct skep_action *action);
 void referee_arrived(struct referee *referee, struct skep_peer who, const struct skep_message *message);
 void referee_op_done(

@@ -94,4 +94,5 @@ const struct sabotage_kind sabotage_kind[SABOTAGES] = {[SABOTAGE_ADD_FLIPPED] = 
 	[SABOTAGE_SHARD_HIDDEN] = {"shard-hidden", "I7"},
 	[SABOTAGE_RESUMED_HIDDEN] = {"resumed-hidden", "I27"},
 	[SABOTAGE_RESUMED_EARLY] = {"resumed-early", "I27"},
-	[SABOTAGE_RESUMED_STALE] = {"resumed-stale", "I3"}};
+	[SABOTAGE_RESUMED_STALE] = {"resumed-stale", "I3"},
+	[SABOTAGE_HELD_FORGOTTEN] = {"held-forgotten", "I27"}};

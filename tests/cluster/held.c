@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * held.c - what workers hold while the directory is lost (`directory.back_with: workers`): each does what it has begun, hears
+ * nothing of others, and keeps its stage's state as soon as it is between two steps; then it waits. All begin again at the newest
+ * version that the waiting ones hold of all stages, if that is newer than what was kept. The world, and the referee on it (I27).
+ *
+ * Kept true: what a process holds dies with it, and who comes meanwhile holds nothing.
+ */
+#include "tests/cluster/internal.h"
+#include "tests/cluster/ledger_internal.h"
+
+/* ---- the referee ------------------------------------------------------------------------------------------------- */
+
+/* Has the worker come in, as far as all know? */
+static bool serves(const struct ledger *ledger, struct skep_peer who)
+{
+	const struct membership *membership = &ledger->membership[who.index];
+	return membership->in && membership->peer.epoch == who.epoch;
+}
+
+/* What a worker has loaded it holds only when it has heard that it serves: that is not known here. */
+void held_changed(struct ledger *ledger, struct skep_peer who, const struct skep_op *op, const struct effect *effect)
+{
+	struct holding *holding = &ledger->holding[who.index];
+	if (holding->epoch != who.epoch)
+		*holding = (struct holding){.epoch = who.epoch};
+	holding->stage = op->stage % ledger->plan->stages;
+	if (op->kind != SKEP_OP_STEP) {
+		holding->newest = op->kind == SKEP_OP_LOAD ? effect->version : op->version;
+		return;
+	}
+	if (holding->round != op->round)
+		holding->steps = 0;
+	holding->round = op->round;
+	holding->steps++;
+	bool whole = holding->steps == skep_plan_model_chunks(ledger->plan);
+	holding->newest = whole ? op->round + 1 : 0;
+	holding->version = serves(ledger, who) ? holding->newest : 0;
+}
+
+bool held_by_all(const struct ledger *ledger, uint64_t stayed, uint32_t version)
+{
+	uint32_t stages = 0;
+	for (uint32_t w = 0; w < ledger->plan->workers; w++)
+		if (stayed >> w & 1 && ledger->holding[w].newest == version)
+			stages |= 1u << ledger->holding[w].stage;
+	return stages + 1 == 1u << ledger->plan->stages;
+}
+
+uint32_t held_of_all(const struct ledger *ledger, uint64_t stayed)
+{
+	uint32_t newest = 0;
+	for (uint32_t w = 0; w < ledger->plan->workers; w++)
+		if (ledger->holding[w].version == 0 || !serves(ledger, (struct skep_peer){w, ledger->holding[w].epoch}))
+			stayed &= ~(UINT64_C(1) << w);
+	for (uint32_t version = 1; version <= ledger->plan->rounds; version++)
+		newest = held_by_all(ledger, stayed, version) ? version : newest;
+	return newest;
+}
+
+/* ---- the world --------------------------------------------------------------------------------------------------- */
+
+static bool is_idle(const struct process *p)
+{
+	uint32_t count = 0;
+	for (uint32_t l = 0; l < SKEP_LANES; l++)
+		count += p->lane[l].count;
+	return count == 0;
+}
+
+/* Before its START a worker has nothing but what the run began with. */
+void held_begin(struct cluster *c, uint32_t worker)
+{
+	struct process *p = &c->process[worker];
+	struct skep_event event = {.kind = SKEP_EVENT_SUSPECT, .u.peer = {c->setup.plan->workers, 1}};
+	if (!p->alive || p->left || !p->started)
+		return;
+	p->keeping = p->stayed = true;
+	deliver(c, worker, &event);
+	p->keeping = !is_idle(p);
+}
+
+void held_op_ended(struct cluster *c, uint32_t worker, const struct skep_op *op, bool well)
+{
+	struct process *p = &c->process[worker];
+	if (op->kind == SKEP_OP_CHECKPOINT && op->round > c->setup.plan->first_round && well) {
+		p->held = op->round;
+		p->held_of = op->stage;
+		p->keeping = false;
+	}
+	p->keeping = p->keeping && !is_idle(p);
+	if (op->kind == SKEP_OP_CHECKPOINT)
+		p->stayed = well;
+}
+
+void held_forget(struct process *p)
+{
+	p->held = 0;
+	p->keeping = p->stayed = false;
+}
+
+uint32_t held_newest(struct cluster *c)
+{
+	const struct skep_plan *plan = c->setup.plan;
+	uint32_t newest = 0;
+	for (uint32_t version = 1; version <= plan->rounds; version++) {
+		uint32_t stages = 0;
+		for (uint32_t w = 0; w < plan->workers; w++)
+			if (c->process[w].alive && c->process[w].held == version)
+				stages |= 1u << c->process[w].held_of;
+		newest = stages + 1 == 1u << plan->stages ? version : newest;
+	}
+	return newest > 0 && sabotaged(c, SABOTAGE_HELD_FORGOTTEN) ? 0 : newest;
+}
+
+uint64_t held_stayed(const struct cluster *c)
+{
+	uint64_t stayed = 0;
+	for (uint32_t w = 0; w < c->setup.plan->workers; w++)
+		if (c->process[w].stayed && !c->process[w].keeping)
+			stayed |= UINT64_C(1) << w;
+	return stayed;
+}
