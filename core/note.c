@@ -30,8 +30,8 @@ int64_t skep_note_value(const struct skep_note *note)
 {
 	switch (note->kind) {
 	case SKEP_NOTE_RERUN:
-		return (int64_t)note->rerun.attempt << 32 | (int64_t)note->rerun.span.first << 16 |
-		       note->rerun.span.last;
+		return (int64_t)((uint64_t)note->rerun.attempt << 32 | (uint64_t)note->rerun.span.first << 16 |
+				 note->rerun.span.last);
 	case SKEP_NOTE_DIVERGED:
 	case SKEP_NOTE_CANDIDATE_DROPPED:
 		return pack_fault(note->fault);
