@@ -147,8 +147,6 @@ struct skep_work *skep_work_pop(struct skep_inflight *table, struct skep_work_qu
 	struct skep_work *work = &table->work[queue->head];
 	queue->head = work->next;
 	table->ready--;
-	if (queue->head == SKEP_NO_WORK)
-		queue->tail = SKEP_NO_WORK;
 	work->next = SKEP_NO_WORK;
 	return work;
 }

@@ -57,7 +57,7 @@ struct skep_leg {              /* trainer routing: what an owner keeps of a late
 };
 
 struct skep_work_queue {
-	uint16_t head, tail;
+	uint16_t head, tail; /* tail: means nothing while there is no head */
 };
 
 struct skep_inflight {

@@ -264,7 +264,6 @@ static void commit_round(struct fixture *f)
 	assert_non_null(fixture_noted(f, SKEP_NOTE_ROUND_CLOSED));
 }
 
-/* One message each, and there is room for so many in a step. */
 /* A round that has no number left is cut beside the sums of the one before: what was counted of that stays. */
 static void test_cut_forgets_grants_alone(void **state)
 {
@@ -284,6 +283,7 @@ static void test_cut_forgets_grants_alone(void **state)
 	fixture_finish(&f);
 }
 
+/* One message each, and there is room for so many in a step. */
 static void test_a_validation_is_granted_piece_by_piece(void **state)
 {
 	(void)state;

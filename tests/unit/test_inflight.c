@@ -11,7 +11,9 @@
 #include <cmocka.h>
 
 #include "core/random.h"
-#include "core/worker/inflight.h"
+#include "core/schedule/order.h"
+#include "core/worker/worker.h"
+#include "machine_fixture.h"
 
 #define CAPACITY 37
 #define NUMBERS 200
@@ -131,10 +133,30 @@ static void test_capacity_of_a_swarm(void **state)
 	assert_int_equal(skep_inflight_capacity(&plan), 4 * 10);
 }
 
+/* What is held is counted wherever it stands in the table: behind a place that is free, too. */
+static void test_room_behind_a_free_place(void **state)
+{
+	(void)state;
+	struct fixture f;
+	fixture_init(&f, 2, 2, 1);
+	fixture_start(&f);
+	struct worker *w = (struct worker *)f.node;
+	struct skep_inflight *table = worker_inflight(w);
+	struct skep_work *first = skep_inflight_add(table, 0, 0), *second = skep_inflight_add(table, 0, 1);
+	w->held = 1;
+	first->state = second->state = SKEP_WORK_WAIT_GRADIENT;
+	skep_inflight_remove(table, first);
+	assert_false(skep_order_has_room(w));
+	skep_inflight_remove(table, second);
+	assert_true(skep_order_has_room(w));
+	fixture_finish(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_random_use),
+		cmocka_unit_test(test_room_behind_a_free_place),
 		cmocka_unit_test(test_queue_is_fifo_and_survives_removal),
 		cmocka_unit_test(test_same_number_in_two_rounds),
 		cmocka_unit_test(test_capacity_of_a_pipeline),

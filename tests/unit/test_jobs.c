@@ -91,6 +91,9 @@ static void test_a_restart_has_to_be_worth_it(void **unused)
 	job.restart_s = 749; /* 1000 s with two machines are 250 s with eight */
 	divide(&fifo, &job, 1, 8, &given);
 	assert_int_equal(given, 8);
+	job.restart_s = 750; /* as soon as without, and no sooner */
+	divide(&fifo, &job, 1, 8, &given);
+	assert_int_equal(given, 2);
 	job.restart_s = 751;
 	divide(&fifo, &job, 1, 8, &given);
 	assert_int_equal(given, 2);
@@ -127,6 +130,20 @@ static void test_queues(void **unused)
 	assert_false(skep_jobs_starves(&las, &job));
 	job.waited_s = 30;
 	assert_true(skep_jobs_starves(&las, &job));
+}
+
+/* In the last queue one that runs stays there; one that waits comes up in none where none is promoted. */
+static void test_when_no_queue_is_over(void **unused)
+{
+	struct skep_jobs_policy las = {.order = SKEP_JOBS_LAS, .queues = 3, .queue_s = {10, 100}, .promote = 2};
+	struct skep_jobs_job job = job_of(1, 4, 4, 4, linear);
+	(void)unused;
+	job.attained_s = 200;
+	job.ran_s = 15;
+	assert_true(isinf(skep_jobs_next_s(&las, &job)));
+	job.has = 0;
+	las.promote = 0;
+	assert_true(isinf(skep_jobs_next_s(&las, &job)));
 }
 
 /* Whatever is there: no more machines than there are, sizes that jobs can run with, and no job of FIFO loses what it asks for. */
@@ -262,6 +279,7 @@ int main(void)
 		cmocka_unit_test(test_a_restart_has_to_be_worth_it),
 		cmocka_unit_test(test_no_job_before_one_that_does_not_fit),
 		cmocka_unit_test(test_queues),
+		cmocka_unit_test(test_when_no_queue_is_over),
 		cmocka_unit_test(test_any_division),
 		cmocka_unit_test(test_places),
 		cmocka_unit_test(test_a_whole_place_is_kept_together),

@@ -213,6 +213,21 @@ static void test_shards_are_of_who_begins(void **state)
 	assert_int_equal(skep_plan_parts(&plan), 3);
 }
 
+/* Ten elements, of which five have two moments: 3, 3, 2 and 2 of all, 0, 3, 2 and 0 of these. */
+static void test_chunks_of_a_state_that_is_frozen(void **state)
+{
+	(void)state;
+	const struct skep_stage_plan stage = {.parameters = 10,
+		.frozen = 3,
+		.frozen_end = 2,
+		.state_chunks = 4,
+		.state_bytes = 4 * SKEP_STATE_HEADER_BYTES + 10 * 4 + 5 * 8};
+	const struct skep_plan plan = {.stages = 1, .stage = &stage};
+	const uint64_t bytes[] = {3 * 4, 3 * 4 + 3 * 8, 2 * 4 + 2 * 8, 2 * 4};
+	for (uint32_t chunk = 0; chunk < 4; chunk++)
+		assert_int_equal(skep_state_chunk_bytes(&plan, 0, chunk), SKEP_STATE_HEADER_BYTES + bytes[chunk]);
+}
+
 /* Segments of a chunk that has fewer blocks than there are segments, the last of them not whole. */
 static void test_segments_end_with_their_chunk(void **state)
 {
@@ -353,6 +368,7 @@ int main(void)
 		cmocka_unit_test(test_halves_of_a_ring),
 		cmocka_unit_test(test_a_gather_brings_what_a_scatter_left),
 		cmocka_unit_test(test_shards_are_of_who_begins),
+		cmocka_unit_test(test_chunks_of_a_state_that_is_frozen),
 		cmocka_unit_test(test_segments_end_with_their_chunk),
 		cmocka_unit_test(test_one_member_has_nothing_to_do),
 		cmocka_unit_test(test_a_ring_has_segments_enough_to_hide_a_latency),

@@ -186,6 +186,25 @@ static void test_load_is_the_mean_queue(void **state)
 	fixture_finish(&f);
 }
 
+/* Of microseconds that have begun, so that there is one: two wait for nine, of ten. */
+static void test_load_of_a_short_while(void **state)
+{
+	(void)state;
+	struct fixture f;
+	fixture_init(&f, 6, 3, 1);
+	f.plan.rebalance_ns = 9000;
+	fixture_start(&f);
+	struct skep_message forward = fixture_message(SKEP_MESSAGE_FORWARD, 0, 1, 0);
+	for (uint32_t i = 0; i < 3; i++) {
+		forward.microbatch = i;
+		forward.payload = fixture_buf(&f);
+		fixture_deliver(&f, forward);
+	}
+	fixture_timer(&f, skep_node_deadline(f.node));
+	assert_int_equal(fixture_sent(&f, SKEP_MESSAGE_LOAD)->u.load.queue_milli, 1800);
+	fixture_finish(&f);
+}
+
 static void done_after(struct fixture *f, struct skep_op op, skep_time elapsed_ns)
 {
 	struct skep_event event = {.kind = SKEP_EVENT_OP_DONE};
@@ -295,6 +314,7 @@ int main(void)
 		cmocka_unit_test(test_leaver_that_is_moved_asks_again),
 		cmocka_unit_test(test_who_leaves_is_chosen_last),
 		cmocka_unit_test(test_load_is_the_mean_queue),
+		cmocka_unit_test(test_load_of_a_short_while),
 		cmocka_unit_test(test_load_tells_the_time_for_a_microbatch),
 		cmocka_unit_test(test_a_reduction_is_no_time_to_measure),
 		cmocka_unit_test(test_who_is_out_asks_at_each_heartbeat),

@@ -64,8 +64,8 @@ static void load(struct fixture *f, uint32_t round, uint32_t chunk)
 	assert_true(fixture_released(f, op.in));
 }
 
-/* A reduction among two, of which it is one, to the end of its step. */
-static void step_along(struct fixture *f, uint32_t round)
+/* A reduction among two, of which it is one, to the end of its step, which makes other parameters. Its TALLY. */
+static struct skep_message step_along(struct fixture *f, uint32_t round)
 {
 	struct skep_message message = reduce(round, 1, 0, 2, 4);
 	message.to.epoch = 2;
@@ -83,14 +83,36 @@ static void step_along(struct fixture *f, uint32_t round)
 		assert_non_null(run);
 		fixture_done(f, run->u.run, fixture_buf(f), none);
 	}
-	assert_int_equal(fixture_sent(f, SKEP_MESSAGE_TALLY)->u.tally.count, 0);
+	struct skep_message tally = *fixture_sent(f, SKEP_MESSAGE_TALLY);
+	assert_int_equal(tally.u.tally.count, 0);
 	struct skep_message commit = to_newcomer(SKEP_MESSAGE_COMMIT, DIRECTORY, round);
 	commit.attempt = 1;
 	commit.u.commit.microbatches = 4;
 	fixture_deliver(f, commit);
 	struct skep_op op = *fixture_ran(f, SKEP_OP_STEP);
 	assert_int_equal(op.round, round);
-	fixture_done(f, op, none, none);
+	struct skep_event done = {.kind = SKEP_EVENT_OP_DONE};
+	done.u.done.op = op;
+	done.u.done.parameters = UINT64_C(0x123456789abcdef0);
+	fixture_event(f, done);
+	return tally;
+}
+
+/* Of a step that was made on parts of a state nothing is told: what was loaded since is not in its sum. */
+static void test_a_state_in_parts_has_no_sum(void **state)
+{
+	(void)state;
+	struct fixture f;
+	enter(&f);
+	fixture_deliver(&f, admit_of(0, 1, 4));
+	step_along(&f, 0);
+	load(&f, 1, 0);
+	load(&f, 1, 1);
+	load(&f, 1, 2);
+	assert_non_null(fixture_sent(&f, SKEP_MESSAGE_READY));
+	assert_true(step_along(&f, 1).parameters == 0);
+	assert_true(step_along(&f, 2).parameters != 0);
+	fixture_finish(&f);
 }
 
 static void test_chunks_come_in_several_rounds(void **state)
@@ -233,6 +255,29 @@ static void test_a_new_life_drops_the_chunks(void **state)
 	fixture_finish(&f);
 }
 
+/* Nor does it ask the source of the last life, before it is told of one. */
+static void test_a_new_life_has_no_source(void **state)
+{
+	(void)state;
+	struct fixture f;
+	enter(&f);
+	fixture_deliver(&f, admit_of(0, 1, 4));
+	struct skep_message out = peer_news(1, 2, 1, false);
+	out.to.epoch = 2;
+	fixture_deliver(&f, out);
+	struct skep_message assign = to_newcomer(SKEP_MESSAGE_ASSIGN, DIRECTORY, 0);
+	assign.to.epoch = 3;
+	fixture_deliver(&f, assign);
+	fixture_done(&f, *fixture_ran(&f, SKEP_OP_ENTER), none, none);
+	assert_non_null(fixture_sent(&f, SKEP_MESSAGE_ENTERED));
+	struct skep_message message = reduce(1, 1, 0, 2, 4); /* which says that it is let in, and not from where */
+	message.to.epoch = 3;
+	fixture_deliver(&f, message);
+	fixture_timer(&f, skep_node_deadline(f.node));
+	assert_null(fixture_sent(&f, SKEP_MESSAGE_FETCH));
+	fixture_finish(&f);
+}
+
 /* ---- the source ------------------------------------------------------------------------------------------------- */
 
 static struct skep_message fetch_of(uint32_t from, uint32_t round, uint32_t chunk)
@@ -316,6 +361,7 @@ static void test_the_dead_stay_dead(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_a_state_in_parts_has_no_sum),
 		cmocka_unit_test(test_chunks_come_in_several_rounds),
 		cmocka_unit_test(test_a_late_chunk_is_asked_for_again),
 		cmocka_unit_test(test_what_would_come_too_late_is_not_asked_for),
@@ -324,6 +370,7 @@ int main(void)
 		cmocka_unit_test(test_a_silent_source_is_asked_again),
 		cmocka_unit_test(test_a_reduction_may_come_before_the_admission),
 		cmocka_unit_test(test_a_new_life_drops_the_chunks),
+		cmocka_unit_test(test_a_new_life_has_no_source),
 		cmocka_unit_test(test_a_source_works_between_two_chunks),
 		cmocka_unit_test(test_a_chunk_that_comes_back),
 		cmocka_unit_test(test_the_dead_stay_dead),
