@@ -517,7 +517,6 @@ static void validate(struct directory *d, struct step *step, bool over)
 
 static void fenced(struct directory *d, struct step *step, uint32_t worker, bool served)
 {
-	d->full = false;
 	part_gone(d, step, worker);
 	skep_rounds_worker_gone(d, step, worker, served);
 }
