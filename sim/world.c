@@ -267,13 +267,14 @@ static void report_span(struct skep_world *world, uint32_t worker, const struct 
 	world->recorder->op(world->recorder->context, &span);
 }
 
-/* Counts the bytes that an operation gathered over the network within its own time, as one message to the next worker. */
+/* Counts the bytes that an operation gathered over the network within its own time, as one message to the next of its stage. */
 static void count_gathers(struct skep_world *world, uint32_t worker, const struct skep_op *op)
 {
 	assert(worker < world->plan->workers);
-	uint64_t bytes = skep_scenario_op_bytes(world->scenario, op);
+	uint32_t to = worker;
+	uint64_t bytes = skep_scenario_op_bytes(world->scenario, worker, op, &to);
 	if (bytes > 0)
-		skep_world_count(world, worker, (worker + 1) % world->plan->workers, SKEP_TRAFFIC_SYNC, 1, bytes);
+		skep_world_count(world, worker, to, SKEP_TRAFFIC_SYNC, 1, bytes);
 }
 
 /* The first job of a lane is done: the arithmetic, the report, the next job. Fills the machine's event. */

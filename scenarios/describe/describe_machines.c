@@ -242,10 +242,15 @@ void skep_split_print(const struct skep_scenario *s, FILE *out)
 		if (s->offload != SKEP_OFFLOAD_NONE)
 			print_host(s, gpu, out);
 	}
-	if (s->zero > 0)
-		fprintf(out, "  zero      stage %u: %s shared among %u workers%s\n", s->zero, shared[s->zero],
-			s->plan.workers,
-			s->zero == 3   ? "; simulated alone"
-			: s->zero == 2 ? "; a real run shares the optimizer's alone"
-				       : "");
+	if (s->zero == 0)
+		return;
+	fprintf(out, "  zero      stage %u: %s shared among ", s->zero, shared[s->zero]);
+	if (s->plan.stages > 1)
+		fprintf(out, "the workers of each stage, by stage: ");
+	for (uint32_t stage = 0; stage < s->plan.stages; stage++)
+		fprintf(out, "%s%u", stage > 0 ? ", " : "", skep_split_owners(s, stage));
+	fprintf(out, "%s%s\n", s->plan.stages > 1 ? "" : " workers",
+		s->zero == 3   ? "; simulated alone"
+		: s->zero == 2 ? "; a real run shares the optimizer's alone"
+			       : "");
 }

@@ -220,7 +220,7 @@ struct skep_memory skep_memory_of(
 	const struct skep_scenario *s, const struct skep_memory_terms *of, uint32_t stage, uint32_t gpu)
 {
 	struct terms t = terms_of(s, of, stage, gpu);
-	double n = skep_split_owners(s), array = (double)(SKEP_FLOAT_BYTES * t.share.parameters),
+	double n = s->zero > 0 ? serving(s, of, stage) : 1, array = (double)(SKEP_FLOAT_BYTES * t.share.parameters),
 	       trained = (double)(SKEP_FLOAT_BYTES * t.share.trained);
 	double number = (double)skep_model_number_bytes(&s->model), small = number * (double)t.share.parameters,
 	       sums = number * (double)t.share.trained;

@@ -10,12 +10,13 @@
  * brings the parameters up, one after the other. `gradients` (Ren et al. 2021, ZeRO-Offload): each backward pass sends its
  * gradients down while it computes, the host adds them; the step is the host's, and parameters go up tile by tile beside it.
  *
- * ZeRO (Rajbhandari et al. 2020), n workers, V the bytes of all parameters, m microbatches for each worker and round. The
- * ring of the core moves 2 V (n - 1) / n on each link: one reduce-scatter and one gather. Stage 1 needs no more. Stage 2
- * reduces the gradients of every microbatch, since no worker holds the sum of them all: m - 1 more. Stage 3 gathers the
- * parameters in each pass besides: 3 m - 2 more, which for m = 1 are the 3 V of the paper. What is more than the ring is no
- * message of the core, but time of the pass, hidden behind its arithmetic as far as that lasts, and bytes: both are exact
- * for an idle ring.
+ * ZeRO (Rajbhandari et al. 2020), of a stage of n workers, V bytes of parameters, m microbatches for each worker and round (in
+ * a swarm on the mean). Who shares is who serves the stage, as in Megatron-LM's distributed optimizer: each stage by itself, with
+ * its own n. The ring of the core moves 2 V (n - 1) / n on each link: one reduce-scatter and one gather. Stage 1 of ZeRO needs no
+ * more. Stage 2 reduces the gradients of every microbatch, since no worker holds the sum of them all: m - 1 more. Stage 3 gathers
+ * the parameters in each pass besides: 3 m - 2 more, which for m = 1 are the 3 V of the paper; of one stage alone. What is more
+ * than the ring is no message of the core, but time of the pass, hidden behind its arithmetic as far as that lasts, and bytes:
+ * both are exact for an idle ring.
  *
  * Keeps true: without any of it every time is, to the last bit, what it is without this file.
  */
@@ -56,9 +57,9 @@ struct skep_split skep_split_of(const struct skep_scenario *s, uint32_t gpu)
 	return (struct skep_split){.gpus = gpus > 1 ? gpus : 1, .sequence = gpus > 1 && s->sequence_parallel};
 }
 
-uint32_t skep_split_owners(const struct skep_scenario *s)
+uint32_t skep_split_owners(const struct skep_scenario *s, uint32_t stage)
 {
-	return s->zero > 0 ? s->plan.workers : 1;
+	return s->zero > 0 ? skep_plan_serving(s, stage) : 1;
 }
 
 void skep_split_share(const struct skep_scenario *s, uint32_t gpu, uint32_t vstage, struct skep_cost *ret)
@@ -119,7 +120,7 @@ static uint64_t plain_ns(const struct skep_scenario *s, uint32_t gpu, double byt
 static uint64_t step_ns(
 	const struct skep_scenario *s, uint32_t gpu, uint32_t vstage, const struct skep_cost *share, uint64_t whole_ns)
 {
-	double g = skep_split_of(s, gpu).gpus, n = skep_split_owners(s);
+	double g = skep_split_of(s, gpu).gpus, n = skep_split_owners(s, vstage % s->plan.stages);
 	double parameters = (double)(number_bytes(s) * share->parameters) / n;
 	double state = skep_plan_state_bytes(s, vstage) / g / n, overhead_s = gpu_of(s, gpu)->overhead_s;
 	double up_s = 0, host = 0;
@@ -140,9 +141,10 @@ static uint64_t step_ns(
 
 /* With the accumulator on the host: the gradients of one microbatch go down and are added to it. With stage 2 and 3 of ZeRO a
  * worker has a part of them only. */
-static uint64_t gradients_down_ns(const struct skep_scenario *s, uint32_t gpu, const struct skep_cost *share)
+static uint64_t gradients_down_ns(
+	const struct skep_scenario *s, uint32_t gpu, uint32_t vstage, const struct skep_cost *share)
 {
-	double n = s->zero >= 2 ? skep_split_owners(s) : 1;
+	double n = s->zero >= 2 ? skep_split_owners(s, vstage % s->plan.stages) : 1;
 	double bytes = (double)(number_bytes(s) * share->parameters) / n;
 	double host = host_s(s, gpu, 3 * bytes * skep_split_of(s, gpu).gpus);
 	return s->offload == SKEP_OFFLOAD_GRADIENTS ? to_ns(fmax(pcie_s(s, gpu, bytes), host)) : 0;
@@ -159,10 +161,15 @@ uint64_t skep_split_migrate_ns(const struct skep_scenario *s, uint32_t gpu, enum
 
 /* ---- ZeRO ------------------------------------------------------------------------------------------------------- */
 
-/* Gathers (or scatters) of all parameters on top of the ring's, in all microbatches of one worker together. */
-static uint32_t more_gathers(const struct skep_scenario *s, uint8_t kind)
+uint32_t skep_split_each(const struct skep_scenario *s, uint32_t stage)
 {
-	uint32_t m = s->plan.microbatches / s->plan.workers;
+	return s->plan.microbatches / skep_plan_serving(s, stage);
+}
+
+/* Gathers (or scatters) of all parameters of a stage on top of the ring's, in all microbatches of one worker together. */
+static uint32_t more_gathers(const struct skep_scenario *s, uint32_t stage, uint8_t kind)
+{
+	uint32_t m = skep_split_each(s, stage);
 	if (s->zero == 2)
 		return kind == SKEP_OP_BACKWARD ? m - 1 : 0;
 	if (s->zero == 3)
@@ -170,42 +177,56 @@ static uint32_t more_gathers(const struct skep_scenario *s, uint8_t kind)
 	return 0;
 }
 
+/* Of the workers of a stage, in the order of their numbers and round again. */
+static uint32_t next_of_stage(const struct skep_scenario *s, uint32_t stage, uint32_t worker)
+{
+	do
+		worker = (worker + 1) % s->plan.workers;
+	while (s->first_stage_of[worker] != stage);
+	return worker;
+}
+
 /* One of them, by a ring over its thinnest link. */
-static double machines_gather_s(const struct skep_scenario *s)
+static double machines_gather_s(const struct skep_scenario *s, uint32_t stage)
 {
 	const struct skep_topology *t = &s->topology;
-	uint32_t n = s->plan.workers;
-	double least_Bps = INFINITY, latency_s = 0, bytes = (double)(number_bytes(s) * s->stage[0].parameters);
-	for (uint32_t i = 0; i < n; i++) {
-		uint32_t next = (i + 1) % n;
+	uint32_t n = skep_plan_serving(s, stage);
+	double least_Bps = INFINITY, latency_s = 0, bytes = (double)(number_bytes(s) * s->stage[stage].parameters);
+	for (uint32_t i = 0; i < s->plan.workers; i++) {
+		if (s->first_stage_of[i] != stage)
+			continue;
+		uint32_t next = next_of_stage(s, stage, i);
 		least_Bps = fmin(least_Bps, skep_path_lone_Bps(t, i, next));
 		latency_s = fmax(latency_s, skep_path_mean_s(t, t->machine[i].place, t->machine[next].place));
 	}
 	return (n - 1) * (latency_s + bytes / n / least_Bps);
 }
 
-static uint64_t machines_ns(const struct skep_scenario *s, uint8_t kind)
+static uint64_t machines_ns(const struct skep_scenario *s, uint32_t stage, uint8_t kind)
 {
-	uint32_t more = more_gathers(s, kind), m = s->plan.microbatches / s->plan.workers;
-	return more > 0 ? to_ns(machines_gather_s(s) * more / m) : 0;
+	uint32_t more = s->zero >= 2 ? more_gathers(s, stage, kind) : 0;
+	return more > 0 ? to_ns(machines_gather_s(s, stage) * more / skep_split_each(s, stage)) : 0;
 }
 
-static uint64_t bytes_of(const struct skep_scenario *s, uint8_t kind)
+static uint64_t bytes_of(const struct skep_scenario *s, uint32_t stage, uint8_t kind)
 {
-	return number_bytes(s) * s->stage[0].parameters * (s->plan.workers - 1) * more_gathers(s, kind);
+	uint64_t others = skep_plan_serving(s, stage) - 1;
+	return number_bytes(s) * s->stage[stage].parameters * others * more_gathers(s, stage, kind);
 }
 
-uint64_t skep_split_round_bytes(const struct skep_scenario *s)
+uint64_t skep_split_round_bytes(const struct skep_scenario *s, uint32_t stage)
 {
-	return bytes_of(s, SKEP_OP_FORWARD) + bytes_of(s, SKEP_OP_BACKWARD);
+	return s->zero < 2 ? 0 : bytes_of(s, stage, SKEP_OP_FORWARD) + bytes_of(s, stage, SKEP_OP_BACKWARD);
 }
 
 /* The bytes of a round, dealt out to its microbatches so that nothing is lost by rounding. */
-uint64_t skep_scenario_op_bytes(const struct skep_scenario *s, const struct skep_op *op)
+uint64_t skep_scenario_op_bytes(
+	const struct skep_scenario *s, uint32_t worker, const struct skep_op *op, uint32_t *ret_to)
 {
 	if (s->zero < 2 || (op->kind != SKEP_OP_FORWARD && op->kind != SKEP_OP_BACKWARD))
 		return 0;
-	uint64_t count = s->plan.microbatches, k = op->microbatch % count, all = bytes_of(s, op->kind);
+	uint64_t count = s->plan.microbatches, k = op->microbatch % count, all = bytes_of(s, op->stage, op->kind);
+	*ret_to = next_of_stage(s, op->stage, worker);
 	return all / count + ((k + 1) * (all % count) / count - k * (all % count) / count);
 }
 
@@ -217,8 +238,8 @@ void skep_split_time(const struct skep_scenario *s, uint32_t gpu, uint32_t vstag
 	skep_split_share(s, gpu, vstage, &share);
 	time->forward_ns += to_ns(gathers_s(s, gpu, share.forward_gathers, share.forward_gathered_bytes));
 	time->backward_ns += to_ns(gathers_s(s, gpu, share.backward_gathers, share.backward_gathered_bytes));
-	time->forward_ns = longer(time->forward_ns, machines_ns(s, SKEP_OP_FORWARD));
-	time->backward_ns = longer(time->backward_ns, machines_ns(s, SKEP_OP_BACKWARD));
-	time->backward_ns = longer(time->backward_ns, gradients_down_ns(s, gpu, &share));
+	time->forward_ns = longer(time->forward_ns, machines_ns(s, vstage % s->plan.stages, SKEP_OP_FORWARD));
+	time->backward_ns = longer(time->backward_ns, machines_ns(s, vstage % s->plan.stages, SKEP_OP_BACKWARD));
+	time->backward_ns = longer(time->backward_ns, gradients_down_ns(s, gpu, vstage, &share));
 	time->step_ns = step_ns(s, gpu, vstage, &share, time->step_ns);
 }

@@ -1,7 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * split.h - a stage spread over more than one GPU's memory: over the GPUs of a machine (tensor parallel), over the machines of
- * plain data parallel training (ZeRO), and into the host's memory (offload). What each part has to do and how long it takes.
+ * split.h - a stage spread over more than one GPU's memory: over the GPUs of a machine (tensor parallel), over the machines that
+ * serve it (ZeRO), and into the host's memory (offload). What each part has to do and how long it takes.
+ *
+ * ZeRO in several stages. What is decided: the workers of a stage, which train it data parallel, share its optimizer's state
+ * among themselves and with no other stage, as in Megatron-LM's distributed optimizer. Stages may have different numbers of
+ * workers; a shard of stage s is 1/n_s of it, and one worker alone has all. What is kept true:
+ *   - The bytes of a stage's reduction are those of its reduce-scatter and its all-gather, 2 (n_s - 1) V_s and headers, which are
+ *     its ring's; they are messages of the core, and the same in both worlds (core/worker/shards.c).
+ *   - Memory, STEP, and what stage 2 of ZeRO reduces besides are by n_s, stage by stage; with one stage they are what they
+ *     are with all workers.
+ *   - A head that is tied to its embedding is not sharded: the first stage and the last one add up their sums of the whole table,
+ *     of which a worker has one shard, and the shards of stages of different numbers of workers are not the same. Nor are
+ *     interleaved stages, since a worker steps one range. Both are refused.
  */
 #ifndef SKEP_SCENARIOS_SPLIT_H
 #define SKEP_SCENARIOS_SPLIT_H
@@ -26,8 +37,11 @@ void skep_split_read_optimizer(struct skep_reader *r, const struct skep_yaml_nod
 /* The GPUs that a worker on such a machine uses. */
 struct skep_split skep_split_of(const struct skep_scenario *s, uint32_t gpu);
 
-/* Workers that share the optimizer state, with ZeRO; else 1. */
-uint32_t skep_split_owners(const struct skep_scenario *s);
+/* Workers that share the optimizer state of a stage, with ZeRO; else 1. */
+uint32_t skep_split_owners(const struct skep_scenario *s, uint32_t stage);
+
+/* Microbatches of a round for each worker of a stage; in a swarm on the mean. */
+uint32_t skep_split_each(const struct skep_scenario *s, uint32_t stage);
 
 /* What each GPU of such a machine does of the virtual stage (or stage, where that is one), with recomputation counted in. */
 void skep_split_share(const struct skep_scenario *s, uint32_t gpu, uint32_t vstage, struct skep_cost *ret);
@@ -38,8 +52,8 @@ void skep_split_time(const struct skep_scenario *s, uint32_t gpu, uint32_t vstag
 /* Of both passes of a microbatch: what goes over the link between the GPUs of such a machine. 0: a worker has one. */
 double skep_split_inner_s(const struct skep_scenario *s, uint32_t gpu, uint32_t vstage);
 
-/* Bytes of a round beside all messages: skep_scenario_op_bytes() of all of its passes. */
-uint64_t skep_split_round_bytes(const struct skep_scenario *s);
+/* Bytes of a round of one stage beside all messages: skep_scenario_op_bytes() of all of its passes there. */
+uint64_t skep_split_round_bytes(const struct skep_scenario *s, uint32_t stage);
 
 /* So many bytes of the whole worker moved through the memory that they lie in. */
 enum skep_split_part { SKEP_PART_GRADIENT, SKEP_PART_STATE };

@@ -199,8 +199,10 @@ struct skep_checkpoint_folder skep_scenario_folder(const struct skep_scenario *s
 
 /* Time that an operation takes on a worker's GPU, for the simulator's clock and the executor's pace. */
 uint64_t skep_scenario_op_ns(const struct skep_scenario *scenario, uint32_t worker, const struct skep_op *op);
-/* Bytes that the worker sends within it to the next worker, beside all messages: gathers of ZeRO, whose time op_ns has. */
-uint64_t skep_scenario_op_bytes(const struct skep_scenario *scenario, const struct skep_op *op);
+/* Bytes that the worker sends within it, beside all messages: gathers of ZeRO, whose time op_ns has. If there are any, to whom:
+ * the next worker of its stage. */
+uint64_t skep_scenario_op_bytes(
+	const struct skep_scenario *scenario, uint32_t worker, const struct skep_op *op, uint32_t *ret_to);
 
 /* The price of all machines of the topology together when the run starts; false if the price of one is not known. */
 bool skep_scenario_price(const struct skep_scenario *scenario, double *ret_usd_per_h);

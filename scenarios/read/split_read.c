@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "scenarios/plan/plan.h"
 #include "scenarios/plan/split.h"
 #include "scenarios/read/planned.h"
 
@@ -59,20 +60,50 @@ void skep_split_read_cluster(struct skep_reader *r, const struct skep_yaml_node 
 
 /* ---- sync ------------------------------------------------------------------------------------------------------- */
 
+static uint32_t stage_size(const struct skep_scenario *s, bool most)
+{
+	uint32_t found = skep_plan_serving(s, 0);
+	for (uint32_t stage = 1; stage < s->plan.stages; stage++) {
+		uint32_t size = skep_plan_serving(s, stage);
+		found = (most ? size > found : size < found) ? size : found;
+	}
+	return found;
+}
+
+/* What is reduced microbatch by microbatch is so many times as much. In a swarm stages share a round out as they can, so of
+ * several of them stage 1, which reduces once, asks for nothing; and fixed pipelines ask by themselves. */
+static void check_shares(struct skep_reader *r, const struct skep_yaml_node *sync, const struct skep_scenario *s)
+{
+	if (s->zero < 2 && s->plan.stages > 1)
+		return;
+	for (uint32_t stage = 0; stage < s->plan.stages && !r->diag->set; stage++) {
+		uint32_t workers = skep_plan_serving(s, stage);
+		uint64_t unit = (uint64_t)workers * s->samples;
+		char where[40] = "";
+		if (s->plan.stages > 1)
+			snprintf(where, sizeof where, " of stage %u", stage);
+		if (s->batch % unit != 0)
+			skep_reader_fail(r, sync, "zero",
+				"sync.zero: all workers%s do as many microbatches, so schedule.global_batch has to be a multiple "
+				"of %llu (%u workers, microbatch %u); the next is %llu",
+				where, (unsigned long long)unit, workers, s->samples, (s->batch / unit + 1ull) * unit);
+	}
+}
+
 void skep_split_read_sync(struct skep_reader *r, const struct skep_yaml_node *sync, struct skep_scenario *s)
 {
 	const struct skep_plan *plan = &s->plan;
 	s->zero = (uint32_t)skep_read_integer(r, sync, "zero", 0, 3, 0);
 	if (r->diag->set || s->zero == 0)
 		return;
-	uint32_t unit = plan->workers * s->samples;
 	if (skep_plan_no_flush(plan))
 		skep_reader_fail(r, sync, "zero",
 			"sync.zero: with `pipeline: pipedream` a worker keeps versions of whole parameters; leave out "
 			"either");
-	else if (plan->stages != 1)
+	else if (s->zero == 3 && plan->stages > 1)
 		skep_reader_fail(r, sync, "zero",
-			"sync.zero: shares one model among all workers, so it needs `model.stages: 1`, not %u",
+			"sync.zero: stage 3 shares all of the model among all workers, so it needs `model.stages: 1`, not %u; 1 "
+			"and 2 share each stage among its own workers",
 			plan->stages);
 	else if (plan->eager)
 		skep_reader_fail(r, sync, "overlap",
@@ -90,11 +121,8 @@ void skep_split_read_sync(struct skep_reader *r, const struct skep_yaml_node *sy
 		skep_reader_fail(r, sync, "compression",
 			"sync.compression: with sync.zero half of what a reduction moves are parameters, which must not "
 			"be rounded");
-	else if (s->batch % unit != 0)
-		skep_reader_fail(r, sync, "zero",
-			"sync.zero: all workers do as many microbatches, so schedule.global_batch has to be a multiple "
-			"of %u (%u workers, microbatch %u); the next is %llu",
-			unit, plan->workers, s->samples, (s->batch / unit + 1ull) * unit);
+	else
+		check_shares(r, sync, s);
 	s->plan.sharded = s->zero < 3;
 }
 
@@ -122,7 +150,7 @@ void skep_split_check_zero(struct skep_reader *r, const struct skep_yaml_node *s
 			"`schedule.on_loss`"},
 		{plan->rebalance_ns > 0, "no worker can move; leave out `schedule.rebalance`"},
 		{skep_plan_model_chunks(plan) > 1,
-			"a worker steps one range of its stage; leave out `schedule.model_chunks`"},
+			"a worker steps one range of its stage, and an interleaved one has several; take `pipeline: 1f1b`"},
 		{s->optimizer.kind == SKEP_OPTIMIZER_LAMB,
 			"`lamb` scales its steps by the norms of whole tensors, of which a worker steps parts; take `adamw`"},
 	};
@@ -177,6 +205,27 @@ static void refuse_law(const struct skep_scenario *s, struct skep_diag *reterr)
 		loss, asks ? " --set plan=null" : "", asks ? " --set plan=null" : "");
 }
 
+/* One for each worker, and no more: then the sum of a round is that of a microbatch. */
+static void refuse_stage_2(const struct skep_scenario *s, struct skep_diag *reterr)
+{
+	uint32_t most = s->plan.microbatches / stage_size(s, false), workers = stage_size(s, true);
+	bool equal = workers == stage_size(s, false);
+	if (s->plan.stages > 1 && !skep_plan_fixed(&s->plan))
+		skep_fail(reterr,
+			"sync.zero: stage 2 reduces the gradients of each microbatch by itself, and a real worker of a swarm "
+			"adds up as many as come to it; run with --set sync.zero=1");
+	else if (most > 1 && equal)
+		skep_fail(reterr,
+			"sync.zero: stage 2 reduces the gradients of each microbatch by itself, and a real worker adds up "
+			"its %u of a round first; run with --set sync.zero=1, or schedule.global_batch=%u, one for each",
+			most, workers * s->samples);
+	else if (most > 1)
+		skep_fail(reterr,
+			"sync.zero: stage 2 reduces the gradients of each microbatch by itself, and a real worker adds up "
+			"those of a round first, %u in the stage with the fewest workers; run with --set sync.zero=1",
+			most);
+}
+
 bool skep_scenario_runs(const struct skep_scenario *s, bool pace, const char *ret_key[2], struct skep_diag *reterr)
 {
 	static const char *const keys[][2] = {
@@ -200,12 +249,9 @@ bool skep_scenario_runs(const struct skep_scenario *s, bool pace, const char *re
 		skep_fail(reterr,
 			"sync.zero: stage 3 is simulated alone: a real worker has all parameters during its passes; run with "
 			"--set sync.zero=1, which shards the optimizer's state");
-	} else if (s->zero == 2 && s->plan.microbatches > s->plan.workers) {
+	} else if (s->zero == 2) {
 		which = 2;
-		skep_fail(reterr,
-			"sync.zero: stage 2 reduces the gradients of each microbatch by itself, and a real worker adds up "
-			"its %u of a round first; run with --set sync.zero=1, or schedule.global_batch=%u, one for each",
-			s->plan.microbatches / s->plan.workers, s->plan.workers * s->samples);
+		refuse_stage_2(s, reterr);
 	}
 	for (uint32_t gpu = 0; !pace && !reterr->set && gpu < s->topology.gpus; gpu++) {
 		uint32_t gpus = skep_split_of(s, gpu).gpus;

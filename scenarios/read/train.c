@@ -357,6 +357,7 @@ static void check_tied(struct skep_reader *r, const struct skep_yaml_node *model
 	                  : s->plan.async              ? "`sync.method: async` steps each by itself"
 	                  : s->plan.gossip             ? "`sync.method: gossip` lets each worker meet another partner"
 	                  : skep_plan_fragments(&s->plan) > 1 ? "`sync.fragments` are other parts of each"
+	                  : s->plan.sharded                   ? "with `sync.zero` a worker has the sum of a part of it"
 	                                                      : NULL;
 	if (s->plan.tied > 0 && why)
 		skep_reader_fail(r, model, "stages",

@@ -19,10 +19,10 @@ uint64_t skep_scenario_op_ns(const struct skep_scenario *scenario, uint32_t work
 	return (worker + 1) * 10000000u + op->microbatch;
 }
 
-uint64_t skep_scenario_op_bytes(const struct skep_scenario *scenario, const struct skep_op *op)
+uint64_t skep_scenario_op_bytes(
+	const struct skep_scenario *scenario, uint32_t worker, const struct skep_op *op, uint32_t *ret_to)
 {
-	(void)scenario;
-	(void)op;
+	(void)scenario, (void)worker, (void)op, (void)ret_to;
 	return 0;
 }
 

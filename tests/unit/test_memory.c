@@ -93,6 +93,31 @@ static void test_zero(void **state)
 	}
 }
 
+/* A stage of three workers and one of two: each has its own shards, and none of the other's. */
+static void test_zero_in_stages(void **state)
+{
+	(void)state;
+	static const double parameters[2] = {2 * BLOCK, 2 * BLOCK + HEAD}, members[2] = {3, 2};
+	static const char *const zero[] = {"sync={zero: 0}", "sync={zero: 1}", "sync={zero: 2}"};
+	write_topology("five.yaml", "{gpu: g, count: 5}");
+	for (int i = 0; i < 3; i++) {
+		const char *sets[] = {
+			"model.stages=2", "schedule={pipeline: 1f1b, global_batch: 24, microbatch: 2}", zero[i]};
+		struct skep_scenario s;
+		struct skep_diag diag;
+		assert_true(try_read("block.yaml", "five.yaml", sets, 3, &s, &diag));
+		for (uint32_t stage = 0; stage < 2; stage++) {
+			const struct skep_memory *m = &s.memory[stage];
+			double v = 4 * parameters[stage], n = members[stage];
+			check(m->workers, n);
+			check(m->weights, v);
+			check(m->gradients, i == 2 ? 2 * v / n : 2 * v);
+			check(m->optimizer, i > 0 ? 2 * v / n : 2 * v);
+		}
+		skep_scenario_finish(&s);
+	}
+}
+
 static void test_offload(void **state)
 {
 	(void)state;
@@ -326,6 +351,7 @@ int main(void)
 		cmocka_unit_test(test_activations_made_anew),
 		cmocka_unit_test(test_four_gpus),
 		cmocka_unit_test(test_zero),
+		cmocka_unit_test(test_zero_in_stages),
 		cmocka_unit_test(test_offload),
 		cmocka_unit_test(test_a_device_allocates_that),
 		cmocka_unit_test(test_what_a_refusal_advises),

@@ -237,15 +237,72 @@ static void test_time_of_zero_with_accumulation(void **state)
 	skep_scenario_finish(&s);
 }
 
+/* Two stages, of two blocks, and of two and the head, on five machines: the first stage has three of them. A stage's step is
+ * divided by its own workers, and what it reduces of each microbatch goes round its own ring. */
+static const uint64_t in_stages[2] = {2 * BLOCK, 2 * BLOCK + HEAD}, members[2] = {3, 2};
+
+static void read_stages(const char *zero, const char *batch, struct skep_scenario *ret)
+{
+	const char *sets[] = {
+		"model.stages=2", "schedule={pipeline: 1f1b, global_batch: 24, microbatch: 2}", zero, batch};
+	struct skep_diag diag;
+	write_topology("five.yaml", "{gpu: g, count: 5, up: 1 GB/s, down: 1 GB/s}");
+	if (!try_read("block.yaml", "five.yaml", sets, 4, ret, &diag))
+		fail_msg("%s: %s", zero, diag.message);
+}
+
+static uint64_t time_in(const struct skep_scenario *s, uint32_t stage, enum skep_op_kind kind)
+{
+	struct skep_op op = {.kind = (uint8_t)kind, .stage = (uint16_t)stage};
+	uint32_t worker = 0;
+	while (s->first_stage_of[worker] != stage)
+		worker++;
+	return skep_scenario_op_ns(s, worker, &op);
+}
+
+static void test_time_of_zero_in_stages(void **state)
+{
+	(void)state;
+	struct skep_scenario s[3];
+	static const char *const sets[3] = {"sync={zero: 0}", "sync={zero: 1}", "sync={zero: 2}"};
+	for (int i = 0; i < 3; i++)
+		read_stages(sets[i], "schedule.global_batch=24", &s[i]); /* 4 and 6 microbatches for each worker */
+	for (uint32_t stage = 0; stage < 2; stage++) {
+		double n = (double)members[stage], v = 4 * (double)in_stages[stage];
+		double bytes = 2 * v + 2 * (double)s[0].stage[stage].state_bytes, m = 12 / n;
+		assert_int_equal(skep_split_owners(&s[1], stage), members[stage]);
+		assert_int_equal(time_in(&s[0], stage, SKEP_OP_STEP), (uint64_t)(10000.5 + bytes / 1000));
+		for (int i = 1; i < 3; i++)
+			assert_int_equal(time_in(&s[i], stage, SKEP_OP_STEP), (uint64_t)(10000.5 + bytes / n / 1000));
+		for (int i = 0; i < 3; i++)
+			assert_int_equal(
+				time_in(&s[i], stage, SKEP_OP_FORWARD), time_in(&s[0], stage, SKEP_OP_FORWARD));
+		assert_int_equal(time_in(&s[1], stage, SKEP_OP_BACKWARD), time_in(&s[0], stage, SKEP_OP_BACKWARD));
+		/* m - 1 scatters beside m passes, of n - 1 hops of V/n bytes at 1 GB/s and 1 ms each */
+		double scatter_ns = (n - 1) * (1e6 + v / n);
+		assert_int_equal(time_in(&s[2], stage, SKEP_OP_BACKWARD), (uint64_t)(scatter_ns * (m - 1) / m + 0.5));
+	}
+	for (int i = 0; i < 3; i++)
+		skep_scenario_finish(&s[i]);
+}
+
 struct sync_bytes {
 	uint64_t bytes;
+	const uint32_t *stage_of; /* NULL: do not ask where */
+	uint64_t of[2];           /* stages */
+	uint32_t across;          /* messages between them */
 };
 
 static void count_sync(void *context, const struct skep_link_use *use)
 {
 	struct sync_bytes *sum = context;
-	if (use->traffic == SKEP_TRAFFIC_SYNC)
-		sum->bytes += use->bytes;
+	if (use->traffic != SKEP_TRAFFIC_SYNC)
+		return;
+	sum->bytes += use->bytes;
+	if (sum->stage_of == NULL)
+		return;
+	sum->of[sum->stage_of[use->source]] += use->bytes;
+	sum->across += sum->stage_of[use->source] != sum->stage_of[use->destination];
 }
 
 /* What goes over all links in two rounds of m microbatches a worker, in units of 3 V (n = 4): 2 with the ring, m + 1 with
@@ -271,9 +328,37 @@ static void test_bytes_of_zero(void **state)
 			uint64_t headers =
 				2 * 6 * 4 * SKEP_HEADER_BYTES * skep_ring_segments(&s.plan, s.stage[0].parameters, 4);
 			assert_int_equal(sum.bytes, 2 * expected[zero][i] * 3 * 4 * ALL + headers);
-			assert_int_equal(skep_split_round_bytes(&s), (expected[zero][i] - 2) * 3 * 4 * ALL);
+			assert_int_equal(skep_split_round_bytes(&s, 0), (expected[zero][i] - 2) * 3 * 4 * ALL);
 			skep_scenario_finish(&s);
 		}
+}
+
+/* Of each stage by itself, in each of two rounds: 2 (n - 1) V with the ring and with stage 1, (m + 1) (n - 1) V with stage 2, m
+ * being 4 in one stage and 6 in the other; and as `skep check` says it. Nothing of it goes from one stage to the other. */
+static void test_bytes_of_zero_in_stages(void **state)
+{
+	(void)state;
+	static const char *const sets[] = {"sync={zero: 0}", "sync={zero: 1}", "sync={zero: 2}"};
+	static const uint64_t scatters[3][2] = {{0, 0}, {0, 0}, {3, 5}};
+	for (int zero = 0; zero < 3; zero++) {
+		struct skep_scenario s;
+		struct skep_sim_result result;
+		read_stages(sets[zero], "schedule.global_batch=24", &s);
+		struct sync_bytes sum = {.stage_of = s.first_stage_of};
+		struct skep_recorder recorder = {.context = &sum, .link = count_sync};
+		assert_true(skep_sim_run(&s, &recorder, &result));
+		assert_int_equal(result.outcome, SKEP_DONE);
+		assert_int_equal(sum.across, 0);
+		for (uint32_t stage = 0; stage < 2; stage++) {
+			uint64_t n = members[stage], v = 4 * in_stages[stage];
+			uint64_t messages =
+				2 * n * (n - 1) * skep_ring_segments(&s.plan, in_stages[stage], (uint32_t)n);
+			uint64_t more = scatters[zero][stage] * (n - 1) * v;
+			assert_int_equal(sum.of[stage], 2 * (2 * (n - 1) * v + messages * SKEP_HEADER_BYTES + more));
+			assert_int_equal(skep_split_round_bytes(&s, stage), more);
+		}
+		skep_scenario_finish(&s);
+	}
 }
 
 /* OPT-350M on eight machines, two microbatches each: what goes over the links in units of 7 V, and which needs most of a GPU. */
@@ -335,11 +420,17 @@ static void test_what_is_refused(void **state)
 		"(and `pcie`, which is else 12 GB/s)");
 	must_refuse("block.yaml", "four.yaml", "sync={zero: 4}", "from 0 to 3");
 	must_refuse("block.yaml", "four.yaml", "sync={zero: 1, compression: fp16}", "must not be rounded");
-	const char *sets[] = {"sync={zero: 1}", "model.stages=2"};
+	const char *sets[] = {"sync={zero: 3}", "model.stages=2"};
 	struct skep_scenario s;
 	struct skep_diag diag;
 	assert_false(try_read("block.yaml", "four.yaml", sets, 2, &s, &diag));
 	assert_non_null(strstr(diag.message, "needs `model.stages: 1`, not 2"));
+	sets[0] = "sync={zero: 2}";
+	const char *uneven[] = {sets[0], sets[1], "schedule.global_batch=16"};
+	assert_false(try_read("block.yaml", "five.yaml", uneven, 3, &s, &diag));
+	assert_non_null(strstr(diag.message, "all workers of stage 0 do as many"));
+	assert_non_null(strstr(diag.message, "a multiple of 6 (3 workers, microbatch 2); the next is 18"));
+	sets[0] = "sync={zero: 1}";
 	sets[1] = "schedule.global_batch=12";
 	assert_false(try_read("block.yaml", "four.yaml", sets, 2, &s, &diag));
 	assert_non_null(strstr(diag.message, "a multiple of 8 (4 workers, microbatch 2); the next is 16"));
@@ -393,6 +484,8 @@ int main(void)
 		cmocka_unit_test(test_time_of_zero),
 		cmocka_unit_test(test_time_of_zero_with_accumulation),
 		cmocka_unit_test(test_bytes_of_zero),
+		cmocka_unit_test(test_time_of_zero_in_stages),
+		cmocka_unit_test(test_bytes_of_zero_in_stages),
 		cmocka_unit_test(test_shipped_baselines),
 		cmocka_unit_test(test_what_is_refused),
 		cmocka_unit_test(test_what_does_not_run_for_real),
