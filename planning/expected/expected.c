@@ -67,21 +67,23 @@ static struct stage_ways ways_of(const struct skep_loads *l, uint32_t stage)
 
 /* From a round's last backward pass: FINISHED to the directory, REDUCE from it, the sum, TALLY; when those of all stages have
  * come the next round is granted. COMMIT comes to each stage by itself, and the next round's first microbatch waits for what
- * still updates when it comes there. */
+ * still updates when it comes there; in shards for the parameters that the others have stepped, too. */
 static void find_turn(struct skep_loads *l, struct skep_expected *e)
 {
 	struct stage_ways first = ways_of(l, 0);
-	double summed_s = 0, travel_s = 0, late_s = 0;
+	double summed_s = 0, travel_s = 0, late_s = 0, gathered_s = 0;
 	e->reduction_s = skep_reductions_s(l);
 	for (uint32_t s = 0; s < l->p->stages; s++) {
 		struct stage_ways w = ways_of(l, s);
 		double tallied_s = w.down_s + l->reduce_s[s] + w.up_s;
 		summed_s = fmax(summed_s, tallied_s);
 		late_s = fmax(late_s, tallied_s + w.down_s + w.update_s - travel_s);
+		gathered_s = fmax(gathered_s, tallied_s + w.down_s + w.update_s + l->gather_s[s] - travel_s);
 		travel_s += w.forward_s + l->forward_hop_s[s];
 	}
 	e->update_s = fmax(0, late_s - summed_s - first.down_s);
 	e->turn_s = first.up_s + summed_s - e->reduction_s + first.down_s;
+	e->reduction_s += fmax(0, gathered_s - summed_s - first.down_s) - e->update_s;
 }
 
 static void make(struct skep_loads *l, struct skep_expected *e)
@@ -122,7 +124,7 @@ static bool expect(const struct skep_planning *p, const uint32_t *stage_of, bool
 	size_t places = p->scenario->topology.places, workers = p->workers;
 	size_t stations = 5 * workers + places * places + 2 * places + 1;
 	size_t ways = 4 * workers + places * places + 2 * places;
-	double *room = calloc(9 * workers + 2 * places + 2 * ways + stations + 4 * p->stages, sizeof *room);
+	double *room = calloc(9 * workers + 2 * places + 2 * ways + stations + 5 * p->stages, sizeof *room);
 	uint32_t *numbers = calloc(4 * workers + 2 * p->stages, sizeof *numbers);
 	struct skep_station *station = calloc(stations, sizeof *station);
 	struct skep_loads l = {.p = p, .stage_of = stage_of, .station = station, .quick = quick};
@@ -146,13 +148,14 @@ static bool expect(const struct skep_planning *p, const uint32_t *stage_of, bool
 		l.forward_hop_s = l.queue + stations;
 		l.reduce_s = l.forward_hop_s + p->stages;
 		l.hop_s = l.reduce_s + p->stages;
+		l.gather_s = l.hop_s + p->stages;
 		l.count = numbers;
 		l.first = l.count + p->stages;
 		l.nth = l.first + p->stages;
 		l.member = l.nth + workers;
 		l.next = l.member + workers;
 		l.ring = l.next + workers;
-		if (skep_loads_share_out(&l, l.hop_s + p->stages)) {
+		if (skep_loads_share_out(&l, l.gather_s + p->stages)) {
 			make(&l, e);
 			e->egress_usd = skep_planning_egress_usd(p, stage_of);
 		}
@@ -176,7 +179,7 @@ bool skep_expected_make_quick(const struct skep_planning *p, const uint32_t *sta
 bool skep_expected_known(const struct skep_scenario *s)
 {
 	return s->plan.workers <= SKEP_EXPECTED_WORKERS_MAX && !s->plan.async && !s->plan.gossip && !s->plan.eager &&
-	       s->zero == 0 && !skep_plan_has_candidates(&s->plan);
+	       !skep_plan_has_candidates(&s->plan);
 }
 
 void skep_expected_bound_text(const struct skep_planning *p, const struct skep_expected *e, char *ret, size_t size)

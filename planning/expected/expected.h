@@ -65,8 +65,9 @@ struct skep_expected { /* seconds, but for the money */
 void skep_expected_bound_text(
 	const struct skep_planning *planning, const struct skep_expected *expected, char *ret, size_t size);
 
-/* May it be asked of the scenario? Not known are steps without a round, sums of pairs or of shards, sums that begin beside the
- * passes, trials of several candidates, and more than SKEP_EXPECTED_WORKERS_MAX workers. */
+/* May it be asked of the scenario? Not known are steps without a round, sums of pairs, sums that begin beside the passes, trials
+ * of several candidates, and more than SKEP_EXPECTED_WORKERS_MAX workers. With sync.zero a step and, from stage 2 of it on, a
+ * pass take as long as with the numbers of workers of the scenario's own allocation. */
 bool skep_expected_known(const struct skep_scenario *scenario);
 
 /* Of the allocation that the scenario begins with, and what bounds it as text. False: it is not known. */

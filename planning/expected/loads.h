@@ -52,6 +52,7 @@ struct skep_loads { /* seconds for a microbatch of the swarm, or of a reduction 
 	double *hop_s;          /* [stages] forwards from the stage to the next one, on the mean */
 	double *forward_hop_s;  /* [stages] the same, of the passes */
 	double *reduce_s;       /* [stages] its sum: reductions.c */
+	double *gather_s;       /* [stages] of a step in shards what follows it, which is as long as its sum; else 0 */
 	double travel_s;        /* of one microbatch, there and back */
 	double *until_s;        /* [workers] wired by latency: until it has sent a microbatch back */
 	double *own_s;          /* [workers] of the first stage: of that what is on its own ways */

@@ -67,25 +67,29 @@ static double busiest_s(struct skep_loads *l)
 	return most ? most->load_s : 0;
 }
 
-/* Each stage's by itself, and all of them no sooner than what they share is done. */
+/* Each stage's by itself, and all of them no sooner than what they share is done. Of a step in shards the halves of a ring. */
 static void rings_s(struct skep_loads *l)
 {
 	double longest_s = 0;
+	bool halves = l->p->scenario->plan.sharded;
 	for (uint32_t s = 0; s < l->p->stages; s++) {
 		double n = l->count[s];
 		skep_loads_clear(l);
 		find_ring(l, s);
 		double bytes = l->p->reduced_bytes[s] / n, delay_s = n > 1 ? carry_ring(l, s, bytes) : 0;
-		l->reduce_s[s] = skep_throughput_ring_s(&l->p->throughput[0], n, bytes, busiest_s(l), delay_s / n);
+		l->reduce_s[s] = (halves ? skep_throughput_half_ring_s : skep_throughput_ring_s)(
+			&l->p->throughput[0], n, bytes, busiest_s(l), delay_s / n);
 		longest_s = fmax(longest_s, l->reduce_s[s]);
 	}
 	skep_loads_clear(l);
 	for (uint32_t s = 0; s < l->p->stages; s++)
 		if (l->count[s] > 1)
-			carry_ring(l, s, 2 * (l->count[s] - 1.0) / l->count[s] * l->p->reduced_bytes[s]);
+			carry_ring(l, s, (halves ? 1 : 2) * (l->count[s] - 1.0) / l->count[s] * l->p->reduced_bytes[s]);
 	double all_s = busiest_s(l);
 	for (uint32_t s = 0; s < l->p->stages && all_s > longest_s; s++)
 		l->reduce_s[s] = l->count[s] > 1 ? all_s : 0;
+	for (uint32_t s = 0; s < l->p->stages; s++)
+		l->gather_s[s] = halves ? l->reduce_s[s] : 0;
 }
 
 /* The nth worker of a stage. */

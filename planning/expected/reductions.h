@@ -7,8 +7,8 @@
 
 #include "planning/expected/loads.h"
 
-/* Of a round, with the tables of tied embeddings behind them: each stage's into loads->reduce_s, and the longest. Clears the
- * loads. */
+/* Of a round, with the tables of tied embeddings behind them: each stage's into loads->reduce_s, and the longest. Of a step in
+ * shards that is the first half of a ring, and the other one, behind the step, is loads->gather_s. Clears the loads. */
 double skep_reductions_s(struct skep_loads *loads);
 
 #endif

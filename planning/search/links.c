@@ -133,11 +133,23 @@ uint32_t skep_throughput_ring_segments(const struct skep_throughput *t, double c
 	                            : skep_ring_segments_for((uint64_t)chunk_bytes, t->ring_latency_bytes);
 }
 
+/* So many hops one after the other, and the last one. */
+static double hops_s(const struct skep_throughput *t, double hops, double chunk_bytes, double busy_s, double delay_s)
+{
+	double hop_s = busy_s / skep_throughput_ring_segments(t, chunk_bytes) + delay_s;
+	return hops * (hop_s > busy_s ? hop_s : busy_s) + busy_s + delay_s;
+}
+
 double skep_throughput_ring_s(
 	const struct skep_throughput *t, double members, double chunk_bytes, double busy_s, double delay_s)
 {
-	double hop_s = busy_s / skep_throughput_ring_segments(t, chunk_bytes) + delay_s;
-	return members > 1 ? (2 * members - 3) * (hop_s > busy_s ? hop_s : busy_s) + busy_s + delay_s : 0;
+	return members > 1 ? hops_s(t, 2 * members - 3, chunk_bytes, busy_s, delay_s) : 0;
+}
+
+double skep_throughput_half_ring_s(
+	const struct skep_throughput *t, double members, double chunk_bytes, double busy_s, double delay_s)
+{
+	return members > 1 ? hops_s(t, members - 2, chunk_bytes, busy_s, delay_s) : 0;
 }
 
 /* The ring in the order of the workers' numbers. */

@@ -120,6 +120,9 @@ struct skep_throughput_stage skep_throughput_measure(const struct skep_objective
 uint32_t skep_throughput_ring_segments(const struct skep_throughput *throughput, double chunk_bytes); /* of a chunk */
 double skep_throughput_ring_s(
 	const struct skep_throughput *throughput, double members, double chunk_bytes, double busy_s, double delay_s);
+/* A reduce-scatter or an all-gather, which are its halves. */
+double skep_throughput_half_ring_s(
+	const struct skep_throughput *throughput, double members, double chunk_bytes, double busy_s, double delay_s);
 
 /* Smooth stand-ins for struct skep_search, in `mem`. */
 const double *skep_throughput_together(const struct skep_objective *cost);

@@ -28,6 +28,13 @@ for name in baselines/1f1b baselines/gpipe baselines/interleaved baselines/tenso
 	diloco-sweep-1m fine-tuning lost-accuracy one-worker shakespeare t4-a100-both two-datacentres; do
 	within_15 "$name" "$name" "${none[@]}"
 done
+# Steps in shards, in pipelines and of one stage, and what is gathered in passes.
+for name in baselines/zero-1f1b zero baselines/zero-offload baselines/zero-3; do
+	within_15 "$name" "$name" "${none[@]}"
+done
+within_15 'shards of stages of three and one' baselines/zero-1f1b "${none[@]}" --set 'cluster.allocation={method: explicit, stage_of: [0, 0, 1, 0]}' \
+	--set schedule.global_batch=24
+within_15 'shards across a line' baselines/1f1b "${none[@]}" --set sync.zero=1
 for name in opt-350m papers/diloco-bandwidth papers/dt-fm papers/gpipe papers/swarm-latency papers/swarm-square-cube square-cube \
 	swarm-vs-gpipe-vs-zero; do
 	within_15 "$name" "$name"
