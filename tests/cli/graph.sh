@@ -47,6 +47,8 @@ equal 'ZeRO in shards, delayed' zero 3 6 --set train.arithmetic=none --set sync.
 equal 'ZeRO stage 2' zero 2 4 --set train.arithmetic=none --set sync.zero=2
 equal 'ZeRO in shards' zero 2 4 --set train.arithmetic=none
 check 'ZeRO in shards: passes read what all have stepped' graph gathered plan.json 4
+equal 'ZeRO in pipelines' baselines/zero-1f1b 2 4 --set train.arithmetic=none
+check 'ZeRO in pipelines: passes read what their stage has stepped' graph gathered plan.json 2
 
 # ---- two stages by hand -------------------------------------------------------------------------------------------------------
 
