@@ -48,8 +48,9 @@ static void step_part(const void *context, size_t first, size_t end, uint32_t me
 	part.n = end - first;
 	part.sum += first;
 	part.w += first;
-	part.moment[0] += first;
-	part.moment[1] += part.moment[1] ? first : 0;
+	for (uint32_t m = 0; m < SKEP_MOMENTS_MAX; m++)
+		if (part.moment[m] != NULL) /* an optimizer may have none, or one */
+			part.moment[m] += first;
 	skep_step_tensor(&part);
 }
 
