@@ -270,8 +270,10 @@ static void fill(const struct course *c, struct skep_ask_figures *f)
 	f->stages = s->plan.stages;
 	f->every = (uint32_t)(c->planning.throughput[0].period + 0.5);
 	f->samples = (uint32_t)(s->batch / f->every);
-	for (uint32_t i = 0; i < c->planning.workers; i++)
+	for (uint32_t i = 0; i < c->planning.workers; i++) {
 		f->replicas += c->stage_of[i] == f->stages - 1;
+		f->machines += c->stage_of[i] != SKEP_SPARE;
+	}
 	for (uint32_t i = 0; i < f->stages; i++)
 		f->memory_bytes = fmax(f->memory_bytes, s->memory_bytes[i]);
 	skep_forecast_make(&c->planning, c->stage_of, 1, &forecast);

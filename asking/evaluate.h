@@ -57,6 +57,7 @@ struct skep_ask_figures {
 	bool whole;                         /* stretches were whole runs */
 	double events;                      /* that were simulated */
 	uint32_t rounds, warm_up, stages, replicas, every, samples;
+	uint32_t machines; /* that serve a stage */
 	bool extrapolated;
 	char how[160];
 	char bound[160]; /* what sets the pace of the passes, and at which machine of the topology */

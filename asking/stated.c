@@ -106,25 +106,20 @@ static uint32_t lost_of(const struct skep_ask_figures f[STATED_SEEDS])
 	return lost;
 }
 
-static uint32_t machines_of(const struct skep_ask_figures *f)
-{
-	return f->stages * f->replicas;
-}
-
 /* Among the first SENT_BACK by rank of those with more machines: the first of which at most LOST_MOST runs come to no end, or else the
  * one with the fewest of them; *ret_best is 0, the choice itself, where none has fewer. `f`: the runs of what is found. */
 static bool find_lasting(
 	struct skep_ask_answer *a, struct skep_ask_figures f[STATED_SEEDS], uint32_t *ret_best, int *ret_signal)
 {
 	uint32_t rank[SKEP_ASK_VARIATIONS_MAX], least = lost_of(f), tried = 0;
-	uint32_t own = machines_of(&a->other[0].figures);
+	uint32_t own = a->other[0].figures.machines;
 	uint32_t ranked = skep_ask_rank(a->other, a->others, a->question.request->objective == SKEP_ASK_MONEY, rank);
 	struct skep_ask_figures *seen = malloc(STATED_SEEDS * sizeof *seen);
 	bool ok = seen != NULL, can;
 	*ret_best = 0;
 	for (uint32_t i = 0; ok && i < ranked && least > LOST_MOST && tried < SENT_BACK; i++) {
 		const struct skep_ask_tried *t = &a->other[rank[i]];
-		if (machines_of(&t->figures) <= own)
+		if (t->figures.machines <= own)
 			continue;
 		tried++;
 		memset(seen, 0, STATED_SEEDS * sizeof *seen);
@@ -143,7 +138,7 @@ static bool find_lasting(
 static void note_sent_back(struct skep_ask_answer *a, uint32_t lost)
 {
 	char method[400];
-	uint32_t machines = machines_of(&a->other[0].figures);
+	uint32_t machines = a->other[0].figures.machines;
 	skep_ask_method(&a->chosen, method, sizeof method);
 	skep_ask_note(&a->question,
 		"not chosen, though better by short stretches: %s, on %u machine%s; %u of %u seeds came to no end with it",
