@@ -213,7 +213,11 @@ static void lay_row(
 {
 	char text[SKEP_TEXT_BYTES];
 	const struct skep_ask_figures *f = &t->figures;
-	skep_layout_cell(layout, "  %s", t->variation.label);
+	if (f->lost > 0) /* why it stands last, whatever its time */
+		skep_layout_cell(layout, "  %s (%u of %u seeds came to no end)", t->variation.label, f->lost,
+			f->lost + f->stretches);
+	else
+		skep_layout_cell(layout, "  %s", t->variation.label);
 	skep_layout_cell(layout, "%s", days(f->time_s, text));
 	skep_layout_cell(layout, "%+.0f %%", 100 * (f->time_s / own->time_s - 1));
 	if (prices)

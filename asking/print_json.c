@@ -26,6 +26,7 @@ static void add_figures(cJSON *o, const char *name, const struct skep_ask_figure
 	skep_json_add_number(o, "egress_usd", f->ok ? f->usd_egress : NAN);
 	skep_json_add_number(o, "tokens", f->ok ? f->tokens : NAN);
 	skep_json_add_number(o, "utilisation", f->ok ? f->utilisation : NAN);
+	skep_json_add_count(o, "seeds_without_end", f->lost);
 	cJSON_AddBoolToObject(o, "extrapolated", f->extrapolated);
 }
 

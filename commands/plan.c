@@ -206,11 +206,15 @@ static const struct skep_option output_rows[] = {
 		.help = "print only what each planner and objective comes to in the simulator, side by side"},
 	{"pareto", 0, SKEP_OPTION_FLAG, offsetof(struct plan_arguments, pareto),
 		.help = "also print the Pareto front of the settings in time and cost"},
+	{"db", 0, SKEP_OPTION_PATH, offsetof(struct plan_arguments, common.db), "FILE",
+		.help = "SQLite database for the runs of --confirm",
+		.given_at = offsetof(struct plan_arguments, common.has_db), .usual = "none is stored",
+		.environment = "SKEP_DB"},
 };
 
 static const struct skep_option_group groups[] = {SKEP_SCENARIO_OPTIONS, SKEP_OWN_OPTIONS("Search", search_rows),
 	{"Search", skep_jobs_row, 1, 0}, SKEP_OWN_OPTIONS("Output", output_rows), SKEP_FORCE_OPTION,
-	SKEP_DATABASE_OPTIONS, {0}};
+	SKEP_OUTPUT_OPTIONS, {0}};
 static const struct skep_example examples[] = {
 	{"skep plan scenarios/plan-world.yaml -o best.yaml", "search, and write the best allocation as a scenario"},
 	{"skep plan scenarios/plan-world.yaml --explain --confirm 20",

@@ -5,6 +5,7 @@
 #ifndef SKEP_CORE_BITS_H
 #define SKEP_CORE_BITS_H
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
@@ -40,6 +41,7 @@ static inline uint32_t skep_bits_count(uint64_t word)
 /* The lowest bit of a word that is not 0. */
 static inline uint32_t skep_bits_lowest(uint64_t word)
 {
+	assert(word != 0);
 	return skep_bits_count((word & -word) - 1);
 }
 

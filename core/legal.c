@@ -72,6 +72,7 @@ static_assert(SKEP_MESSAGE_CLOSE_ROUND + 1 == SKEP_MESSAGE_KINDS, "each kind say
 static bool ends_legal(const struct skep_plan *plan, const struct skep_message *message, uint32_t use)
 {
 	uint32_t from = message->from.index, to = message->to.index, directory = plan->workers;
+	assert((use & ORDERS) == 0 || (use & REPORTS) == 0);
 	return (use & ORDERS ? from == directory : from < directory) &&
 	       (use & REPORTS ? to == directory : to < directory);
 }
@@ -91,6 +92,7 @@ static bool unused_legal(const struct skep_message *message, uint32_t use)
 static bool fields_legal(const struct skep_plan *plan, const struct skep_message *message, uint32_t use)
 {
 	const uint32_t all = ROUND | NUMBER | ORDINAL | TENSOR;
+	assert((use & STAGE) == 0 || (use & VSTAGE) == 0);
 	if ((use & all) != all && !unused_legal(message, use))
 		return false;
 	if ((use & STAGE && message->stage >= plan->stages) ||
@@ -101,6 +103,7 @@ static bool fields_legal(const struct skep_plan *plan, const struct skep_message
 
 static bool tally_legal(const struct skep_message *message)
 {
+	assert(message->kind == SKEP_MESSAGE_TALLY || message->kind == SKEP_MESSAGE_OUTER_UPDATE);
 	const uint16_t *offset = message->u.tally.offset;
 	uint32_t used = message->u.tally.used;
 	if (used > SKEP_TALLY_PART || used > message->u.tally.count)
@@ -134,6 +137,7 @@ static bool reduction_legal(const struct skep_plan *plan, const struct skep_mess
 
 static bool admission_legal(const struct skep_plan *plan, const struct skep_message *message)
 {
+	assert(message->kind == SKEP_MESSAGE_ADMIT);
 	uint32_t source = message->u.admit.source.index;
 	return message->admission > 0 && (message->serving > 0) == plan->async &&
 	       (source < plan->workers || source == SKEP_NO_INDEX);

@@ -11,6 +11,7 @@
 
 size_t skep_node_size(const struct skep_plan *plan, uint32_t index)
 {
+	assert(index <= plan->workers);
 	bool worker = index < plan->workers;
 	uint8_t method = skep_method_of(plan);
 	struct skep_methods how =

@@ -28,4 +28,10 @@ static inline uint32_t skep_random_below(uint64_t *state, uint32_t n)
 	return (uint32_t)((skep_random_next(state) >> 32) * n >> 32);
 }
 
+/* Uniform in [0, 1): one of 2^53 numbers, each of which a double holds exactly. */
+static inline double skep_random_unit(uint64_t *state)
+{
+	return (double)(skep_random_next(state) >> 11) * 0x1p-53;
+}
+
 #endif

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * preemption.c - ends and starts processes as the scenario's trace says, gives a worker notice before its end, and
- * tells the directory of it after the detection delay.
+ * preemption.c - ends and starts processes, when the scenario's trace, an outage or autoscaling says so, gives a worker
+ * notice before its end, and tells the directory of it after the detection delay.
  *
  * Kept true: notice is given once in a life, after its START and no earlier than cluster.trace.preempt_notice before
  * its end.
  */
-#include "core/random.h"
-
-#include "sim/world.h"
 #include <assert.h>
+
+#include "core/random.h"
+#include "sim/world.h"
 
 #define NONE UINT32_MAX
 

@@ -29,6 +29,12 @@ struct skep_figure {              /* in base units: s, B/s */
 	const char *kept;         /* why; NULL: it is not */
 };
 
+/* What is written of it: the value that was fitted, or that from before. */
+static inline double skep_figure_value(const struct skep_figure *figure)
+{
+	return figure->after.samples > 0 ? figure->after.value : figure->before;
+}
+
 struct skep_link_figures { /* of an ordered pair of places */
 	uint32_t from, to;
 	bool shared;

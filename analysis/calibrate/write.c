@@ -189,11 +189,6 @@ static bool near(double a, double b)
 	return isinf(a) ? isinf(b) || b >= 1e15 : fabs(a - b) <= 1e-6 * fmax(fabs(a), fabs(b)) + 1e-12;
 }
 
-static double value_of(const struct skep_figure *f)
-{
-	return f->after.samples > 0 ? f->after.value : f->before;
-}
-
 /* What was written says what it was to say. */
 static bool same_topology(const struct files *f, const struct skep_scenario *again)
 {
@@ -205,7 +200,7 @@ static bool same_topology(const struct files *f, const struct skep_scenario *aga
 			       strcmp(t->gpu[t->machine[i].gpu].name, u->gpu[u->machine[i].gpu].name) == 0);
 	for (uint32_t i = 0; same && i < t->places * t->places; i++) {
 		const struct skep_link_figures *link = &f->c->link[i];
-		same = near(value_of(&link->bandwidth), u->pair[i].capacity_Bps) &&
+		same = near(skep_figure_value(&link->bandwidth), u->pair[i].capacity_Bps) &&
 		       near(skep_calibration_latency_s(f->c, link), u->pair[i].latency_s);
 	}
 	return same;

@@ -52,11 +52,6 @@ void skep_calibration_gpu_name(const struct skep_calibration *c, uint32_t gpu, c
 
 /* ---- the profile ------------------------------------------------------------------------------------------------- */
 
-static double value_of(const struct skep_figure *f)
-{
-	return f->after.samples > 0 ? f->after.value : f->before;
-}
-
 /* A bandwidth here is one of memory, which data sheets give in bytes. */
 static void put_value(FILE *file, enum skep_dimension dimension, double value, bool exact)
 {
@@ -71,7 +66,7 @@ static void put_value(FILE *file, enum skep_dimension dimension, double value, b
 static void put_figure(FILE *file, const char *key, const struct skep_figure *f, enum skep_dimension dimension)
 {
 	fprintf(file, "%s: ", key);
-	put_value(file, dimension, value_of(f), true);
+	put_value(file, dimension, skep_figure_value(f), true);
 	if (f->after.samples > 0) {
 		fprintf(file, " # %" PRIu32 " operations of reductions; ", f->after.samples);
 		put_value(file, dimension, f->after.low, false);
@@ -202,7 +197,7 @@ void skep_calibration_put_stages(const struct skep_calibration *c, uint32_t gpu,
 		put_comment(c, pass, order[i].vstage, file);
 		fprintf(file, "%" PRIu32 ",%" PRIu32 ",%" PRIu32, order[i].first, order[i].layers, s->samples);
 		for (int k = 0; k < SKEP_STAGE_COLUMNS; k++)
-			fprintf(file, ",%.9g", us * value_of(&pass->column[k]));
+			fprintf(file, ",%.9g", us * skep_figure_value(&pass->column[k]));
 		putc('\n', file);
 	}
 	free(order);

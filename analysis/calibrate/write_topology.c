@@ -14,11 +14,6 @@
 #include "topologies/import/writer.h"
 #include "topologies/read/path.h"
 
-static double value_of(const struct skep_figure *f)
-{
-	return f->after.samples > 0 ? f->after.value : f->before;
-}
-
 static void put_string(FILE *file, const char *text)
 {
 	putc('"', file);
@@ -199,7 +194,7 @@ static double written_Bps(double Bps)
 double skep_calibration_latency_s(const struct skep_calibration *c, const struct skep_link_figures *link)
 {
 	const struct skep_pair *pair = &c->topology.pair[link->from * c->topology.places + link->to];
-	return value_of(&link->latency) + (skep_topology_is_link(pair) ? c->scenario->extra_latency_s : 0);
+	return skep_figure_value(&link->latency) + (skep_topology_is_link(pair) ? c->scenario->extra_latency_s : 0);
 }
 
 /* The inside of a site is free unless its file says otherwise. */
@@ -213,7 +208,7 @@ static void put_egress(const struct skep_topology *t, uint32_t from, uint32_t to
 static void put_link(const struct skep_calibration *c, const struct skep_link_figures *link, FILE *file)
 {
 	fputs("bandwidth: ", file);
-	skep_put_quantity(file, SKEP_BANDWIDTH, written_Bps(value_of(&link->bandwidth)), true);
+	skep_put_quantity(file, SKEP_BANDWIDTH, written_Bps(skep_figure_value(&link->bandwidth)), true);
 	fputs(", latency: ", file);
 	skep_put_quantity(file, SKEP_TIME, skep_calibration_latency_s(c, link), true);
 	fputs(link->shared ? ", shared: true" : "", file);

@@ -62,8 +62,7 @@ static bool read_run(struct skep_store *store, int64_t run, struct skep_run_log 
 			"there is no run %" PRId64 " in this database; `skep runs list` shows which there are", run);
 	} else if (strcmp(skep_column_text(row, 0), "real") != 0) {
 		skep_fail(reterr,
-			"run %" PRId64
-			" was simulated and has no log: name a real one, or simulate it again: one seed gives one run",
+			"run %" PRId64 " was simulated and has no log: name a real one, which `skep runs list` shows",
 			run);
 	} else if (sqlite3_column_int64(row, 1) < 1 || sqlite3_column_int64(row, 1) > MACHINES_MAX ||
 		   sqlite3_column_int64(row, 4) < 0 || sqlite3_column_int64(row, 4) > UINT32_MAX) {

@@ -24,6 +24,7 @@ uint32_t skep_jobs_usable(const struct skep_jobs_job *job, uint32_t machines)
 /* Is a job that has `has` done sooner with so many? One that waits is. */
 static bool sooner(const struct skep_jobs_job *job, uint32_t machines)
 {
+	assert(machines <= job->max && job->has <= job->max);
 	double work = job->remaining_s * job->rate[job->want];
 	return job->has == 0 || work / job->rate[job->has] > job->restart_s + work / job->rate[machines];
 }
@@ -41,6 +42,7 @@ static uint32_t ask(const struct skep_jobs_policy *policy, const struct skep_job
 	uint32_t given = skep_jobs_usable(job, smaller(asked, left));
 	if (job->has > 0 && given > job->has && !sooner(job, given))
 		given = job->has;
+	assert(given <= left);
 	return given;
 }
 
@@ -48,6 +50,7 @@ static uint32_t ask(const struct skep_jobs_policy *policy, const struct skep_job
 static uint32_t best_size(const struct skep_jobs_job *job, uint32_t given, uint32_t left, double *ret_gain)
 {
 	uint32_t best = 0, limit = smaller(job->max, given + left);
+	assert(given <= job->max && job->rate[job->want] > 0);
 	for (uint32_t n = given + 1; n <= limit; n++) {
 		double gain = (job->rate[n] - job->rate[given]) / job->rate[job->want] / (double)(n - given);
 		bool better = gain > 0 && (best == 0 || gain > *ret_gain);
@@ -77,6 +80,7 @@ static void grow(
 		}
 		if (best == SKEP_JOBS_NONE)
 			return;
+		assert(size > machines[best] && size - machines[best] <= left);
 		left -= size - machines[best];
 		machines[best] = size;
 	}
@@ -97,6 +101,7 @@ void skep_jobs_divide(const struct skep_jobs_policy *policy, const struct skep_j
 		uint32_t j = order[i], kept = skep_jobs_usable(&job[j], smaller(job[j].has, ret_machines[j] + left));
 		if (ret_machines[j] == 0 || kept <= ret_machines[j])
 			continue;
+		assert(kept - ret_machines[j] <= left);
 		left -= kept - ret_machines[j];
 		ret_machines[j] = kept;
 	}

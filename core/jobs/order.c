@@ -11,6 +11,7 @@
 uint32_t skep_jobs_queue(const struct skep_jobs_policy *policy, double attained_s)
 {
 	uint32_t queue = 0;
+	assert(attained_s >= 0);
 	while (queue + 1 < policy->queues && attained_s >= policy->queue_s[queue])
 		queue++;
 	return queue;
@@ -47,6 +48,7 @@ static int by_time(skep_time a, skep_time b)
 /* Does job a come before job b? A total order, so that how it is sorted by does not matter. */
 static bool before(const struct skep_jobs_policy *policy, const struct skep_jobs_job *job, uint32_t a, uint32_t b)
 {
+	assert(policy->order == SKEP_JOBS_FIFO || policy->order == SKEP_JOBS_SRTF || policy->order == SKEP_JOBS_LAS);
 	const struct skep_jobs_job *one = &job[a], *other = &job[b];
 	int first = 0;
 	if (policy->order == SKEP_JOBS_FIFO) {

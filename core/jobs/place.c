@@ -18,6 +18,7 @@ static void count_free(const struct skep_jobs_cluster *c, const uint32_t *owner)
 		c->free_at[p] = 0;
 	for (uint32_t m = 0; m < c->machines; m++) {
 		bool is_free = owner[m] == SKEP_JOBS_NONE;
+		assert(c->host_of[m] < c->hosts && c->place_of[c->host_of[m]] < c->places);
 		c->free_of[c->host_of[m]] += is_free;
 		c->free_at[c->place_of[c->host_of[m]]] += is_free;
 	}
@@ -27,11 +28,13 @@ static void count_free(const struct skep_jobs_cluster *c, const uint32_t *owner)
 static uint32_t take(const struct skep_jobs_cluster *c, uint32_t host, uint32_t job, uint32_t more, uint32_t *owner)
 {
 	uint32_t taken = 0;
+	assert(host < c->hosts);
 	for (uint32_t m = 0; m < c->machines && taken < more; m++)
 		if (c->host_of[m] == host && owner[m] == SKEP_JOBS_NONE) {
 			owner[m] = job;
 			taken++;
 		}
+	assert(taken <= c->free_of[host] && taken <= c->free_at[c->place_of[host]]);
 	c->free_of[host] -= taken;
 	c->free_at[c->place_of[host]] -= taken;
 	return taken;

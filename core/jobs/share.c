@@ -12,12 +12,15 @@
  */
 #include "core/jobs/jobs.h"
 
+#include <assert.h>
+
 #define SAME 1e-9 /* part of a throughput that does not count */
 
 /* Where x lies among rising points: point[*ret_at] and the next one, with the weight of the next. */
 static double between(const double *point, uint32_t points, double x, uint32_t *ret_at)
 {
 	uint32_t at = 0;
+	assert(points > 0);
 	while (at + 2 < points && x >= point[at + 1])
 		at++;
 	*ret_at = at;
@@ -28,6 +31,7 @@ static double between(const double *point, uint32_t points, double x, uint32_t *
 
 static double at_point(const struct skep_jobs_needs *needs, uint32_t cpu, uint32_t memory)
 {
+	assert(needs->cpus > 0 && needs->memories > 0);
 	cpu = cpu < needs->cpus ? cpu : needs->cpus - 1;
 	memory = memory < needs->memories ? memory : needs->memories - 1;
 	return needs->throughput[cpu * needs->memories + memory];
@@ -61,6 +65,7 @@ void skep_jobs_demand(const struct skep_jobs_needs *needs, double *ret_cpus, dou
 static void give_back(struct skep_jobs_tenant *t)
 {
 	const struct skep_jobs_needs *needs = t->needs;
+	assert(needs->cpus > 0 && t->cpus >= 0 && t->memory >= 0);
 	double factor = skep_jobs_factor(needs, t->cpus, t->memory) * (1 - SAME);
 	for (uint32_t i = needs->cpus; i > 0; i--)
 		if (needs->cpu[i - 1] < t->cpus && skep_jobs_factor(needs, needs->cpu[i - 1], t->memory) >= factor)
@@ -107,6 +112,7 @@ void skep_jobs_share(
 	bool synergy, uint32_t machines, double cpus, double memory, struct skep_jobs_tenant *tenant, uint32_t tenants)
 {
 	struct host host = {cpus, memory, cpus, memory};
+	assert(machines > 0 && tenants <= machines && cpus > 0 && memory > 0);
 	for (uint32_t i = 0; i < tenants; i++) {
 		tenant[i].cpus = cpus / (double)machines;
 		tenant[i].memory = memory / (double)machines;

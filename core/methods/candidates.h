@@ -12,8 +12,8 @@
  * or, if one of the points is missing since nothing was counted so far, the highest there is. All of it is
  * in integers, so both worlds and all compilers agree. Losses are cut off where sums would overflow: at 10^8 with 100 rounds.
  */
-#ifndef SKEP_CORE_TRIAL_H
-#define SKEP_CORE_TRIAL_H
+#ifndef SKEP_CORE_METHODS_CANDIDATES_H
+#define SKEP_CORE_METHODS_CANDIDATES_H
 
 #include <stdbool.h>
 #include <stdint.h>

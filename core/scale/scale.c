@@ -36,6 +36,7 @@ static struct skep_scale_point *point_of(struct skep_scale_state *state, uint32_
 	for (uint32_t i = 0; i < state->points; i++)
 		if (state->point[i].speed == speed)
 			return &state->point[i];
+	assert(state->points <= SKEP_SCALE_POINTS && state->oldest < SKEP_SCALE_POINTS);
 	uint32_t at = state->points < SKEP_SCALE_POINTS ? state->points++ : state->oldest;
 	if (state->points == SKEP_SCALE_POINTS)
 		state->oldest = (at + 1) % SKEP_SCALE_POINTS;
@@ -89,6 +90,7 @@ struct skep_scale_curve skep_scale_fit(const struct skep_scale_state *state)
 
 double skep_scale_rate(const struct skep_scale_curve *curve, double speed)
 {
+	assert(curve->shared_ns >= 0 && curve->fixed_ns >= 0);
 	double ns = curve->shared_ns + curve->fixed_ns * speed;
 	return speed > 0 && ns > 0 ? speed / ns : 0;
 }
@@ -148,6 +150,7 @@ static bool affordable(const struct skep_scale *scale, const struct choice *choi
 
 static void take(const struct skep_scale *scale, const struct skep_scale_now *now, uint32_t k, struct choice *choice)
 {
+	assert(k < scale->kinds && choice->wanted[k] < scale->kind[k].workers);
 	choice->wanted[k]++;
 	choice->machines++;
 	choice->speed += scale->kind[k].speed;
@@ -158,6 +161,7 @@ static void take(const struct skep_scale *scale, const struct skep_scale_now *no
 static void choose_of(const struct skep_scale_state *state, const struct skep_scale *scale,
 	const struct skep_scale_now *now, bool keep, uint32_t k, uint32_t limit, struct choice *choice)
 {
+	assert(limit <= scale->kind[k].workers && choice->wanted[k] == 0);
 	struct skep_scale_curve curve = skep_scale_fit(state);
 	while (choice->wanted[k] < limit && !choice->enough) {
 		bool needed = choice->machines < scale->min, small = TRUST * choice->speed < state->least;
@@ -226,6 +230,7 @@ static struct choice present(
 
 bool skep_scale_decide(struct skep_scale_state *state, const struct skep_scale *scale, const struct skep_scale_now *now)
 {
+	assert(scale->policy < SKEP_SCALE_POLICIES && scale->min <= scale->max);
 	if (state->points == 0 || (state->decided && now->now_ns < state->decided_ns + scale->period_ns))
 		return false;
 	state->decided = true;

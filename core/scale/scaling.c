@@ -113,6 +113,7 @@ static void tell(struct directory *d, struct step *step, uint32_t worker)
 	struct row *row = directory_row(d, worker);
 	assert(row->standing == STANDING_SERVING && !row->leaving);
 	struct skep_message message = skep_message_to(&d->node, SKEP_MESSAGE_PEER, directory_worker(d, worker));
+	assert(directory_stage(d, row->stage)->staying > 1);
 	row->returned = true;
 	directory_stage(d, row->stage)->staying--;
 	skep_emit_note(step, &d->node,
@@ -129,6 +130,7 @@ static void tell(struct directory *d, struct step *step, uint32_t worker)
 static void give_back(struct directory *d, struct step *step, const struct skep_scale_now *now)
 {
 	const uint32_t *wanted = state_of(d)->wanted;
+	assert(step->plan->scale->kinds <= SKEP_SCALE_KINDS_MAX);
 	uint32_t left = RETURNS_PER_ROUND;
 	bool counted = false;
 	for (uint32_t k = 0; k < step->plan->scale->kinds; k++) {
@@ -148,6 +150,7 @@ static void policy_round_closed(struct directory *d, struct step *step)
 {
 	const struct skep_plan *plan = step->plan;
 	struct skep_scale_state *state = state_of(d);
+	assert(d->closed > 0 && d->closed <= plan->rounds);
 	struct skep_scale_now now = look(d, plan);
 	uint32_t before[SKEP_SCALE_KINDS_MAX];
 	for (uint32_t k = 0; k < SKEP_SCALE_KINDS_MAX; k++)

@@ -3,7 +3,8 @@
  * schedule.c - which operation an idle device runs next. One operation at a time is on the compute lane, so that every
  * choice is made as late as possible.
  *
- * First what others wait for: the step that ends a round, the state for a newcomer. A step, and what makes room for another
+ * First what others wait for: the step that ends a round, the state for a newcomer or for the disk. States that are asked for and
+ * passes take turns, so that neither waits for all of the other. A step, and what makes room for another
  * stage, wait for the reduce lane to be empty: an attempt that is void may still be running there, on the tensors that they
  * change. Then steps of its own (periodic.c). Then the pipeline: gradients (BACKWARD), activations (FORWARD), or a new
  * microbatch (FORWARD of an owner, when nothing else goes forwards), in the order that the schedule says (core/schedule).
@@ -69,8 +70,8 @@ void skep_schedule_on_barrier_lifted(struct worker *w, struct step *step, const 
 	step->how.worker->gate(w, step);
 }
 
-/* Not after an attempt that is void and may still be on the reduce lane, which reads what BACKWARD adds to; nor to a
- * pseudo-gradient of such an attempt, which is cleared first. */
+/* Makes way for a BACKWARD, and says whether one may begin: not after an attempt that is void and may still be on the reduce
+ * lane, which reads what BACKWARD adds to; nor to a pseudo-gradient of such an attempt, which is cleared first. */
 bool skep_schedule_may_add(struct worker *w, struct step *step)
 {
 	assert(w->state == WORKER_SERVING);

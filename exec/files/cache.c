@@ -258,7 +258,7 @@ static bool put(struct skep_cache_part *part, const char *path, const char *whol
 {
 	char name[SKEP_DIGEST_TEXT];
 	uint8_t found[SKEP_DIGEST_BYTES];
-	assert(part->offset == part->bytes);
+	assert(part->fd >= 0 && part->digester != NULL && part->offset == part->bytes);
 	skep_digest_text(part->digest, name);
 	if (!skep_digester_end(part->digester, found))
 		return skep_fail(reterr, "OpenSSL cannot end a SHA-256");

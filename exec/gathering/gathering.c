@@ -67,6 +67,7 @@ static void refuse(struct skep_gathering *g, uint32_t number, bool for_good, con
 /* It comes again, or never. */
 static void let_go(struct skep_gathering *g, uint32_t number)
 {
+	assert(g->guest[number].state == GREETED || g->guest[number].state == WAITING);
 	tell(g, number, g->over ? SKEP_RECORD_OVER : SKEP_RECORD_GATHERS, &(union skep_words){0});
 	skep_mesh_guest_close(g->mesh, number);
 	g->guest[number].state = TOLD;
@@ -75,6 +76,7 @@ static void let_go(struct skep_gathering *g, uint32_t number)
 
 static void on_hello(struct skep_gathering *g, uint32_t number, const struct skep_hello *hello)
 {
+	assert(g->guest[number].state == UNKNOWN);
 	if (hello->protocol != SKEP_PROTOCOL) {
 		refuse(g, number, true, "it is another version of skep: take the same program on both sides");
 	} else if (!skep_tickets_know(&g->keys.tickets, hello->secret)) {
@@ -108,6 +110,7 @@ static bool look_into_folder(struct skep_gathering *g)
 /* It is on the disk here. */
 static void is_here(struct skep_gathering *g, uint32_t number, const struct skep_state_word *word)
 {
+	assert(word->stage < g->parts);
 	if (word->version > g->newest[word->stage])
 		g->newest[word->stage] = word->version;
 	look_into_folder(g);
@@ -119,6 +122,7 @@ static void on_state(struct skep_gathering *g, uint32_t number, const struct ske
 {
 	struct guest *guest = &g->guest[number];
 	struct skep_diag why = {0};
+	assert(guest->state == UNKNOWN && guest->arrival == NULL);
 	if (!skep_tickets_know(&g->keys.tickets, word->secret) || !word->keep || g->closes || word->stage >= g->parts ||
 		word->version > g->scenario->plan.rounds) {
 		skep_mesh_guest_close(g->mesh, number);
@@ -143,6 +147,7 @@ static void on_piece(struct skep_gathering *g, uint32_t number, const struct ske
 	struct guest *guest = &g->guest[number];
 	struct skep_diag why = {0};
 	bool whole = false;
+	assert(guest->state == BRINGING);
 	g->heard_ns = skep_monotonic_ns();
 	bool fine = guest->arrival != NULL && skep_arrival_add(guest->arrival, piece, &whole, &why);
 	if (fine && whole) {
@@ -159,6 +164,7 @@ static void on_record(void *self, uint32_t number, const struct skep_record *rec
 	struct skep_gathering *g = self;
 	struct guest *guest = &g->guest[number];
 	union skep_words words;
+	assert(number < SKEP_GUESTS_MAX);
 	bool fine = skep_words_decode(record, &words);
 	if (fine && guest->state == UNKNOWN && record->type == SKEP_RECORD_HELLO)
 		on_hello(g, number, &words.hello);
@@ -182,6 +188,7 @@ static void on_left(void *self, uint32_t number, const char *why)
 	struct skep_gathering *g = self;
 	struct guest *guest = &g->guest[number];
 	(void)why;
+	assert(number < SKEP_GUESTS_MAX);
 	skep_arrival_abandon(guest->arrival);
 	if (guest->state == SAVING)
 		skep_saver_forget(g->saver, number);
@@ -195,6 +202,7 @@ static void on_turn(void *self)
 	struct skep_diag why;
 	uint32_t number;
 	while (skep_saver_take(g->saver, &number, &word, &why)) {
+		assert(number == SKEP_SAVER_NO_ONE || g->guest[number].state == SAVING);
 		if (number != SKEP_SAVER_NO_ONE)
 			g->guest[number].state = BRINGING;
 		if (!why.set)
@@ -368,6 +376,7 @@ int skep_gathering_wait(struct skep_gathering *g, uint32_t rounds)
 {
 	int number = 0;
 	uint32_t before = g->common;
+	assert(!g->closes);
 	say_ticket(g);
 	say_what_is_here(g, rounds);
 	while (number == 0 && !is_complete(g, rounds) && !is_given_up(g))

@@ -49,6 +49,7 @@ static void turn(struct skep_joining *j, int most_ms)
 
 void skep_joining_say(struct skep_joining *j, uint8_t type, const union skep_words *words)
 {
+	assert(type > 0 && type < SKEP_RECORD_TYPES);
 	uint8_t content[SKEP_RECORD_MAX];
 	size_t bytes = skep_words_encode(type, words, content);
 	while (j->channel.state == SKEP_CHANNEL_OPEN && !skep_channel_has_room(&j->channel, bytes))
@@ -75,6 +76,7 @@ static bool is_silent(const struct skep_joining *j)
 static bool hear(struct skep_joining *j, const char *types, uint64_t most_ns, uint8_t *ret_type, union skep_words *ret,
 	struct skep_diag *reterr)
 {
+	assert(types[0] != 0);
 	uint64_t until_ns = skep_monotonic_ns() + most_ns;
 	struct skep_record record;
 	for (;;) {
@@ -189,6 +191,7 @@ static bool fetch_to_memory(struct skep_joining *j, const uint8_t hash[SKEP_HASH
 	union skep_words words = {0};
 	uint8_t digest[SKEP_HASH_BYTES];
 	uint64_t have = 0;
+	assert(j->channel.state != SKEP_CHANNEL_CONNECTING);
 	if (bytes == 0 || bytes > SKEP_MANIFEST_BYTES_MAX)
 		return skep_fail(reterr, "%.200s offers a list of files that cannot be", j->options.server);
 	*ret = malloc(bytes + 1);
@@ -398,6 +401,7 @@ static bool slot_fits(const struct skep_joining *j, const struct skep_scenario *
 static bool prepare(struct skep_joining *j, const struct skep_scenario *scenario, struct skep_loop_setup *setup,
 	struct skep_states *states, struct skep_diag *reterr)
 {
+	assert(setup->device == NULL);
 	uint32_t moved = 0, worker = j->admitted.worker, cores = skep_thread_pool_cores();
 	uint32_t stage = worker == SKEP_NO_INDEX ? SKEP_NO_STAGE : scenario->first_stage_of[worker];
 	struct skep_device_place place = setup->device_place;
@@ -512,6 +516,7 @@ static bool take_part(
 {
 	struct skep_rejects rejects = {.rank = j->admitted.rank};
 	bool clean = false, *absent = NULL, fine = false;
+	assert(j->waits && setup->device != NULL);
 	struct skep_mesh *mesh = enter(j, &rejects, &absent, reterr);
 	if (mesh != NULL && !reterr->set) {
 		struct skep_transport transport = skep_mesh_transport(mesh);

@@ -8,8 +8,8 @@
  *     skep_joining_run()     takes a process, waits until the run begins, and trains
  *     skep_joining_finish()
  */
-#ifndef SKEP_EXEC_SERVE_JOIN_H
-#define SKEP_EXEC_SERVE_JOIN_H
+#ifndef SKEP_EXEC_JOINING_JOIN_H
+#define SKEP_EXEC_JOINING_JOIN_H
 
 #include "exec/exec.h"
 #include "exec/files/cache.h"

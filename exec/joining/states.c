@@ -82,6 +82,7 @@ static bool hand_over(struct skep_states *states, uint32_t stage, uint32_t versi
 static bool keep_here(struct skep_states *states, uint32_t stage, uint32_t version, const void *state, uint64_t bytes,
 	struct skep_diag *reterr)
 {
+	assert(states->orphaned && states->left != NULL && version > 0);
 	struct skep_checkpoint_folder all = states->folder;
 	all.keep = 0;
 	const struct skep_keeper own = skep_checkpoint_keeper(&all);

@@ -6,8 +6,8 @@
  * A state is kept once it is in both places. Where the folder is the same, nothing travels. Each state has a connection of its
  * own (words.h), so that training's messages do not wait for it.
  */
-#ifndef SKEP_EXEC_SERVE_STATES_H
-#define SKEP_EXEC_SERVE_STATES_H
+#ifndef SKEP_EXEC_JOINING_STATES_H
+#define SKEP_EXEC_JOINING_STATES_H
 
 #include <stdatomic.h>
 

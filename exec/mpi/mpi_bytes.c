@@ -4,6 +4,7 @@
  */
 #include "exec/mpi/mpi_bytes.h"
 
+#include <assert.h>
 #include <time.h>
 
 #include "exec/loop/clock.h"
@@ -12,6 +13,7 @@
 static MPI_Datatype body_type(uint64_t bytes)
 {
 	const uint64_t unit = 1u << 30;
+	assert(bytes >= unit && bytes / unit <= INT32_MAX);
 	int lengths[2] = {(int)(bytes / unit), (int)(bytes % unit)};
 	MPI_Aint places[2] = {0, (MPI_Aint)(bytes / unit * unit)};
 	MPI_Datatype big, both;
@@ -46,6 +48,7 @@ uint64_t skep_mpi_size(const MPI_Status *status)
 {
 	MPI_Count bytes = 0;
 	MPI_Get_elements_x(status, MPI_BYTE, &bytes);
+	assert(bytes >= 0);
 	return (uint64_t)bytes;
 }
 

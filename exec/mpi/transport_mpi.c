@@ -115,6 +115,7 @@ static int body_tag(const struct mpi *mpi, const struct skep_frame *frame)
 static bool broken(struct mpi *mpi, int rc, struct skep_transport_event *ret)
 {
 	int length;
+	assert(rc != MPI_SUCCESS);
 	keep_fault(mpi, rc);
 	if (MPI_Error_string(mpi->fault, mpi->reason, &length) != MPI_SUCCESS)
 		strcpy(mpi->reason, "unknown MPI error");
@@ -327,6 +328,7 @@ static int match_body(struct mpi *mpi, struct intake *intake)
 	if (rc != MPI_SUCCESS || !there)
 		return rc;
 	uint64_t bytes = skep_mpi_size(&status);
+	assert(!intake->matched && mpi->receive[intake - mpi->intake] == MPI_REQUEST_NULL);
 	intake->matched = true;
 	if (intake->memory != NULL && bytes == intake->frame.body)
 		return skep_mpi_receive(intake->memory, bytes, &matched, &mpi->receive[intake - mpi->intake]);
@@ -338,6 +340,7 @@ static bool expect_body(
 	struct mpi *mpi, const struct skep_landing *landing, uint32_t peer, const struct skep_frame *frame)
 {
 	struct skep_buf buf = {0, 0};
+	assert(frame->body > 0);
 	void *memory = landing->memory(landing->context, peer, frame, &buf);
 	struct intake *intake = intake_add(mpi, peer, frame);
 	if (intake == NULL)

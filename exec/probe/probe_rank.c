@@ -24,11 +24,6 @@
 #define REST_NS 10000000u
 #define GRACE_NS UINT64_C(1500000000)
 
-static skep_time now(const struct probe_rank *p)
-{
-	return skep_clock_now(p->setup->clock);
-}
-
 /* ---- failing ----------------------------------------------------------------------------------------------------- */
 
 static void send_all(struct probe_rank *p, enum skep_frame_type type)
@@ -104,7 +99,7 @@ static void announce(struct probe_rank *p, const struct skep_message *message, u
 	frame.u.flow.source = message->from.index;
 	frame.u.flow.destination = message->to.index;
 	frame.u.flow.bytes = skep_message_bytes(message);
-	frame.u.flow.sent = now(p);
+	frame.u.flow.sent = probe_rank_now(p);
 	struct skep_shaper_flow flow = {message->from.index, message->to.index, number};
 	if (p->transport->rank != 0)
 		p->transport->send(p->transport->self, 0, &frame, NULL);
@@ -141,7 +136,7 @@ static void deliver(struct probe_rank *p, const struct skep_message *message)
 	}
 	p->answers++;
 	if (message->microbatch == p->sequence && !p->answered) {
-		p->answered_ns = now(p);
+		p->answered_ns = probe_rank_now(p);
 		p->answered = true;
 	}
 }
@@ -177,7 +172,7 @@ static bool take_arrivals(struct probe_rank *p)
 {
 	struct skep_shaper_flow flow;
 	bool any = false;
-	while (p->shaper != NULL && skep_shaper_arrived(p->shaper, now(p), &flow)) {
+	while (p->shaper != NULL && skep_shaper_arrived(p->shaper, probe_rank_now(p), &flow)) {
 		struct skep_frame frame = {.type = SKEP_FRAME_RELEASE, .number = flow.number};
 		frame.u.release.source = flow.source;
 		any = true;
@@ -275,7 +270,7 @@ static void rest(struct probe_rank *p)
 		return;
 	}
 	uint64_t most_ns = REST_NS;
-	skep_time next = p->shaper != NULL ? skep_shaper_next(p->shaper) : SKEP_TIME_NEVER, at = now(p);
+	skep_time next = p->shaper != NULL ? skep_shaper_next(p->shaper) : SKEP_TIME_NEVER, at = probe_rank_now(p);
 	if (next <= at)
 		return;
 	if (next - at < most_ns)
@@ -373,9 +368,9 @@ static void serve(struct probe_rank *p)
 /* Until nothing is under way; not for ever. */
 static bool drain(struct probe_rank *p)
 {
-	skep_time end_ns = now(p) + GRACE_NS;
+	skep_time end_ns = probe_rank_now(p) + GRACE_NS;
 	p->idle = 0;
-	while (!p->broken && p->transport->pending(p->transport->self) > 0 && now(p) < end_ns)
+	while (!p->broken && p->transport->pending(p->transport->self) > 0 && probe_rank_now(p) < end_ns)
 		skep_probe_rank_poll(p);
 	return !p->broken && p->transport->pending(p->transport->self) == 0;
 }

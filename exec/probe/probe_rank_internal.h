@@ -6,6 +6,7 @@
 #ifndef SKEP_EXEC_PROBE_PROBE_RANK_INTERNAL_H
 #define SKEP_EXEC_PROBE_PROBE_RANK_INTERNAL_H
 
+#include "exec/loop/clock.h"
 #include "exec/loop/delay_queue.h"
 #include "exec/loop/shaper.h"
 #include "exec/probe/probe_rank.h"
@@ -59,6 +60,11 @@ struct probe_rank {
 	bool over, failed, broken;
 	char reason[256];
 };
+
+static inline skep_time probe_rank_now(const struct probe_rank *p)
+{
+	return skep_clock_now(p->setup->clock);
+}
 
 void skep_probe_rank_fail(struct probe_rank *p, const char *reason); /* all ranks end */
 void skep_probe_rank_poll(struct probe_rank *p);                     /* takes in what has come, or rests */

@@ -29,11 +29,6 @@
 #define ROUNDS_FAIR 16u  /* before a figure is left uncertain: two late samples of a size do no harm to so many */
 #define ROUNDS_GROWN 32u /* before a larger size is tried: it is what less noise needs, and more of it makes worse */
 
-static skep_time now(const struct probe_rank *p)
-{
-	return skep_clock_now(p->setup->clock);
-}
-
 /* From sending to the answer, s; NAN: it has failed. */
 static double exchange(struct probe_rank *p, uint32_t to, uint64_t bytes)
 {
@@ -43,12 +38,12 @@ static double exchange(struct probe_rank *p, uint32_t to, uint64_t bytes)
 		skep_probe_rank_fail(p, "no memory for a message to measure with");
 	p->answered = false;
 	p->sequence++;
-	skep_time begin_ns = now(p);
+	skep_time begin_ns = probe_rank_now(p);
 	if (!p->over)
 		skep_probe_rank_send(p, to, bytes);
 	while (!p->over && (!p->answered || p->unsent > 0)) {
 		skep_probe_rank_poll(p);
-		if (now(p) < begin_ns + PATIENCE_NS)
+		if (probe_rank_now(p) < begin_ns + PATIENCE_NS)
 			continue;
 		snprintf(text, sizeof text, "rank %" PRIu32 " did not answer rank %" PRIu32 " within a minute", to,
 			p->transport->rank);
@@ -70,8 +65,8 @@ static struct trips measure_latency(struct probe_rank *p, uint32_t to, struct sk
 	uint32_t count = 0;
 	for (uint32_t i = 0; i < WARM_UP && !p->over; i++)
 		exchange(p, to, 0);
-	skep_time end_ns = now(p) + p->setup->pair_ns * 2 / 5;
-	while (!p->over && count < PINGS_MAX && (count < PINGS_MIN || now(p) < end_ns))
+	skep_time end_ns = probe_rank_now(p) + p->setup->pair_ns * 2 / 5;
+	while (!p->over && count < PINGS_MAX && (count < PINGS_MIN || probe_rank_now(p) < end_ns))
 		trip_s[count++] = exchange(p, to, 0);
 	if (p->over)
 		return (struct trips){NAN, NAN};
@@ -154,7 +149,7 @@ static skep_time time_of_larger(const struct skep_transfers *t, skep_time taken_
 static bool transfer(struct probe_rank *p, uint32_t to, struct skep_transfers *t, skep_time end_ns, bool may_grow,
 	struct skep_bandwidth *ret)
 {
-	const skep_time begin_ns = now(p), last_ns = end_ns + EXTRA_NS;
+	const skep_time begin_ns = probe_rank_now(p), last_ns = end_ns + EXTRA_NS;
 	add_round(p, to, t);
 	t->rounds = 0;
 	while (!p->over) {
@@ -162,7 +157,7 @@ static bool transfer(struct probe_rank *p, uint32_t to, struct skep_transfers *t
 		if (p->over || t->rounds < SKEP_MEDIAN_SAMPLES_MIN)
 			continue;
 		*ret = skep_bandwidth_estimate(t);
-		const skep_time at = now(p), until = ret->kind == SKEP_ESTIMATE_UNKNOWN ? last_ns : end_ns;
+		const skep_time at = probe_rank_now(p), until = ret->kind == SKEP_ESTIMATE_UNKNOWN ? last_ns : end_ns;
 		if (may_grow && at < until && may_be_too_small(ret, t->rounds) &&
 			time_of_larger(t, at - begin_ns) < until - at)
 			return false;
@@ -180,7 +175,7 @@ static void measure_bandwidth(
 	const uint32_t *host_of = p->setup->shaped ? NULL : p->setup->host_of;
 	struct skep_transfers transfers = {.in_memory = host_of && host_of[p->transport->rank] == host_of[to]};
 	struct skep_bandwidth estimate = {.Bps = NAN, .spread = INFINITY};
-	const skep_time end_ns = now(p) + p->setup->pair_ns * 2 / 5;
+	const skep_time end_ns = probe_rank_now(p) + p->setup->pair_ns * 2 / 5;
 	const bool given = p->setup->bytes > 0;
 	uint64_t bytes = given ? p->setup->bytes : find_size(p, to, trips);
 	begin_transfers(&transfers, bytes, given);

@@ -62,6 +62,7 @@ static struct skep_kept_state *of_stage(const struct skep_kept *kept, uint32_t s
 
 static void begin(struct skep_kept *kept, const struct skep_kept_entry *entry)
 {
+	assert(entry->kind == SKEP_KEPT_BEGIN);
 	kept->job = entry->job;
 	kept->run = entry->run;
 	kept->from = entry->from;
@@ -129,6 +130,7 @@ static void table_fields(struct skep_wire *wire, struct skep_kept *kept)
 
 size_t skep_kept_snapshot_bytes(const struct skep_kept *kept)
 {
+	assert(kept->stages > 0);
 	return HEAD_BYTES + (size_t)kept->stages * SKEP_KEPT_VERSIONS * STATE_BYTES;
 }
 
@@ -160,6 +162,7 @@ const struct skep_kept_state *skep_kept_find(const struct skep_kept *kept, uint3
 uint32_t skep_kept_newest(const struct skep_kept *kept)
 {
 	uint32_t newest = 0;
+	assert(kept->stages > 0);
 	for (uint32_t i = 0; i < SKEP_KEPT_VERSIONS; i++) {
 		uint32_t version = kept->state[i].version, stage = 0;
 		while (stage < kept->stages && skep_kept_find(kept, stage, version) != NULL)

@@ -49,6 +49,7 @@ static void on_agreed(struct raft_apply *request, int status, void *result)
 /* Who does not lead any more proposes nothing, and finds so on its next turn. */
 static void propose(struct group *group, const struct skep_kept_entry *entry)
 {
+	assert(entry->kind > 0 && entry->kind < SKEP_KEPT_KINDS);
 	struct proposal *proposal = malloc(sizeof *proposal);
 	struct raft_buffer buffer = {.base = raft_malloc(SKEP_KEPT_ENTRY_BYTES)};
 	if (proposal == NULL || buffer.base == NULL) {
@@ -130,6 +131,7 @@ static void on_keeps(struct group *group, const struct skep_lease_message *messa
 
 void skep_leading_has(struct group *group, uint32_t peer, const struct skep_state_word *word)
 {
+	assert(peer > 0 && peer <= group->count && peer != group->setup->own);
 	for (size_t i = 0; i < group->offers; i++) {
 		struct offer *one = &group->offer[i];
 		if (one->stage != word->stage || one->version != word->version)
@@ -232,6 +234,7 @@ static void hear_server(struct group *group)
 static void reap(struct group *group)
 {
 	int status = 0;
+	assert(group->server > 0 && group->leads);
 	if (waitpid(group->server, &status, WNOHANG) != group->server)
 		return;
 	hear_server(group);
@@ -253,6 +256,7 @@ static void reap(struct group *group)
 
 void skep_leading_refused(struct group *group, uint32_t peer)
 {
+	assert(peer > 0 && peer <= group->count && peer != group->setup->own);
 	group->refused |= 1u << peer;
 }
 
@@ -260,6 +264,7 @@ void skep_leading_fetched(struct group *group, const struct skep_state_word *wor
 {
 	if (group->reads || word->version != group->read_version || word->stage != group->whole)
 		return;
+	assert(group->whole < group->kept.stages);
 	group->whole++;
 	group->damaged = false;
 }
@@ -267,6 +272,7 @@ void skep_leading_fetched(struct group *group, const struct skep_state_word *wor
 static void read_state(uv_work_t *work)
 {
 	struct group *group = work->data;
+	assert(group->read_version > 0);
 	group->is_whole = skep_checkpoint_is_whole(group->read_path);
 }
 
@@ -319,6 +325,7 @@ static bool has_newest(struct group *group)
 	if (group->reads)
 		return false;
 	uint32_t missed = find_missed(group, skep_kept_newest(&group->kept));
+	assert(missed <= group->kept.stages);
 	if (missed != group->missed)
 		group->refused = 0;
 	group->missed = missed;

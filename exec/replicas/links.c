@@ -183,6 +183,7 @@ static void look(struct link *link)
 	struct skep_channel *channel = &link->channel;
 	if (link->dead)
 		return;
+	assert(link->handles > 0);
 	skep_channel_advance(channel);
 	if (channel->state == SKEP_CHANNEL_OPEN && link->pipe < 0 && !prove(link)) {
 		drop(link);
@@ -232,6 +233,7 @@ static void look_at_pipe(uv_poll_t *poll, int status, int events)
 
 bool skep_link_say(struct link *link, uint8_t type, const union skep_words *words)
 {
+	assert(!link->dead && type > 0 && type < SKEP_RECORD_TYPES);
 	uint8_t content[SKEP_RECORD_MAX];
 	size_t bytes = words != NULL ? skep_words_encode(type, words, content) : 0;
 	if (!skep_channel_has_room(&link->channel, bytes))

@@ -157,8 +157,9 @@ uint32_t skep_replicas_count(const char *list, struct skep_diag *reterr)
 	if (count == 3 || count == 5)
 		return count;
 	skep_fail(reterr,
-		"--replicas has %u addresses: expected three or five, so that a majority is left when one is lost",
-		count);
+		"--replicas has %u address%s: expected three or five as HOST:PORT with commas between, so that a majority is "
+		"left when one is lost",
+		count, count == 1 ? "" : "es");
 	return 0;
 }
 

@@ -113,6 +113,7 @@ static void on_hello(struct skep_admissions *a, uint32_t number, const struct sk
 {
 	struct guest *guest = &a->guest[number];
 	struct skep_diag why = {0};
+	assert(guest->state == UNKNOWN && guest->arrival == NULL);
 	guest->hello = *hello;
 	if (hello->protocol != SKEP_PROTOCOL) {
 		skep_admissions_refuse(a, number, true,
@@ -202,6 +203,7 @@ static void on_fetch(struct skep_admissions *a, uint32_t number, const struct sk
 {
 	struct guest *guest = &a->guest[number];
 	struct skep_diag why = {0};
+	assert(guest->state == OFFERED);
 	stop_fetching(guest);
 	if (!find_bytes(a, guest, fetch->hash, &why)) {
 		skep_admissions_refuse(
@@ -221,6 +223,7 @@ static void on_fetch(struct skep_admissions *a, uint32_t number, const struct sk
 static void on_room(void *self, uint32_t number)
 {
 	struct skep_admissions *a = self;
+	assert(number < SKEP_GUESTS_MAX);
 	if (a->guest[number].fetching)
 		send_piece(a, number);
 }
@@ -244,6 +247,7 @@ static bool choose_slot(struct skep_admissions *a, struct guest *guest)
 	if (guest->worker == SKEP_NO_INDEX && a->next == a->ranks)
 		return false;
 	guest->rank = guest->worker != SKEP_NO_INDEX ? guest->worker + 1 : a->next++;
+	assert(guest->rank > 0 && guest->rank < a->ranks);
 	if (guest->worker != SKEP_NO_INDEX)
 		a->taken[guest->worker] = true;
 	return true;
@@ -336,6 +340,7 @@ static void on_record(void *self, uint32_t number, const struct skep_record *rec
 	struct skep_admissions *a = self;
 	struct guest *guest = &a->guest[number];
 	union skep_words words;
+	assert(number < SKEP_GUESTS_MAX);
 	bool fine = skep_words_decode(record, &words);
 	if (fine && guest->state == UNKNOWN && record->type == SKEP_RECORD_HELLO)
 		on_hello(a, number, &words.hello);
@@ -360,6 +365,7 @@ static void on_left(void *self, uint32_t number, const char *why)
 {
 	struct skep_admissions *a = self;
 	struct guest *guest = &a->guest[number];
+	assert(number < SKEP_GUESTS_MAX);
 	stop_fetching(guest);
 	skep_arrival_abandon(guest->arrival);
 	if (guest->state == SAVING)
@@ -374,6 +380,7 @@ static void on_left(void *self, uint32_t number, const char *why)
 /* Who stands by has no machine of the topology until it gets a place. */
 static void compare_pair(struct skep_admissions *a, uint32_t rank, uint32_t other)
 {
+	assert(rank > 0 && rank < a->ranks && other > 0 && other < a->ranks);
 	uint32_t worker = a->process[rank].worker, of_other = a->process[other].worker;
 	if (worker != SKEP_NO_INDEX && of_other != SKEP_NO_INDEX && worker != of_other)
 		skep_relays_between(&a->relays, a->setup.scenario, worker, of_other);
@@ -433,6 +440,7 @@ void skep_admissions_lost(struct skep_admissions *a, uint32_t rank)
 	if (!process->there)
 		return;
 	fprintf(stderr, "skep: %s has left before the run began\n", process->hello.host);
+	assert(process->worker == SKEP_NO_INDEX || a->here > 0);
 	a->here -= process->worker != SKEP_NO_INDEX;
 	free_place(a, process->worker);
 	*process = (struct process){0};

@@ -46,6 +46,7 @@ void skep_relays_keep(
 uint32_t skep_relays_of(const struct skep_relays *relays, uint32_t rank)
 {
 	uint32_t count = 0;
+	assert(rank > 0);
 	for (uint32_t i = 0; i < relays->pairs; i++)
 		count += relays->pair[i][0] == rank || relays->pair[i][1] == rank;
 	return count;

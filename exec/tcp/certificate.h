@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * certificate.h - keys and certificates of a run (tls.h), for the files of this folder: what is in them and in which form.
+ * certificate.h - keys and certificates of a run (tls.h): what is in them and in which form.
  */
 #ifndef SKEP_EXEC_CERTIFICATE_H
 #define SKEP_EXEC_CERTIFICATE_H

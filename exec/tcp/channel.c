@@ -180,6 +180,7 @@ static void flush(struct skep_channel *channel)
 
 static void connect_further(struct skep_channel *channel)
 {
+	assert(channel->state == SKEP_CHANNEL_CONNECTING);
 	int error = 0;
 	socklen_t size = sizeof error;
 	struct sockaddr_storage peer;
@@ -225,6 +226,7 @@ static size_t take_in(struct skep_channel *channel, uint8_t *first, size_t bytes
 {
 	uint8_t *own = channel->in + channel->in_end;
 	size_t room = SKEP_CHANNEL_ROOM - channel->in_end;
+	assert(channel->in_end <= SKEP_CHANNEL_ROOM && (first != NULL || room > 0));
 	struct iovec part[2] = {{first, bytes}, {own, room}};
 	int skipped = first == NULL;
 	errno = 0;
@@ -292,6 +294,7 @@ static void compact(struct skep_channel *channel)
 /* The head at in_begin; false: such a one is not written. */
 static bool head(struct skep_channel *channel, uint32_t *ret_bytes, uint8_t *ret_type)
 {
+	assert(channel->in_end - channel->in_begin >= SKEP_RECORD_HEAD);
 	const uint8_t *at = channel->in + channel->in_begin;
 	*ret_bytes = (uint32_t)at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24;
 	*ret_type = at[4];

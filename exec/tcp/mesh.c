@@ -387,9 +387,8 @@ struct skep_mesh *skep_mesh_create(const struct skep_mesh_setup *setup, struct s
 	mesh->guest = calloc(SKEP_GUESTS_MAX, sizeof(struct link *));
 	mesh->relayed = calloc(setup->ranks, sizeof *mesh->relayed);
 	mesh->member = calloc(setup->ranks, sizeof *mesh->member);
-	mesh->disconnect = calloc(DISCONNECTS_MAX, sizeof *mesh->disconnect);
 	bool fine = mesh->epoll >= 0 && mesh->wake >= 0 && mesh->peer != NULL && mesh->guest != NULL &&
-	            mesh->relayed != NULL && mesh->member != NULL && mesh->disconnect != NULL;
+	            mesh->relayed != NULL && mesh->member != NULL;
 	if (fine)
 		mesh->wakeup = watch_own(mesh, LINK_WAKE, mesh->wake);
 	if (fine && setup->listener >= 0)

@@ -89,6 +89,7 @@ void skep_mesh_accept(struct skep_mesh *mesh)
 		}
 		if (!skep_channel_open(&channel, fd, true, mesh->setup.host, true))
 			continue;
+		assert(mesh->guest[place] == NULL);
 		struct link *link = skep_mesh_watch(mesh, LINK_GUEST, place, &channel);
 		if (link == NULL)
 			continue;
@@ -144,6 +145,7 @@ static void adopt(struct skep_mesh *mesh, struct link *link)
 
 static void become_peer(struct skep_mesh *mesh, struct link *link)
 {
+	assert(link->kind == LINK_GUEST && !skep_mesh_is_root(mesh));
 	if (link->waits)
 		return;
 	uint32_t rank = rank_of(mesh, link);
@@ -204,6 +206,7 @@ void skep_mesh_guest_event(struct skep_mesh *mesh, struct link *link)
 
 static void ping(struct skep_mesh *mesh, struct link *link)
 {
+	assert(link->trusted && !link->dead);
 	if (!skep_channel_has_room(&link->channel, 0) || !skep_channel_idle(&link->channel))
 		return;
 	skep_channel_put(&link->channel, SKEP_RECORD_PING, NULL, 0, NULL, 0);
@@ -259,11 +262,13 @@ void skep_mesh_guest_trust(struct skep_mesh *mesh, uint32_t guest)
 
 const char *skep_mesh_guest_address(struct skep_mesh *mesh, uint32_t guest)
 {
+	assert(guest < SKEP_GUESTS_MAX);
 	return mesh->guest[guest] != NULL ? mesh->guest[guest]->address : "";
 }
 
 bool skep_mesh_guest_admit(struct skep_mesh *mesh, uint32_t guest, const struct skep_member *member, bool news)
 {
+	assert(guest < SKEP_GUESTS_MAX);
 	struct link *link = mesh->guest[guest];
 	struct peer *peer = &mesh->peer[member->rank];
 	assert(member->rank > 0 && member->rank < mesh->setup.ranks);

@@ -14,7 +14,6 @@
 #include "exec/tcp/evict.h"
 #include "exec/tcp/mesh.h"
 
-#define DISCONNECTS_MAX 4096u
 #define SKEP_MESH_PINGS 5u /* in the time after which silence is an end */
 #define SKEP_RELAY_HEAD 5u /* of a RELAY record: the other process, the type of the record inside */
 #define SKEP_RELAY_WINDOW (4u << 20)
@@ -76,6 +75,7 @@ struct peer {
 	uint64_t dial_until_ns; /* a connection to it is being made until then */
 	struct skep_member member;
 	uint64_t relay_held, relay_passed; /* at rank 0: of its records that wait here; that it was not told of yet */
+	uint32_t disconnects;              /* at rank 0: how often it has complained of another one */
 	uint32_t relay_to;                 /* at rank 0: whom the newest of its records was for; 0: there was none */
 };
 
@@ -100,7 +100,7 @@ struct skep_mesh {
 	uint32_t relays, relay_turn;
 	uint64_t passing; /* what rank 0 was given to pass on and has not said that it has */
 	uint32_t open_tensors, queued_tensors;
-	struct skep_disconnect *disconnect;
+	struct skep_disconnect *disconnect; /* [disconnects], grown by skep_grow() */
 	uint32_t disconnects;
 	uint64_t disconnected_ns;
 	struct skep_mesh_counts counts;

@@ -6,11 +6,13 @@
 #include <errno.h>
 #include <netdb.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/grow.h"
 #include "exec/tcp/mesh_internal.h"
 
 #define DIAL_NS 5000000000u /* then a peer is taken for unreachable, if silence does not say so earlier */
@@ -50,6 +52,7 @@ void skep_mesh_drop(struct skep_mesh *mesh, uint32_t rank)
 static void give_up(struct skep_mesh *mesh, uint32_t rank)
 {
 	bool last = mesh->peer[rank].last;
+	assert(mesh->peer[rank].there);
 	skep_mesh_drop(mesh, rank);
 	if (!last)
 		skep_mesh_tell_news(mesh, &(struct skep_transport_event){.kind = SKEP_TRANSPORT_GONE, .peer = rank});
@@ -86,6 +89,7 @@ void skep_mesh_lost(struct skep_mesh *mesh, uint32_t rank, const char *why)
 void skep_mesh_relay_from_now(struct skep_mesh *mesh, uint32_t rank)
 {
 	struct peer *peer = &mesh->peer[rank];
+	assert(rank > 0 && rank < mesh->setup.ranks);
 	if (peer->relayed || skep_mesh_is_root(mesh))
 		return;
 	skep_mesh_bury_link(mesh, peer->link);
@@ -191,6 +195,7 @@ void skep_mesh_member(struct skep_mesh *mesh, const struct skep_member *member, 
 	assert(rank < mesh->setup.ranks && rank != mesh->setup.rank);
 	if (peer->there || peer->gone)
 		return;
+	assert(mesh->members < mesh->setup.ranks);
 	peer->there = true;
 	peer->at = mesh->members;
 	mesh->member[mesh->members++] = rank;
@@ -222,6 +227,7 @@ bool skep_mesh_attach(struct skep_mesh *mesh, uint32_t rank, struct skep_channel
 /* A connection that this process makes has ended its handshake. */
 void skep_mesh_dialled(struct skep_mesh *mesh, struct link *link)
 {
+	assert(link->kind == LINK_PEER && link->id < mesh->setup.ranks);
 	struct peer *peer = &mesh->peer[link->id];
 	const SSL *ssl = link->channel.ssl;
 	if (peer->dial_until_ns == 0)
@@ -248,8 +254,12 @@ void skep_mesh_disconnected(struct skep_mesh *mesh, uint32_t by, uint32_t about)
 	assert(skep_mesh_is_root(mesh) && by < mesh->setup.ranks && about < mesh->setup.ranks);
 	if (!mesh->peer[by].there || !mesh->peer[about].there || by == about || by == 0 || about == 0)
 		return;
-	if (mesh->disconnects == DISCONNECTS_MAX)
+	if (mesh->peer[by].disconnects++ >= mesh->setup.ranks) /* a member complains of each other one once */
 		return;
+	if (!skep_grow(&mesh->disconnect, mesh->disconnects, sizeof *mesh->disconnect)) {
+		mesh->broken = "no memory for which members do not hear each other";
+		return;
+	}
 	if (mesh->disconnects == 0)
 		mesh->disconnected_ns = skep_monotonic_ns();
 	mesh->disconnect[mesh->disconnects++] = (struct skep_disconnect){by, about};
@@ -264,10 +274,23 @@ static bool is_quiet(const struct skep_mesh *mesh, uint32_t rank, uint64_t now_n
 	return link != NULL && now_ns > link->channel.heard_ns + 2 * mesh->setup.silence_ns / SKEP_MESH_PINGS;
 }
 
+static void evict(struct skep_mesh *mesh, const struct skep_eviction *who)
+{
+	union skep_words words = {0};
+	char others[48] = "";
+	assert(who->edges > 0 && who->rank != who->other);
+	if (who->edges > 1)
+		snprintf(others, sizeof others, " and %u other%s", who->edges - 1, who->edges > 2 ? "s" : "");
+	fprintf(stderr, "skep: rank %u is evicted: its connection to rank %u%s broke\n", who->rank, who->other, others);
+	snprintf(words.evicted, sizeof words.evicted, "your connection to rank %u%s broke", who->other, others);
+	skep_mesh_tell(mesh, who->rank, SKEP_RECORD_EVICTED, &words);
+	skep_mesh_lost(mesh, who->rank, "evicted");
+}
+
 /* Members that lost one and the same peer heard it last at most a ping apart, so they complain at most so long apart. */
 void skep_mesh_judge(struct skep_mesh *mesh, uint64_t now_ns)
 {
-	assert(skep_mesh_is_root(mesh) && mesh->disconnects <= DISCONNECTS_MAX);
+	assert(skep_mesh_is_root(mesh));
 	if (now_ns < mesh->disconnected_ns + mesh->setup.silence_ns / SKEP_MESH_PINGS)
 		return;
 	uint32_t kept = 0;
@@ -281,11 +304,14 @@ void skep_mesh_judge(struct skep_mesh *mesh, uint64_t now_ns)
 		if (is_quiet(mesh, mesh->disconnect[i].by, now_ns) || is_quiet(mesh, mesh->disconnect[i].about, now_ns))
 			return;
 	}
-	uint32_t rank;
-	while ((rank = skep_evict_next(mesh->disconnect, &mesh->disconnects)) != UINT32_MAX) {
-		fprintf(stderr, "skep: rank %u is evicted: its connection to another process broke\n", rank);
-		union skep_words words = {.evicted = "your connection to another process broke"};
-		skep_mesh_tell(mesh, rank, SKEP_RECORD_EVICTED, &words);
-		skep_mesh_lost(mesh, rank, "evicted");
+	struct skep_eviction who;
+	uint32_t *edges = calloc(mesh->setup.ranks, sizeof *edges);
+	if (edges == NULL) {
+		mesh->broken = "no memory for which members do not hear each other";
+		return;
 	}
+	mesh->disconnects = skep_evict_pairs(mesh->disconnect, mesh->disconnects);
+	while (skep_evict_next(mesh->disconnect, &mesh->disconnects, edges, mesh->setup.ranks, &who))
+		evict(mesh, &who);
+	free(edges);
 }

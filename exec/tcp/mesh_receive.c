@@ -75,6 +75,7 @@ static bool take_data(
 		refuse(mesh, rank, "it sent more of a tensor than it announced");
 		return false;
 	}
+	assert(in->at + in->left == in->frame.body && mesh->open_tensors > 0);
 	if (record->content != NULL && in->memory != NULL) /* relayed */
 		memcpy(in->memory + in->at, record->content, record->bytes);
 	in->at += record->bytes;
@@ -109,6 +110,7 @@ static uint32_t relay_rank(const struct skep_record *record)
 static bool may_be_relayed(const struct skep_record *record)
 {
 	uint8_t type = record->content[4];
+	assert(record->bytes >= SKEP_RELAY_HEAD);
 	if (type == SKEP_RECORD_DIAL)
 		return record->bytes == SKEP_RELAY_HEAD;
 	return type == SKEP_RECORD_FRAME || type == SKEP_RECORD_BODY || type == SKEP_RECORD_DATA ||
@@ -128,6 +130,7 @@ static bool is_last(const struct skep_mesh *mesh, const struct skep_record *reco
 static void count_relayed(struct skep_mesh *mesh, uint32_t from, uint32_t to, uint32_t bytes)
 {
 	struct peer *sender = &mesh->peer[from];
+	assert(from != 0 && to != 0 && from != to);
 	mesh->counts.relayed_bytes += bytes;
 	if (sender->relay_to != to && mesh->peer[to].there && mesh->setup.lobby.relayed != NULL)
 		mesh->setup.lobby.relayed(mesh->setup.lobby.self, from, to);
@@ -201,6 +204,7 @@ static void on_passed(struct skep_mesh *mesh, uint64_t cost)
 
 static void be_evicted(struct skep_mesh *mesh, const char *why)
 {
+	assert(!skep_mesh_is_root(mesh));
 	snprintf(mesh->parted, sizeof mesh->parted, "evicted: %.400s", why);
 	skep_channel_fail(&mesh->peer[0].link->channel, "evicted");
 }
@@ -226,6 +230,7 @@ static void take_words(struct skep_mesh *mesh, uint32_t rank, const struct skep_
 bool skep_mesh_take(
 	struct skep_mesh *mesh, uint32_t rank, const struct skep_record *record, struct skep_transport_event *ret)
 {
+	assert(rank < mesh->setup.ranks && rank != mesh->setup.rank);
 	switch (record->type) {
 	case SKEP_RECORD_FRAME:
 		return take_frame(mesh, rank, record, ret);

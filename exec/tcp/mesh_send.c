@@ -50,6 +50,7 @@ static void passed(struct skep_mesh *mesh, uint32_t from, uint64_t cost)
 static void pop(struct skep_mesh *mesh, struct queue *queue)
 {
 	struct item *item = queue->first;
+	assert(item != NULL);
 	queue->first = item->next;
 	assert(item->body == NULL || item->at <= item->frame.body);
 	if (item->relayed_from != 0)
@@ -76,6 +77,7 @@ static void put(const struct way *way, uint8_t type, const void *content, size_t
 	uint8_t head[SKEP_RELAY_HEAD] = {(uint8_t)way->rank, (uint8_t)(way->rank >> 8), (uint8_t)(way->rank >> 16),
 		(uint8_t)(way->rank >> 24), type};
 	uint8_t whole[SKEP_RECORD_MAX];
+	assert(way->passing == NULL || sizeof head + bytes <= sizeof whole);
 	if (way->passing == NULL) {
 		skep_channel_put(way->channel, type, content, bytes, NULL, 0);
 		return;
@@ -112,6 +114,7 @@ static bool put_piece(const struct way *way, struct item *item)
 
 static void sent(struct skep_mesh *mesh, uint32_t rank, struct peer *peer)
 {
+	assert(mesh->queued_tensors > 0 && peer->tensors.first->body != NULL);
 	struct skep_transport_event event = {
 		.kind = SKEP_TRANSPORT_SENT, .peer = rank, .frame = peer->tensors.first->frame};
 	pop(mesh, &peer->tensors);
@@ -262,6 +265,7 @@ static struct item *item_create(struct skep_mesh *mesh, size_t bytes)
 void skep_mesh_queue(
 	struct skep_mesh *mesh, uint32_t rank, bool tensors, uint8_t type, const void *content, size_t bytes)
 {
+	assert(rank < mesh->setup.ranks && type > 0 && type < SKEP_RECORD_TYPES && bytes <= SKEP_RECORD_MAX);
 	struct peer *peer = &mesh->peer[rank];
 	struct item *item = peer->there && !peer->broken ? item_create(mesh, bytes) : NULL;
 	if (item == NULL)

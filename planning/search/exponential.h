@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * exponential.h - exp(-x) for x >= 0, and uniform numbers in [0, 1): from operations that IEEE 754 rounds in one way, so
+ * exponential.h - exp(-x) for x >= 0: from operations that IEEE 754 rounds in one way, so
  * equal on every compiler and machine.
  *
  * x = k ln 2 + r with 0 <= r < ln 2; exp(-r) by its series to r^17 / 17!, the next term being below 2^-60; then k halvings.
@@ -11,8 +11,6 @@
 
 #include <stdint.h>
 #include <string.h>
-
-#include "core/random.h"
 
 static inline double skep_exp_minus(double x)
 {
@@ -27,11 +25,6 @@ static inline double skep_exp_minus(double x)
 	double half;
 	memcpy(&half, &bits, sizeof half);
 	return sum * half;
-}
-
-static inline double skep_random_unit(uint64_t *state)
-{
-	return (double)(skep_random_next(state) >> 11) * 0x1p-53;
 }
 
 #endif

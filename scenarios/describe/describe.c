@@ -10,6 +10,7 @@
 
 #include "base/json.h"
 #include "base/layout.h"
+#include "base/units.h"
 #include "core/collective/collective.h"
 #include "core/names.h"
 #include "core/schedule/pipelines.h"
@@ -33,11 +34,6 @@ struct stage_view {                                      /* one row of the table
 	uint64_t forward_ns_least, forward_ns_most, backward_ns_least, backward_ns_most;
 	double memory_bytes, memory_least_bytes; /* needed, and what the smallest GPU of the stage has */
 };
-
-static double seconds(uint64_t ns)
-{
-	return 1e-9 * (double)ns;
-}
 
 static void time_range(uint64_t value, uint64_t *least, uint64_t *most)
 {
@@ -103,7 +99,7 @@ static void print_recovery(const struct skep_scenario *s, FILE *out)
 	fprintf(out,
 		"  joins     a newcomer downloads up to %s in %" PRIu32 " chunk%s; a stage without workers waits %s\n",
 		skep_bytes_text((double)s->stage[most].state_bytes, a), chunks, skep_plural(chunks),
-		skep_time_text(seconds(s->plan.wait_for_join_ns), b));
+		skep_time_text(skep_seconds(s->plan.wait_for_join_ns), b));
 	fprintf(out, "            it goes to %s\n",
 		skep_plan_fixed(&s->plan)            ? "its own place in its pipeline"
 		: s->plan.joins == SKEP_JOINS_RANDOM ? "any stage, needed or not"
@@ -111,7 +107,7 @@ static void print_recovery(const struct skep_scenario *s, FILE *out)
 						     : "the stage with the fewest workers");
 	if (s->plan.rebalance_ns > 0)
 		fprintf(out, "  rebalance every %s one worker may move to the most loaded stage, %s\n",
-			skep_time_text(seconds(s->plan.rebalance_ns), a),
+			skep_time_text(skep_seconds(s->plan.rebalance_ns), a),
 			s->plan.rebalance_by == SKEP_REBALANCE_BY_QUEUE ? "that with the longest queues"
 									: "that with the least rate");
 	if (s->plan.checkpoint_every > 0)
@@ -235,8 +231,8 @@ static void print_vstages(const struct skep_scenario *s, FILE *out)
 		skep_layout_cell(&layout, "%" PRIu32, vstage % plan->stages);
 		skep_layout_cell(&layout, "%" PRIu32 "-%" PRIu32, first, first + layers - 1);
 		skep_layout_cell(&layout, "%" PRIu64, s->cost[vstage].parameters);
-		skep_layout_cell(&layout, "%s", skep_time_text(seconds(time->forward_ns), text));
-		skep_layout_cell(&layout, "%s", skep_time_text(seconds(time->backward_ns), text));
+		skep_layout_cell(&layout, "%s", skep_time_text(skep_seconds(time->forward_ns), text));
+		skep_layout_cell(&layout, "%s", skep_time_text(skep_seconds(time->backward_ns), text));
 		skep_layout_cell(&layout, "%s", skep_bytes_text((double)(visit.in_bytes + visit.out_bytes), text));
 	}
 	skep_layout_end(&layout, out);
@@ -279,9 +275,10 @@ static void print_stages(const struct skep_scenario *s, FILE *out, uint64_t *pip
 		skep_layout_cell(&layout, "%" PRIu32, v.workers);
 		skep_layout_cell(&layout, "%" PRIu64, v.parameters);
 		skep_layout_cell(&layout, "%s",
-			skep_time_range_text(seconds(v.forward_ns_least), seconds(v.forward_ns_most), text));
+			skep_time_range_text(skep_seconds(v.forward_ns_least), skep_seconds(v.forward_ns_most), text));
 		skep_layout_cell(&layout, "%s",
-			skep_time_range_text(seconds(v.backward_ns_least), seconds(v.backward_ns_most), text));
+			skep_time_range_text(
+				skep_seconds(v.backward_ns_least), skep_seconds(v.backward_ns_most), text));
 		skep_layout_cell(&layout, "%s", skep_bytes_text((double)v.pipeline_bytes, text));
 		skep_layout_cell(&layout, "%s", skep_bytes_text((double)v.sync_bytes, text));
 		*pipeline += v.pipeline_bytes;
@@ -403,7 +400,7 @@ static void print_schedule(const struct skep_scenario *s, FILE *out)
 	print_checkpointing(s, out);
 	if (plan->reissue_timeout_ns > 0)
 		fprintf(out, "            asked back and sent to another worker if not begun after %s\n",
-			skep_time_text(seconds(plan->reissue_timeout_ns), a));
+			skep_time_text(skep_seconds(plan->reissue_timeout_ns), a));
 	if (plan->ban == SKEP_BAN_AT_ONCE)
 		fprintf(out, "            and no other microbatch goes to that one for a heartbeat\n");
 	print_losses(plan, out);

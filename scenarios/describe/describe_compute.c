@@ -9,11 +9,7 @@
 #include <string.h>
 
 #include "base/layout.h"
-
-static double seconds(uint64_t ns)
-{
-	return 1e-9 * (double)ns;
-}
+#include "base/units.h"
 
 /* "measured 93 %, memory 7 %" */
 static const char *origin_text(const struct skep_compute_time *time, char *ret, size_t size)
@@ -79,7 +75,7 @@ static void lay_vstage(const struct skep_scenario *s, uint32_t gpu, uint32_t vst
 	skep_layout_cell(layout, "%" PRIu32, vstage);
 	skep_layout_cell(layout, "%s", s->topology.gpu[gpu].name);
 	for (int i = 0; i < 3; i++)
-		skep_layout_cell(layout, "%s", skep_time_range_text(seconds(ns[i]), seconds(ns[i]), text));
+		skep_layout_cell(layout, "%s", skep_time_range_text(skep_seconds(ns[i]), skep_seconds(ns[i]), text));
 	skep_layout_cell(layout, "%s", origin_text(&t->forward, from, sizeof from));
 	skep_layout_cell(layout, "%s",
 		t->backward_measured ? origin_text(&t->backward, from, sizeof from)
@@ -234,8 +230,10 @@ void skep_compute_print_type(const struct skep_scenario *s, FILE *out)
 			"timed as %s\n",
 			usual);
 	else
-		fprintf(out, "  type      %s (%s), as such GPUs train; cluster.compute.type: fp32 for another\n", types,
-			tensors_text(s));
+		fprintf(out,
+			"  type      %s (%s), as such GPUs train; cluster.compute.type: fp32 for another, whose "
+			"tensors are fp32 without `mixed: true`\n",
+			types, tensors_text(s));
 	print_cores(s, out);
 }
 
@@ -289,9 +287,9 @@ static void add_vstage(const struct skep_scenario *s, uint32_t gpu, uint32_t vst
 	cJSON *object = cJSON_CreateObject();
 	cJSON_AddNumberToObject(object, skep_plan_vstages(&s->plan) > s->plan.stages ? "vstage" : "stage", vstage);
 	cJSON_AddStringToObject(object, "gpu", s->topology.gpu[gpu].name);
-	cJSON_AddNumberToObject(object, "forward_s", seconds(time->forward_ns));
-	cJSON_AddNumberToObject(object, "backward_s", seconds(time->backward_ns));
-	cJSON_AddNumberToObject(object, "step_s", seconds(time->step_ns));
+	cJSON_AddNumberToObject(object, "forward_s", skep_seconds(time->forward_ns));
+	cJSON_AddNumberToObject(object, "backward_s", skep_seconds(time->backward_ns));
+	cJSON_AddNumberToObject(object, "step_s", skep_seconds(time->step_ns));
 	add_origins(object, "forward_from", &s->timing[at].forward);
 	add_origins(object, "backward_from", &s->timing[at].backward);
 	cJSON_AddBoolToObject(object, "backward_measured", s->timing[at].backward_measured);

@@ -4,6 +4,7 @@
  */
 #include "scenarios/describe/describe_json.h"
 
+#include "base/units.h"
 #include "core/names.h"
 #include "core/schedule/pipelines.h"
 #include "scenarios/describe/describe_groups.h"
@@ -11,11 +12,6 @@
 #include "scenarios/outage/outage.h"
 #include "scenarios/plan/split.h"
 #include "scenarios/read/groups.h"
-
-static double seconds(uint64_t ns)
-{
-	return 1e-9 * (double)ns;
-}
 
 static void add_cluster(const struct skep_scenario *s, cJSON *root)
 {
@@ -97,7 +93,7 @@ static void add_schedule(const struct skep_scenario *s, cJSON *root)
 	cJSON_AddNumberToObject(root, "in_flight", plan->in_flight);
 	cJSON_AddNumberToObject(root, "in_flight_most", skep_plan_in_flight_most(plan));
 	cJSON_AddStringToObject(root, "routing", plan->routing == SKEP_ROUTING_TRAINER ? "trainer" : "peer");
-	cJSON_AddNumberToObject(root, "patience_s", seconds(plan->reissue_timeout_ns));
+	cJSON_AddNumberToObject(root, "patience_s", skep_seconds(plan->reissue_timeout_ns));
 	cJSON_AddStringToObject(root, "ban", plan->ban == SKEP_BAN_AT_ONCE ? "at-once" : "directory");
 	add_pipelines(s, root);
 	skep_overlap_add_json(s, root);
@@ -135,13 +131,13 @@ static void add_recovery(const struct skep_scenario *s, cJSON *root)
 	cJSON *joins = cJSON_AddObjectToObject(root, "joins");
 	cJSON_AddNumberToObject(joins, "state_bytes", most);
 	cJSON_AddNumberToObject(joins, "chunks", chunks);
-	cJSON_AddNumberToObject(joins, "wait_for_join_s", seconds(plan->wait_for_join_ns));
+	cJSON_AddNumberToObject(joins, "wait_for_join_s", skep_seconds(plan->wait_for_join_ns));
 	cJSON_AddStringToObject(joins, "to",
 		skep_plan_fixed(plan)              ? "own_place"
 		: plan->joins == SKEP_JOINS_RANDOM ? "random"
 		: plan->rebalance_ns > 0           ? "most_loaded"
 						   : "fewest_workers");
-	cJSON_AddNumberToObject(root, "rebalance_s", seconds(plan->rebalance_ns));
+	cJSON_AddNumberToObject(root, "rebalance_s", skep_seconds(plan->rebalance_ns));
 	cJSON_AddStringToObject(root, "rebalance_by", plan->rebalance_by == SKEP_REBALANCE_BY_QUEUE ? "queue" : "rate");
 	cJSON_AddNumberToObject(root, "checkpoint_every", plan->checkpoint_every);
 }

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "base/layout.h"
+#include "base/units.h"
 #include "scenarios/plan/links.h"
 #include "topologies/ring/ring.h"
 
@@ -50,11 +51,6 @@ static const char *place_name(const struct skep_scenario *s, uint32_t worker)
 	return s->topology.place_name[s->topology.machine[worker].place];
 }
 
-static double seconds(uint64_t ns)
-{
-	return 1e-9 * (double)ns;
-}
-
 static void print_hop(const struct skep_scenario *s, const struct skep_ring_hop *hop, FILE *out)
 {
 	char a[SKEP_TEXT_BYTES], b[SKEP_TEXT_BYTES];
@@ -78,9 +74,9 @@ void skep_ring_print(const struct skep_scenario *s, FILE *out)
 			fprintf(out, "%s (%s); ", ring.members > MEMBERS_MAX ? " ..." : "",
 				s->ring_exact[stage] ? "exact" : "local search");
 			print_hop(s, &ring.pace.slowest, out);
-			fprintf(out, ": a step takes %s, as the roster is %s\n",
-				skep_time_text(seconds(ring.pace.slowest.ns), a),
-				skep_time_text(seconds(ring.by_index.slowest.ns), b));
+			fprintf(out, ": a step takes %s, in the roster's order %s\n",
+				skep_time_text(skep_seconds(ring.pace.slowest.ns), a),
+				skep_time_text(skep_seconds(ring.by_index.slowest.ns), b));
 		}
 		free(ring.worker);
 	}
@@ -112,8 +108,8 @@ void skep_ring_add_json(const struct skep_scenario *s, uint32_t stage, cJSON *ob
 		cJSON_AddNumberToObject(slowest, "rate_Bps", hop->rate_Bps);
 	cJSON_AddNumberToObject(slowest, "crossings", hop->crossings);
 	cJSON_AddNumberToObject(slowest, "latency_s", hop->latency_s);
-	cJSON_AddNumberToObject(slowest, "step_s", seconds(hop->ns));
-	cJSON_AddNumberToObject(json, "round_s", seconds(ring.pace.round_ns));
-	cJSON_AddNumberToObject(json, "roster_step_s", seconds(ring.by_index.slowest.ns));
+	cJSON_AddNumberToObject(slowest, "step_s", skep_seconds(hop->ns));
+	cJSON_AddNumberToObject(json, "round_s", skep_seconds(ring.pace.round_ns));
+	cJSON_AddNumberToObject(json, "roster_step_s", skep_seconds(ring.by_index.slowest.ns));
 	free(ring.worker);
 }

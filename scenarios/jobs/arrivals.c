@@ -32,14 +32,9 @@ static bool add(struct skep_jobs_draft *d, const struct skep_job_entry *entry)
 
 /* ---- draws -------------------------------------------------------------------------------------------------------- */
 
-static double draw(uint64_t *state)
-{
-	return (double)(skep_random_next(state) >> 11) * 0x1p-53;
-}
-
 static double draw_exponential(uint64_t *state, double mean)
 {
-	return -mean * log(1 - draw(state));
+	return -mean * log(1 - skep_random_unit(state));
 }
 
 static uint32_t draw_type(const struct skep_jobs_file *f, uint64_t *state)
@@ -47,7 +42,7 @@ static uint32_t draw_type(const struct skep_jobs_file *f, uint64_t *state)
 	double sum = 0;
 	for (uint32_t i = 0; i < f->types; i++)
 		sum += f->type[i].share;
-	double at = draw(state) * sum;
+	double at = skep_random_unit(state) * sum;
 	uint32_t i = 0;
 	while (i + 1 < f->types && (at >= f->type[i].share || f->type[i].share <= 0)) {
 		at -= f->type[i].share;
@@ -185,8 +180,8 @@ enum { EXPONENTIAL, FIXED, GAVEL };
  * [3, 4]. */
 static double draw_gavel(uint64_t *state)
 {
-	bool longer = draw(state) >= 0.8;
-	double x = draw(state);
+	bool longer = skep_random_unit(state) >= 0.8;
+	double x = skep_random_unit(state);
 	return 60 * pow(10, longer ? 3 + x : 1.5 + 1.5 * x);
 }
 

@@ -12,16 +12,10 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/units.h"
 #include "core/record.h"
 #include "topologies/read/path.h"
 #include "topologies/ring/ring.h"
-
-#define TIME_NS_MAX 1000000000000000000u /* 1e18, as in topologies/gpu/gpu.c */
-
-static uint64_t clamp_ns(double ns)
-{
-	return ns < 1 ? 1 : ns < (double)TIME_NS_MAX ? (uint64_t)(ns + 0.5) : TIME_NS_MAX;
-}
 
 /* ---- rings ------------------------------------------------------------------------------------------------------ */
 
@@ -148,7 +142,7 @@ bool skep_plan_make_transfers(struct skep_scenario *s)
 		for (uint32_t j = 0; j < t->places; j++) {
 			double Bps = fmin(skep_path_least_Bps(t, i, j), skep_path_cap_Bps(t, i, j));
 			double way_s = skep_path_mean_s(t, i, j) + skep_path_overhead_s(t, i, j);
-			s->transfer_ns[(size_t)i * t->places + j] = clamp_ns(1e9 * (way_s + bytes / Bps));
+			s->transfer_ns[(size_t)i * t->places + j] = skep_ns_clamp(1e9 * (way_s + bytes / Bps));
 		}
 	for (uint32_t i = 0; i < s->plan.workers; i++)
 		s->place_of[i] = t->machine[i].place;

@@ -11,6 +11,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/units.h"
 #include "core/random.h"
 #include "scenarios/plan/dealing.h"
 #include "scenarios/plan/fragments.h"
@@ -23,7 +24,6 @@
 #include "topologies/read/path.h"
 
 #define STATE_CHUNKS_MAX 1048576.0
-#define TIME_NS_MAX 1000000000000000000u /* 1e18, as in topologies/gpu/gpu.c */
 
 /* ---- allocation ----------------------------------------------------------------------------------------------- */
 
@@ -97,11 +97,6 @@ uint32_t skep_plan_in_flight(const struct skep_scenario *s)
 
 /* ---- time ----------------------------------------------------------------------------------------------------- */
 
-static uint64_t clamp_ns(double ns)
-{
-	return ns < 1 ? 1 : ns < (double)TIME_NS_MAX ? (uint64_t)(ns + 0.5) : TIME_NS_MAX;
-}
-
 static uint64_t op_ns(const struct skep_scenario *s, const struct skep_gpu *gpu, double flop, double bytes)
 {
 	return skep_gpu_time_ns(gpu, flop * s->compute_scale, bytes * s->compute_scale);
@@ -110,7 +105,7 @@ static uint64_t op_ns(const struct skep_scenario *s, const struct skep_gpu *gpu,
 /* A time that the model gives is that of any GPU; else it is by the roofline. */
 static uint64_t given_or(const struct skep_scenario *s, uint64_t given_ns, uint64_t op_ns)
 {
-	return given_ns > 0 ? clamp_ns((double)given_ns * s->compute_scale) : op_ns;
+	return given_ns > 0 ? skep_ns_clamp((double)given_ns * s->compute_scale) : op_ns;
 }
 
 double skep_plan_state_bytes(const struct skep_scenario *s, uint32_t vstage)
@@ -298,7 +293,7 @@ static uint64_t part_of(const struct skep_scenario *s, const struct skep_op *op,
 {
 	if (skep_plan_fragments(&s->plan) == 1)
 		return ns;
-	return clamp_ns((double)ns * part_of_trained(s, op));
+	return skep_ns_clamp((double)ns * part_of_trained(s, op));
 }
 
 /* What is kept of a stage is more than its state (skep_stage_keep()). */
@@ -317,13 +312,13 @@ static uint64_t kept_ns(const struct skep_scenario *s, uint32_t stage)
 	uint32_t more = (skep_plan_fragments(&s->plan) > 1) + skep_plan_steps_beside(&s->plan);
 	double numbers = moments * (double)skep_plan_trained(&s->plan, stage) + more * (double)of->parameters;
 	numbers -= skep_optimizer_moments(&s->optimizer) * not_sharded(s, stage);
-	return clamp_ns(1e9 * ((double)of->state_bytes + SKEP_FLOAT_BYTES * numbers) / s->checkpoint_Bps);
+	return skep_ns_clamp(1e9 * ((double)of->state_bytes + SKEP_FLOAT_BYTES * numbers) / s->checkpoint_Bps);
 }
 
 /* The inner step and the pseudo-gradient of the elements of a part. */
 static uint64_t inner_part_ns(const struct skep_scenario *s, const struct skep_op *op, const struct skep_op_time *time)
 {
-	return clamp_ns(part_of_trained(s, op) * (double)(time->inner_ns + time->pseudo_ns));
+	return skep_ns_clamp(part_of_trained(s, op) * (double)(time->inner_ns + time->pseudo_ns));
 }
 
 uint64_t skep_scenario_op_ns(const struct skep_scenario *s, uint32_t worker, const struct skep_op *op)
@@ -464,7 +459,7 @@ static void make_stage(struct skep_scenario *s, uint32_t stage, double link_Bps)
 		.frozen_end = parameters - frozen - trained,
 		.activation_bytes = activation_bytes,
 		.state_bytes = state_bytes,
-		.migrate_ns = clamp_ns(1e9 * (double)state_bytes / link_Bps),
+		.migrate_ns = skep_ns_clamp(1e9 * (double)state_bytes / link_Bps),
 		.state_chunks = chunks,
 	};
 }

@@ -24,10 +24,9 @@
 
 #include <math.h>
 
+#include "base/units.h"
 #include "scenarios/plan/plan.h"
 #include "topologies/read/path.h"
-
-#define TIME_NS_MAX 1e18 /* as in topologies/gpu/gpu.c */
 
 static const struct skep_gpu *gpu_of(const struct skep_scenario *s, uint32_t gpu)
 {
@@ -37,7 +36,7 @@ static const struct skep_gpu *gpu_of(const struct skep_scenario *s, uint32_t gpu
 static uint64_t to_ns(double seconds)
 {
 	double ns = 1e9 * seconds;
-	return ns < 0.5 ? 0 : ns < TIME_NS_MAX ? (uint64_t)(ns + 0.5) : (uint64_t)TIME_NS_MAX;
+	return ns < 0.5 ? 0 : skep_ns_clamp(ns);
 }
 
 static uint64_t longer(uint64_t a, uint64_t b)

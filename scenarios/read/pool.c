@@ -118,8 +118,8 @@ void skep_pool_read(struct skep_reader *r, const struct skep_yaml_node *map, str
 		return;
 	if (skep_yaml_length(list) != s->plan.workers) {
 		skep_reader_fail(r, list, NULL,
-			"cluster.allocation.stage_of: %u entries, the topology has %u machines (-1 leaves one as a "
-			"spare)",
+			"cluster.allocation.stage_of: %u entries, the topology has %u machines: name a stage for each, "
+			"-1 for a spare, or `unused`",
 			skep_yaml_length(list), s->plan.workers);
 		return;
 	}

@@ -87,6 +87,7 @@ static bool check_reads(const struct checking *c, uint32_t node)
 
 static bool check_time(const struct checking *c, uint32_t node)
 {
+	assert(node < c->graph->nodes);
 	const struct skep_graph_node *of = &c->graph->node[node];
 	if (!of->open && of->end_ns < of->begin_ns)
 		return fail(c, node, "ends before it begins: end_ns is below begin_ns");
@@ -149,6 +150,7 @@ static void count(void *context, uint32_t cause)
 static void fill(void *context, uint32_t cause)
 {
 	struct counting *counting = context;
+	assert(counting->count[cause] > 0);
 	counting->dependent[--counting->count[cause]] = counting->node;
 }
 
@@ -186,6 +188,7 @@ static bool order(const struct checking *c, struct counting *counting, uint32_t 
 	if (last == nodes)
 		return true;
 	uint32_t left = 0;
+	assert(last < nodes);
 	while (counting->missing[left] == 0)
 		left++;
 	for (uint32_t n = 0; n < nodes; n++) {
@@ -195,6 +198,7 @@ static bool order(const struct checking *c, struct counting *counting, uint32_t 
 			each_cause(c->graph, n, find_missing, counting);
 		next[n] = counting->found;
 	}
+	assert(next[left] != NONE);
 	for (uint32_t n = 0; n < nodes; n++) /* so many steps lead into the circle from anywhere */
 		left = next[left];
 	return fail_circle(c, next, left);

@@ -58,6 +58,7 @@ static void count_path(const struct skep_graph *graph, uint32_t node, uint32_t c
 {
 	const struct skep_graph_node *of = &graph->node[node];
 	skep_time ready = cause != NONE ? graph->node[cause].end_ns : 0;
+	assert(ready <= of->begin_ns && of->begin_ns <= of->end_ns);
 	if (of->kind == SKEP_GRAPH_OP)
 		ret->path_ns[of->op.kind] += of->end_ns - of->begin_ns;
 	else
@@ -83,6 +84,7 @@ static bool find_path(const struct skep_graph *graph, struct skep_graph_figures 
 		count_path(graph, node, cause, ret);
 		node = cause;
 	}
+	assert(length == 0);
 	return true;
 }
 
@@ -120,6 +122,7 @@ static bool use_pairs(const struct crossing *crossing, uint32_t count, struct sk
 			until = 0;
 		}
 		struct skep_graph_use *use = &ret->use[ret->uses - 1];
+		assert(use->place == c->from && use->to == c->to && c->begin_ns <= c->end_ns);
 		skep_time since = c->begin_ns > until ? c->begin_ns : until;
 		use->count++;
 		use->bytes += c->bytes;

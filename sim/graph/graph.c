@@ -4,6 +4,7 @@
  */
 #include "sim/graph/graph.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,6 +29,7 @@ void skep_graph_finish(struct skep_graph *graph)
 
 static uint32_t name_of(const struct skep_graph *graph, const struct skep_graph_names *names, uint32_t number)
 {
+	assert(number < (names == &graph->node_names ? graph->nodes : graph->tensors));
 	return names == &graph->node_names ? graph->node[number].name : graph->tensor[number].name;
 }
 
@@ -43,6 +45,7 @@ static uint32_t hash_of(const char *name)
 /* The place of the name, or the free one where it would be. The table is at most half full. */
 static uint32_t *slot_of(const struct skep_graph *graph, const struct skep_graph_names *names, const char *name)
 {
+	assert(names->count < names->size && (names->size & (names->size - 1)) == 0);
 	uint32_t at = hash_of(name) & (names->size - 1);
 	while (names->slot[at] != SKEP_GRAPH_NONE &&
 		strcmp(graph->text + name_of(graph, names, names->slot[at]), name) != 0)
@@ -123,6 +126,7 @@ uint32_t skep_graph_tensor_add(struct skep_graph *graph, const char *name, bool 
 
 const char *skep_graph_place_name(const struct skep_graph *graph, uint32_t place, char ret[SKEP_GRAPH_PLACE_BYTES])
 {
+	assert(place <= graph->workers);
 	if (place == graph->workers)
 		snprintf(ret, SKEP_GRAPH_PLACE_BYTES, "directory");
 	else
@@ -142,6 +146,7 @@ static bool put_last(struct skep_graph *graph, uint32_t number)
 
 bool skep_graph_append(struct skep_graph *graph, struct skep_graph_list *list, uint32_t number)
 {
+	assert((uint64_t)list->first + list->count <= graph->links);
 	if (list->count == 0 || list->first + list->count != graph->links) {
 		const struct skep_graph_list old = *list;
 		list->first = graph->links;
@@ -163,6 +168,7 @@ static void note_maker(struct skep_graph *graph, struct skep_graph_list list, ui
 {
 	for (uint32_t i = 0; i < list.count; i++) {
 		struct skep_graph_list *makers = &graph->tensor[graph->link[list.first + i]].makers;
+		assert(graph->link[makers->first + makers->count] == SKEP_GRAPH_NONE);
 		graph->link[makers->first + makers->count++] = node;
 	}
 }
@@ -191,6 +197,7 @@ bool skep_graph_find_makers(struct skep_graph *graph)
 
 uint64_t skep_graph_message_bytes(const struct skep_graph *graph, const struct skep_graph_node *node)
 {
+	assert(node->kind == SKEP_GRAPH_SEND);
 	uint64_t bytes = SKEP_HEADER_BYTES;
 	for (uint32_t i = 0; i < node->writes.count; i++)
 		bytes += graph->tensor[graph->link[node->writes.first + i]].bytes;

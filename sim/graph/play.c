@@ -70,6 +70,7 @@ struct play {
 void skep_graph_each_cause(
 	const struct skep_graph *graph, uint32_t node, void (*each)(void *context, uint32_t cause), void *context)
 {
+	assert(node < graph->nodes);
 	const struct skep_graph_node *of = &graph->node[node];
 	for (uint32_t i = 0; i < of->after.count; i++)
 		each(context, graph->link[of->after.first + i]);
@@ -82,6 +83,7 @@ void skep_graph_each_cause(
 
 uint32_t skep_graph_follows(const struct skep_graph *graph, uint32_t node)
 {
+	assert(node < graph->nodes && graph->node[node].kind == SKEP_GRAPH_OP);
 	const struct skep_graph_node *of = &graph->node[node];
 	uint32_t before = of->follows;
 	while (before != NONE && (graph->node[before].place != of->place || graph->node[before].op.lane != of->op.lane))
@@ -104,6 +106,7 @@ static void fill_dependent(void *context, uint32_t cause)
 {
 	struct filling *filling = context;
 	struct play *play = filling->play;
+	assert(filling->filled[cause] < play->dependent_first[cause + 1] - play->dependent_first[cause]);
 	play->dependent[play->dependent_first[cause] + filling->filled[cause]++] = filling->node;
 	play->state[filling->node].missing++;
 }
@@ -140,6 +143,7 @@ static void follow(struct play *play, uint32_t node)
 
 static void schedule(struct play *play, skep_time time, uint64_t sequence, enum event kind, uint32_t index)
 {
+	assert(time >= play->now);
 	if (!skep_queue_push(&play->queue, (struct skep_queue_entry){time, sequence, kind, index}))
 		play->no_memory = true;
 }
@@ -147,7 +151,8 @@ static void schedule(struct play *play, skep_time time, uint64_t sequence, enum 
 static void end(struct play *play, uint32_t node)
 {
 	struct state *state = &play->state[node];
-	assert(!state->ended && !state->lost);
+	assert(!state->ended && !state->lost && state->missing == 0);
+	assert(play->graph->node[node].open || play->wanted > 0);
 	state->ended = true;
 	state->next = NONE;
 	play->graph->node[node].end_ns = play->now;
@@ -185,6 +190,7 @@ static void begin_next(struct play *play, uint32_t worker, uint32_t l)
 		return;
 	lane->first = play->state[node].next;
 	struct skep_graph_node *of = &play->graph->node[node];
+	assert(of->kind == SKEP_GRAPH_OP && of->place == worker && of->op.lane == l);
 	lane->runs = node;
 	of->begin_ns = play->now;
 	if (play->cores && skep_cores_shared(play->cores, worker)) {
@@ -219,6 +225,7 @@ static void end_op(struct play *play, uint32_t slot, uint64_t sequence)
 	if (play->cores && skep_cores_shared(play->cores, worker))
 		skep_cores_end(play->cores, worker, l, play->now);
 	uint32_t node = lane->runs;
+	assert(node != NONE);
 	lane->runs = NONE;
 	end(play, node);
 	for (uint32_t next = play->state[node].followers; next != NONE; next = play->state[next].follower)
@@ -233,6 +240,7 @@ static void start_message(struct play *play, uint32_t node)
 {
 	struct skep_graph_node *of = &play->graph->node[node];
 	struct state *state = &play->state[node];
+	assert(of->place <= play->graph->workers && of->to <= play->graph->workers);
 	state->sequence = play->sequence++;
 	state->life = play->process[of->place].life;
 	of->begin_ns = play->now;
@@ -249,6 +257,7 @@ static void deliver(struct play *play, uint32_t node)
 {
 	const struct skep_graph_node *of = &play->graph->node[node];
 	const struct process *sender = &play->process[of->place];
+	assert(of->kind == SKEP_GRAPH_SEND);
 	bool whole = of->writes.count == 0 || (sender->life == play->state[node].life && !sender->gone);
 	if (whole && !play->process[of->to].gone)
 		end(play, node);
@@ -267,6 +276,7 @@ static void forget(void *context, uint64_t node)
 static void leave(struct play *play, uint32_t worker)
 {
 	struct process *process = &play->process[worker];
+	assert(worker < play->graph->workers && !process->gone);
 	for (uint32_t l = 0; l < SKEP_LANES; l++) {
 		struct lane *lane = &process->lane[l];
 		if (lane->runs != NONE && play->cores && skep_cores_shared(play->cores, worker))
@@ -284,6 +294,7 @@ static void leave(struct play *play, uint32_t worker)
 
 static void join(struct play *play, uint32_t worker)
 {
+	assert(worker < play->graph->workers);
 	skep_network_close(play->network, play->now, skep_scenario_machine(play->scenario, worker), forget, play);
 	play->process[worker].gone = false;
 	play->process[worker].life++;
@@ -315,6 +326,7 @@ static void begin(struct play *play, uint32_t node)
 
 static void lack_one_less(struct play *play, uint32_t node)
 {
+	assert(play->state[node].missing > 0);
 	if (--play->state[node].missing == 0)
 		begin(play, node);
 }

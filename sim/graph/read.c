@@ -44,6 +44,7 @@ static void set_place(struct skep_diag *diag, const char *path, const char *text
 {
 	uint32_t line = 1;
 	const char *start = text;
+	assert(at >= text);
 	for (const char *c = text; c < at; c++)
 		if (*c == '\n') {
 			line++;
@@ -168,6 +169,7 @@ static bool read_one_place(struct reading *r, const cJSON *item, uint32_t number
 {
 	static const char *const keys[] = {"place", "gpu", "site", "stage", NULL};
 	char expected[SKEP_GRAPH_PLACE_BYTES];
+	assert(number <= workers);
 	r->graph->workers = workers;
 	skep_graph_place_name(r->graph, number, expected);
 	const char *name = check_keys(r, item, keys, "places") ? read_text(r, item, "place") : NULL;

@@ -117,6 +117,7 @@ static uint32_t make_parameters(struct skep_trace *trace, uint32_t worker, uint3
 {
 	char name[64];
 	uint32_t vstages = skep_plan_vstages(trace->plan), stages = trace->plan->stages;
+	assert(vstage < vstages && worker < trace->plan->workers);
 	uint64_t parameters = trace->plan->stage[vstage % stages].parameters / (vstages / stages);
 	snprintf(name, sizeof name, "parameters.s%u.v%u.w%u", vstage, version, worker);
 	uint32_t tensor = skep_trace_tensor(trace, name, SKEP_FLOAT_BYTES * parameters);

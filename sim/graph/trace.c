@@ -245,6 +245,7 @@ static void ended(struct skep_trace *trace, const struct skep_event *event)
 	if (node == SKEP_MAP_NONE)
 		return;
 	struct skep_graph_node *of = &trace->graph->node[node];
+	assert(of->kind == SKEP_GRAPH_OP && of->open && event->u.done.elapsed_ns <= event->now);
 	of->begin_ns = event->now - event->u.done.elapsed_ns;
 	of->end_ns = event->now;
 	of->open = false;
@@ -296,6 +297,7 @@ static void sent(void *context, const struct skep_message *message, struct skep_
 		return;
 	struct skep_graph_node *of = &trace->graph->node[node];
 	of->kind = SKEP_GRAPH_SEND;
+	assert(message->from.index <= trace->plan->workers && message->to.index <= trace->plan->workers);
 	of->place = message->from.index;
 	of->to = message->to.index;
 	of->message = message->kind;
@@ -342,6 +344,7 @@ static bool tells_of(const struct skep_message *message, uint32_t stage)
 /* The directory is about to send these: a decision, if there are any. */
 static void decide(struct skep_trace *trace, const struct skep_actions *actions)
 {
+	assert(trace->index == trace->plan->workers && trace->decision == NONE);
 	enum waits waits = FOR_ONE;
 	uint32_t sends = 0, stage = 0;
 	char name[64], word[32];
@@ -394,6 +397,7 @@ static void stepped(void *context, uint32_t index, const struct skep_event *even
 	struct skep_trace *trace = context;
 	if (trace->stop || trace->no_memory)
 		return;
+	assert(event->now >= trace->now && index <= trace->plan->workers);
 	trace->now = event->now;
 	trace->index = index;
 	trace->cause = trace->decision = NONE;
@@ -426,6 +430,7 @@ static void present(void *context, skep_time now, uint32_t worker, bool begins)
 	char name[32];
 	if (trace->stop || trace->no_memory)
 		return;
+	assert(now >= trace->now && worker < trace->plan->workers);
 	trace->now = now;
 	trace->at_time = true;
 	snprintf(name, sizeof name, "%s.w%u", begins ? "join" : "leave", worker);
@@ -450,6 +455,7 @@ static void progress(void *context, skep_time now, uint32_t rounds_done, uint32_
 	(void)rounds_total;
 	if (trace->stop)
 		return;
+	assert(rounds_done >= trace->plan->first_round);
 	trace->graph->until_ns = now;
 	trace->graph->rounds = rounds_done - trace->plan->first_round;
 	trace->stop = rounds_done >= trace->last_round;

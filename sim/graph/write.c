@@ -5,6 +5,7 @@
  */
 #include "sim/graph/graph.h"
 
+#include <assert.h>
 #include <inttypes.h>
 
 #include "core/names.h"
@@ -46,6 +47,7 @@ static void put_list(
 		fprintf(out, ", \"%s\": [", key);
 	for (uint32_t i = 0; i < list.count; i++) {
 		uint32_t number = graph->link[list.first + i];
+		assert(number < (of_nodes ? graph->nodes : graph->tensors));
 		fputs(i > 0 ? ", " : "", out);
 		put_text(out, of_nodes ? skep_graph_node_name(graph, number) : skep_graph_tensor_name(graph, number));
 	}
@@ -79,6 +81,7 @@ static void put_model(FILE *out, const struct skep_op *op)
 
 static void put_op(const struct skep_graph *graph, FILE *out, const struct skep_graph_node *of)
 {
+	assert(of->op.lane < SKEP_LANES && of->place < graph->workers);
 	put_pair(out, "kind", skep_op_name(of->op.kind));
 	put_place(graph, out, "place", of->place);
 	put_pair(out, "lane", skep_lane_name(of->op.lane));

@@ -4,6 +4,7 @@
  */
 #include "sim/jobs/figures.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -18,6 +19,7 @@ static int rising(const void *a, const void *b)
 /* The least of the numbers, in rising order, that so large a part of them does not exceed. */
 static double quantile(const double *sorted, uint32_t count, double part)
 {
+	assert(count > 0 && part > 0 && part <= 1);
 	uint32_t rank = (uint32_t)ceil(part * count - 1e-9);
 	return sorted[rank > 0 ? rank - 1 : 0];
 }
@@ -26,6 +28,7 @@ static void add(const struct skep_cluster *c, const struct skep_cluster_result *
 	struct skep_cluster_figures *f, double *part)
 {
 	const struct skep_cluster_done *d = &r->done[j];
+	assert(d->end_ns >= d->first_ns && d->first_ns >= c->job[j].arrival_ns && d->restart_s <= d->held_s + 1e-6);
 	double completion_s = (double)(d->end_ns - c->job[j].arrival_ns) / SKEP_NS_PER_S;
 	double queued_s = (double)(d->first_ns - c->job[j].arrival_ns) / SKEP_NS_PER_S;
 	double rho = d->fair_s > 0 ? completion_s / d->fair_s : 1;

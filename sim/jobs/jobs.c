@@ -17,6 +17,7 @@
 /* So many seconds later, at least an ns; what would be later than the clock can tell is at its end. */
 static skep_time later(skep_time from_ns, double seconds)
 {
+	assert(!isnan(seconds) && from_ns <= END_OF_TIME);
 	double ns = ceil(seconds * SKEP_NS_PER_S);
 	return ns >= (double)(END_OF_TIME - from_ns) ? END_OF_TIME : from_ns + (skep_time)fmax(1, ns);
 }
@@ -104,6 +105,7 @@ static bool close_span(struct loop *l, uint32_t job)
 	if (s->has == 0 || s->since_ns == l->now_ns)
 		return true;
 	uint32_t count = list_machines(l, job);
+	assert(count == s->has && s->since_ns < l->now_ns);
 	for (uint32_t i = 0; i < count; i++)
 		r->done[job].usd += skep_topology_cost_usd(l->c->topology, l->mine[i], s->since_ns, l->now_ns);
 	if (!skep_grow(&r->span, r->spans, sizeof *r->span))
@@ -136,6 +138,7 @@ static bool resize(struct loop *l, uint32_t job, uint32_t machines)
 	struct state *s = &l->state[job];
 	struct skep_cluster_done *d = &l->r->done[job];
 	bool first = d->first_ns == SKEP_TIME_NEVER;
+	assert(machines != s->has && (!first || s->has == 0));
 	if (!close_span(l, job))
 		return false;
 	if (machines < s->has)
@@ -181,6 +184,7 @@ static void share_host(struct loop *l, uint32_t host)
 	for (uint32_t t = 0; t < tenants; t++) {
 		struct state *s = &l->state[l->tenant_job[t]];
 		double factor = skep_jobs_factor(l->tenant[t].needs, l->tenant[t].cpus, l->tenant[t].memory);
+		assert(factor >= 0 && s->base > 0);
 		s->rate = fmin(s->rate, s->base * factor);
 	}
 }
@@ -225,6 +229,7 @@ static void look(struct loop *l)
 static bool decide(struct loop *l)
 {
 	const struct skep_jobs_policy *policy = &l->c->policy;
+	assert(policy->order < SKEP_JOBS_ORDERS);
 	look(l);
 	for (uint32_t i = 0; i < l->presents; i++)
 		if (skep_jobs_starves(policy, &l->view[i])) {
@@ -269,6 +274,7 @@ static skep_time next_event(struct loop *l)
 
 static void advance(struct loop *l, skep_time to_ns)
 {
+	assert(to_ns >= l->now_ns);
 	double passed_s = (double)(to_ns - l->now_ns) / SKEP_NS_PER_S;
 	l->crowd_s += passed_s * l->presents;
 	for (uint32_t i = 0; i < l->presents; i++) {
@@ -293,6 +299,7 @@ static void arrive(struct loop *l)
 {
 	while (l->arrived < l->c->jobs && l->c->job[l->arrived].arrival_ns <= l->now_ns) {
 		uint32_t j = l->arrived++;
+		assert(j == 0 || l->c->job[j].arrival_ns >= l->c->job[j - 1].arrival_ns);
 		const struct skep_cluster_job *job = &l->c->job[j];
 		l->state[j] = (struct state){
 			.left = job->steps, .crowd_s = l->crowd_s, .end_ns = SKEP_TIME_NEVER, .ready_ns = l->now_ns};
@@ -305,6 +312,7 @@ static void arrive(struct loop *l)
 static double fair_s(const struct loop *l, const struct skep_cluster_job *job, double present, double alone_s)
 {
 	const struct skep_jobs_job view = {.min = job->min, .max = job->max, .rate = job->rate};
+	assert(present > 0 && alone_s >= 0);
 	double part = (double)l->c->map.machines / present;
 	uint32_t fewer = skep_jobs_usable(&view, part < job->want ? (uint32_t)part : job->want);
 	double turns_s = alone_s * fmax(1, (double)job->want / part);
@@ -314,6 +322,7 @@ static double fair_s(const struct loop *l, const struct skep_cluster_job *job, d
 static bool end_jobs(struct loop *l)
 {
 	uint32_t left = 0;
+	assert(l->presents <= l->arrived);
 	for (uint32_t i = 0; i < l->presents; i++) {
 		uint32_t j = l->present[i];
 		struct state *s = &l->state[j];

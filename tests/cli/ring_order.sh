@@ -79,7 +79,7 @@ within 'and so as flows' "$(took --set sync.ring_order=links --set simulate.coll
 check 'which is 2.2 times as fast' awk "BEGIN { r = $roster / $links; exit !(r > 2.15 && r < 2.25) }"
 "$skep" check scenario.yaml --set sync.ring_order=links >"$out" 2>"$err"
 check 'the check says so in one line' grep -qE \
-	'^  ring      stage 0: 0 (2 4|4 2) ([135] ?){3}\(exact\); slowest hop [24] to [135] \([024] to [135]\), 1 Gbit/s, 300 ms: a step takes 390 ms, as the roster is 390 ms$' "$out"
+	'^  ring      stage 0: 0 (2 4|4 2) ([135] ?){3}\(exact\); slowest hop [24] to [135] \([024] to [135]\), 1 Gbit/s, 300 ms: a step takes 390 ms, in the roster.s order 390 ms$' "$out"
 check 'and nothing where the roster is the order' eval '! "$skep" check scenario.yaml | grep -q "^  ring "'
 
 # Four sites of two machines, listed a, b, c, d: all that a sends to b shares a thin line, and what c sends to d.

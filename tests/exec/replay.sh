@@ -48,7 +48,7 @@ accepts 'replays paced and shaped' replay 3 --json
 check 'paced and shaped agrees' agrees
 accepts 'simulates' sim "${quick[@]}" -q --json
 
-exits 'a simulated run has no log' 2 'simulate it again' replay 4
+exits 'a simulated run has no log' 2 'name a real one' replay 4
 exits 'a run that is not there' 2 'there is no run 5' replay 5
 exits 'not a number' 2 'is not the number of a run' replay last
 exits 'no run' 2 'replay takes RUN' replay

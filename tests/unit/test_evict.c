@@ -15,9 +15,11 @@
 
 static uint32_t all(struct skep_disconnect *disconnect, uint32_t count, uint32_t ret[16])
 {
-	uint32_t evicted = 0, rank;
-	while ((rank = skep_evict_next(disconnect, &count)) != UINT32_MAX)
-		ret[evicted++] = rank;
+	struct skep_eviction who;
+	uint32_t evicted = 0, edges[16];
+	count = skep_evict_pairs(disconnect, count);
+	while (skep_evict_next(disconnect, &count, edges, 16, &who))
+		ret[evicted++] = who.rank;
 	assert_int_equal(count, 0);
 	return evicted;
 }
@@ -70,6 +72,31 @@ static void test_two_halves(void **state)
 	assert_int_equal(who[1], 1);
 }
 
+/* Rank 0 hears no member while it looks: here 64 looks at no more than 4096 pairs, where each pair was once held against each. */
+static void test_a_run_in_halves_that_all_tell_twice(void **state)
+{
+	enum { HALF = 64 };
+	static struct skep_disconnect pair[2 * HALF * HALF];
+	uint32_t count = 0, evicted = 0, edges[2 * HALF + 1];
+	struct skep_eviction who;
+	(void)state;
+	for (uint32_t a = 1; a <= HALF; a++)
+		for (uint32_t b = HALF + 1; b <= 2 * HALF; b++) {
+			pair[count++] = (struct skep_disconnect){a, b};
+			pair[count++] = (struct skep_disconnect){b, a};
+		}
+	count = skep_evict_pairs(pair, count);
+	assert_int_equal(count, HALF * HALF);
+	while (skep_evict_next(pair, &count, edges, 2 * HALF + 1, &who)) {
+		assert_int_equal(who.rank, 2 * HALF - evicted); /* the newer half, the newest first */
+		assert_int_equal(who.edges, HALF);
+		assert_int_equal(who.other, 1);
+		evicted++;
+	}
+	assert_int_equal(evicted, HALF);
+	assert_int_equal(count, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -78,6 +105,7 @@ int main(void)
 		cmocka_unit_test(test_one_bad_machine),
 		cmocka_unit_test(test_a_pair_told_twice_is_one),
 		cmocka_unit_test(test_two_halves),
+		cmocka_unit_test(test_a_run_in_halves_that_all_tell_twice),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -112,7 +112,7 @@ static void runs_without_a_log_are_refused(void **state)
 	synthetic_init(&s, "logged", 4, 2);
 	int64_t simulated = record_logs(&s, "sim", true), real = record_logs(&s, "real", true);
 	refused(99, "there is no run 99");
-	refused(simulated, "simulate it again");
+	refused(simulated, "name a real one");
 	change(PATH, "DELETE FROM event_log");
 	refused(real, "has no log");
 	synthetic_finish(&s);

@@ -50,14 +50,9 @@ struct draw {
 	uint64_t random;
 };
 
-static double uniform(struct draw *d)
-{
-	return (double)(skep_random_next(&d->random) >> 11) * 0x1p-53;
-}
-
 static double exponential(struct draw *d, double mean)
 {
-	return -mean * log1p(-uniform(d));
+	return -mean * log1p(-skep_random_unit(&d->random));
 }
 
 /* ---- what is to come ------------------------------------------------------------------------------------------------- */
@@ -143,7 +138,8 @@ static bool join(struct draw *d, uint32_t index, double at_s)
 	m->slot = unused > 0 ? d->unused[unused - 1] : d->slots++;
 	m->joined_s = at_s;
 	d->alive++;
-	push(d, (struct pending){at_s + skep_lifetime_quantile_s(&d->options->life, uniform(d)), DEATH, index});
+	push(d, (struct pending){at_s + skep_lifetime_quantile_s(&d->options->life, skep_random_unit(&d->random)),
+			DEATH, index});
 	return tell(d, SKEP_TRACE_JOIN, at_s, index);
 }
 
@@ -166,7 +162,7 @@ static double wanted(const struct draw *d, double at_s)
 static bool answer(struct draw *d, uint32_t index, double at_s)
 {
 	bool held_back = d->alive + 1 > ceil(wanted(d, at_s));
-	bool refused = !held_back && uniform(d) < d->options->refusal;
+	bool refused = !held_back && skep_random_unit(&d->random) < d->options->refusal;
 	if (!held_back && !refused)
 		return join(d, index, at_s);
 	push(d, (struct pending){at_s + exponential(d, d->options->wait_s), ANSWER, index});

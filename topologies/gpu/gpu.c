@@ -17,10 +17,10 @@
 #include <unistd.h>
 
 #include "base/text.h"
+#include "base/units.h"
 
 #define SHARED_FOLDER "topologies/gpus"
-#define NAME_BYTES 64    /* of a profile, as is offered in place of an unknown one */
-#define TIME_NS_MAX 1e18 /* some 30 years: sums of a few stay far below UINT64_MAX */
+#define NAME_BYTES 64 /* of a profile, as is offered in place of an unknown one */
 
 /* ---- text that a profile or a topology carries ------------------------------------------------------------------- */
 
@@ -380,5 +380,5 @@ uint64_t skep_gpu_time_ns(const struct skep_gpu *gpu, double flop, double bytes)
 	double ns = 1e9 * (gpu->overhead_s + skep_gpu_busy_s(gpu, flop, bytes));
 	if (ns < 1)
 		return 1;
-	return ns < TIME_NS_MAX ? (uint64_t)(ns + 0.5) : (uint64_t)TIME_NS_MAX;
+	return ns < (double)SKEP_NS_MOST ? (uint64_t)(ns + 0.5) : SKEP_NS_MOST;
 }

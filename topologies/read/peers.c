@@ -49,7 +49,7 @@ static uint32_t draw(uint64_t *random, const double *weight, size_t stride, uint
 	double sum = 0, at = 0;
 	for (uint32_t i = 0; i < count; i++)
 		sum += weight[i * stride];
-	double target = (double)(skep_random_next(random) >> 11) * 0x1p-53 * sum;
+	double target = skep_random_unit(random) * sum;
 	uint32_t last = 0;
 	for (uint32_t i = 0; i < count; i++) {
 		at += weight[i * stride];
