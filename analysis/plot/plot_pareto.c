@@ -301,7 +301,7 @@ static void label_point(struct figure *f, struct point *point, char base[KEYS_MA
 	struct skep_differences d;
 	char value[KEYS_MAX][64];
 	memcpy(value, base, sizeof value);
-	skep_settings_compare(f->dot[f->point[0].first].settings, f->dot[point->first].settings, &d);
+	skep_settings_compare(f->dot[f->point[0].first].settings, f->dot[point->first].settings, NULL, &d);
 	for (size_t i = 0; i < d.count && i < SKEP_DIFFERENCES_SHOWN; i++) {
 		uint32_t k = is_shown(d.item[i].key) ? key_number(f, d.item[i].key) : KEYS_MAX;
 		if (k < KEYS_MAX)
@@ -332,7 +332,7 @@ static void label_points(struct figure *f)
 	char base[KEYS_MAX][64] = {""};
 	for (uint32_t p = 0; p < f->points; p++) { /* which keys, and what the first point has there */
 		struct skep_differences d;
-		skep_settings_compare(f->dot[f->point[0].first].settings, f->dot[f->point[p].first].settings, &d);
+		skep_settings_compare(f->dot[f->point[0].first].settings, f->dot[f->point[p].first].settings, NULL, &d);
 		f->more_keys = f->more_keys || d.count > SKEP_DIFFERENCES_SHOWN;
 		for (size_t i = 0; i < d.count && i < SKEP_DIFFERENCES_SHOWN; i++) {
 			uint32_t k = is_shown(d.item[i].key) ? key_number(f, d.item[i].key) : KEYS_MAX;

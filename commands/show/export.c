@@ -14,6 +14,7 @@
 #include "commands/show/export_database.h"
 #include "models/read/hf_config.h"
 #include "models/stage/stage_weights.h"
+#include "scenarios/resume/resume.h"
 
 #define SHARD_BYTES (UINT64_C(5) << 30) /* larger files are cut, as others cut them */
 
@@ -27,13 +28,16 @@ static enum status export_weights(const struct export_arguments *a, const struct
 {
 	struct skep_export_facts facts;
 	struct skep_diag diag = {0};
+	char differs[SKEP_RESUME_DIFFERS_BYTES];
+	skep_resume_differs(scenario, differs);
 	const struct skep_export options = {.from = scenario->checkpoint_to,
 		.job = scenario->job,
 		.step = a->step,
 		.to = a->common.output,
 		.dtype = a->bf16 ? SKEP_DTYPE_BF16 : SKEP_DTYPE_F32,
 		.shard_bytes = SHARD_BYTES,
-		.name = scenario->name};
+		.name = scenario->name,
+		.differs = differs};
 	if (scenario->model.architecture == SKEP_ARCHITECTURE_NONE)
 		skep_diag_set(
 			&diag, scenario->path, 0, 0, NULL, "the model has no architecture that files of weights know");

@@ -145,7 +145,8 @@ static bool choose_version(const struct skep_checkpoints *list, const struct ske
 		return fail(list->damaged, "no checkpoint: it is damaged; remove it");
 	if (list->versions == 0) {
 		skep_checkpoints_say_none(list, stages, there, sizeof there);
-		return fail(options->from, "%s", there);
+		return fail(options->from, "%s%s", there,
+			list->foreign > 0 && options->differs != NULL ? options->differs : "");
 	}
 	*ret = list->versions - 1;
 	while (options->step > 0 && skep_plan_steps_before(plan, list->version[*ret]) != options->step)

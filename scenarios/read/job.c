@@ -53,6 +53,25 @@ static uint64_t hash_node(
 	return hash;
 }
 
+/* Is the key up to its first dot, or its bracket, one of these? */
+static bool begins_with_one_of(const char *key, const char *const words[])
+{
+	size_t length = strcspn(key, ".[");
+	for (uint32_t i = 0; words[i] != NULL; i++)
+		if (strlen(words[i]) == length && strncmp(key, words[i], length) == 0)
+			return true;
+	return false;
+}
+
+bool skep_job_counts(const char *key)
+{
+	if (strcmp(key, "seed") == 0)
+		return true;
+	if (strncmp(key, "train.", 6) == 0)
+		return !begins_with_one_of(key + 6, of_train);
+	return !begins_with_one_of(key, of_root);
+}
+
 uint64_t skep_job_digest(struct skep_reader *r, const struct skep_yaml_node *root, uint64_t seed)
 {
 	return hash_node(r, root, skep_hash_word(SKEP_HASH_EMPTY, seed), of_root);

@@ -13,4 +13,7 @@
  * order of keys nor the way they are written counts. */
 uint64_t skep_job_digest(struct skep_reader *r, const struct skep_yaml_node *root, uint64_t seed);
 
+/* Is this one of the keys that count, with what is above it: "model.layers", "train.optimizer.lr"? */
+bool skep_job_counts(const char *key);
+
 #endif

@@ -6,15 +6,20 @@
 #include "scenarios/resume/resume.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/files/outputs.h"
+#include "base/reader.h"
+#include "base/yaml/settings.h"
 #include "models/checkpoint/checkpoint_folder.h"
+#include "scenarios/read/job.h"
 
 #define fail(file, ...) (skep_diag_set(reterr, file, 0, 0, NULL, __VA_ARGS__), false)
 
 /* ---- what it is learnt from ------------------------------------------------------------------------------------- */
 
-enum { LEARNT_FROM = 4 };
+enum { LEARNT_FROM = 4, SCENARIO_PATH_BYTES = 600, SCENARIO_BYTES_MAX = 1 << 24 };
 
 static void list_files(const struct skep_scenario *s, struct skep_learnt_from ret[LEARNT_FROM])
 {
@@ -24,11 +29,53 @@ static void list_files(const struct skep_scenario *s, struct skep_learnt_from re
 	ret[3] = (struct skep_learnt_from){"weights", s->weights_path}; /* of several files: their index */
 }
 
+static void path_of_scenario(const struct skep_scenario *s, char ret[SCENARIO_PATH_BYTES])
+{
+	snprintf(ret, SCENARIO_PATH_BYTES, "%.560s/scenario.yaml", s->checkpoint_to);
+}
+
+static bool note_scenario(const struct skep_scenario *s, struct skep_diag *reterr)
+{
+	struct skep_outputs outputs = {.diag = reterr};
+	char path[SCENARIO_PATH_BYTES];
+	path_of_scenario(s, path);
+	FILE *file = skep_outputs_begin(&outputs, path);
+	if (file != NULL)
+		fputs(s->text, file);
+	return skep_outputs_commit(&outputs);
+}
+
 bool skep_resume_note_files(const struct skep_scenario *scenario, struct skep_diag *reterr)
 {
 	struct skep_learnt_from from[LEARNT_FROM];
 	list_files(scenario, from);
-	return skep_checkpoints_note_files(scenario->checkpoint_to, from, LEARNT_FROM, reterr);
+	return skep_checkpoints_note_files(scenario->checkpoint_to, from, LEARNT_FROM, reterr) &&
+	       note_scenario(scenario, reterr);
+}
+
+/* "0.01", or "not set". */
+static const char *value_or_none(const char *value)
+{
+	return value[0] != '\0' ? value : "not set";
+}
+
+void skep_resume_differs(const struct skep_scenario *scenario, char ret[SKEP_RESUME_DIFFERS_BYTES])
+{
+	char path[SCENARIO_PATH_BYTES], *text = NULL, more[32] = "";
+	size_t size;
+	struct skep_differences d;
+	struct skep_diag unreadable = {0};
+	ret[0] = '\0';
+	path_of_scenario(scenario, path);
+	if (scenario->checkpoint_to[0] == '\0' || !skep_file_read(path, SCENARIO_BYTES_MAX, &text, &size, &unreadable))
+		return;
+	skep_settings_compare(scenario->text, text, skep_job_counts, &d);
+	free(text);
+	if (d.count > 1)
+		snprintf(more, sizeof more, ", and %zu more", d.count - 1);
+	if (d.count > 0)
+		snprintf(ret, SKEP_RESUME_DIFFERS_BYTES, "; %s is %s, and was %s%s", d.item[0].key,
+			value_or_none(d.item[0].first), value_or_none(d.item[0].second), more);
 }
 
 static bool same_files(const struct skep_scenario *s, struct skep_diag *reterr)
@@ -48,7 +95,7 @@ static bool same_files(const struct skep_scenario *s, struct skep_diag *reterr)
 static bool choose(
 	const struct skep_scenario *s, struct skep_checkpoints *list, struct skep_resume *ret, struct skep_diag *reterr)
 {
-	char why[512];
+	char why[512], differs[SKEP_RESUME_DIFFERS_BYTES] = "";
 	uint32_t parts = skep_plan_parts(&s->plan);
 	if (!skep_checkpoints_pass_over(s->checkpoint_to, s->job, parts, list))
 		return fail(s->checkpoint_to, "not enough memory");
@@ -66,7 +113,9 @@ static bool choose(
 			parts);
 	if (ret->nothing) {
 		skep_checkpoints_say_none(list, s->plan.stages, why, sizeof why);
-		return fail(s->checkpoint_to, "%s", why);
+		if (list->foreign > 0)
+			skep_resume_differs(s, differs);
+		return fail(s->checkpoint_to, "%s%s", why, differs);
 	}
 	ret->run = list->run;
 	ret->version = list->version[list->versions - 1];

@@ -20,9 +20,14 @@ struct skep_resume {
  * whole. False, with the reason and what to do: the scenario keeps nothing, there is none, or what there is is damaged. */
 bool skep_resume_find(const struct skep_scenario *scenario, struct skep_resume *ret, struct skep_diag *reterr);
 
-/* Writes beside the states which files they are learnt from: model and samples, by their sums. skep_resume_find() refuses
- * others. */
+/* Writes beside the states which files they are learnt from, model and samples, by their sums, and the scenario's text.
+ * skep_resume_find() refuses other files, and of another scenario says where it differs. */
 bool skep_resume_note_files(const struct skep_scenario *scenario, struct skep_diag *reterr);
+
+#define SKEP_RESUME_DIFFERS_BYTES 320u
+/* The first key in which the scenario is another job than that whose text is beside the states in its folder of checkpoints, with
+ * both values: "; train.optimizer.lr is 0.1, and was 0.01". "": there is none, or that is not known. */
+void skep_resume_differs(const struct skep_scenario *scenario, char ret[SKEP_RESUME_DIFFERS_BYTES]);
 
 /* Have all rounds closed that the scenario asks for? */
 bool skep_resume_is_over(const struct skep_scenario *scenario, const struct skep_resume *from);

@@ -100,11 +100,12 @@ rm -f skep.db
 accepts 'other machines' sim two.yaml "${how[@]}" --resume --set train.until.steps=32 --set cluster.topology=place-4.yaml
 rm -f skep.db
 none='of runs with another seed or scenario: take the --seed and --set of that run'
-refuses 'another seed' "$none" sim two.yaml "${how[@]}" --resume --seed 4
-refuses 'another batch' "$none" sim two.yaml "${how[@]}" --resume --set schedule.global_batch=256
-refuses 'another optimizer' "$none" sim two.yaml "${how[@]}" --resume --set train.optimizer.lr=1.0e-3
+refuses 'another seed, and other machines' "$none.*; seed is 4, and was [0-9]+$" sim two.yaml "${how[@]}" --resume --seed 4 --set cluster.topology=place-4.yaml --set train.until.steps=40
+refuses 'another batch' "$none.*; schedule.global_batch is 256, and was [0-9]+$" sim two.yaml "${how[@]}" --resume --set schedule.global_batch=256
+refuses 'another optimizer, with two keys' "$none.*; (train.optimizer.lr|train.optimizer.name) is .*, and was .*, and 1 more$" \
+	sim two.yaml "${how[@]}" --resume --set train.optimizer.lr=1.0e-3 --set train.optimizer.name=sgd
 refuses 'without arithmetic' "$none" sim two.yaml "${how[@]}" --resume --set train.arithmetic=none
-refuses 'another cut' "$none" sim two.yaml "${how[@]}" --resume --set model.stages=1
+refuses 'another cut' "$none.*; model.stages is 1, and was 2$" sim two.yaml "${how[@]}" --resume --set model.stages=1
 refuses 'no folder' 'has no checkpoint of all 2 stages' sim two.yaml "${how[@]}" --resume --set checkpoint.to=elsewhere
 refuses 'no folder, for real' 'has no checkpoint of all 2 stages' run two.yaml "${how[@]}" --resume --set checkpoint.to=elsewhere
 refuses 'no checkpoint in the scenario' 'two.yaml.*keeps no states to go on with: add .checkpoint' sim two.yaml --resume

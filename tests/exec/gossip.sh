@@ -22,7 +22,7 @@ accepts 'three in a stage' run swarm.yaml --json -q --pace "${six[@]}" --set tra
 accepts 'replay of three' replay 4
 accepts 'three, simulated' sim swarm.yaml --json -q "${six[@]}" --set train.validate.every=8 --set 'checkpoint={every: 3, to: simulated}'
 accepts 'sim and run side by side' compare --json 5 4
-check 'which kept what it had learnt' test "$(ls kept)" = "$(printf '%s\n' files stage-0-version-{3,6}.kept stage-1-version-{3,6}.kept)"
+check 'which kept what it had learnt' test "$(ls kept)" = "$(printf '%s\n' files scenario.yaml stage-0-version-{3,6}.kept stage-1-version-{3,6}.kept)"
 printf '%s,join,n%d\n' 0 1 0 2 0 3 0 4 0 5 0 6 >churn.csv
 printf '1,leave,n1\n3,join,n1\n100,end,\n' >>churn.csv
 accepts 'with a loss' run swarm.yaml --json -q "${six[@]}" --pace --set cluster.compute_scale=5000 --set train.until.steps=80 \

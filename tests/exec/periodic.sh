@@ -33,7 +33,7 @@ accepts 'with a loss' run swarm.yaml --json -q "${four[@]}" --pace --set cluster
 accepts 'without waiting' run swarm.yaml --json -q --set sync.method=async --set sync.every=4 --set train.validate.every=4 \
 	--set 'sync.outer={optimizer: nesterov, lr: 0.7, momentum: 0.5}' --set 'checkpoint={every: 2, to: kept}'
 accepts 'replay of that' replay 8
-check 'which kept what it had learnt' test "$(ls kept)" = "$(printf '%s\n' files stage-0-version-{2,3}.kept stage-1-version-{2,3}.kept)"
+check 'which kept what it had learnt' test "$(ls kept)" = "$(printf '%s\n' files scenario.yaml stage-0-version-{2,3}.kept stage-1-version-{2,3}.kept)"
 accepts 'and with a loss' run swarm.yaml --json -q --set sync.method=async --set sync.every=4 --pace --set cluster.compute_scale=5000 \
 	--set train.until.steps=80 --set cluster.trace.file=churn.csv --set 'directory.heartbeat=100 ms' \
 	--set 'directory.timeout=500 ms'

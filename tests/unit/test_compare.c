@@ -289,9 +289,9 @@ static void test_settings(void **state)
 {
 	(void)state;
 	struct skep_differences d;
-	skep_settings_compare("a: 1 # one\nb: {c: [2, 3]}\n", "a: 1\nb:\n  c:\n  - 2\n  - 3\n", &d);
+	skep_settings_compare("a: 1 # one\nb: {c: [2, 3]}\n", "a: 1\nb:\n  c:\n  - 2\n  - 3\n", NULL, &d);
 	assert_true(d.same);
-	skep_settings_compare("a: 1\nb: {c: [2, 3], d: x}\n", "e: new\nb: {c: [2, 4]}\na: 1\n", &d);
+	skep_settings_compare("a: 1\nb: {c: [2, 3], d: x}\n", "e: new\nb: {c: [2, 4]}\na: 1\n", NULL, &d);
 	assert_false(d.same);
 	assert_int_equal(d.count, 3);
 	assert_string_equal(d.item[0].key, "b.c");
@@ -303,29 +303,29 @@ static void test_settings(void **state)
 	assert_string_equal(d.item[2].first, "");
 	assert_string_equal(d.item[2].second, "new");
 	skep_settings_compare(
-		"a: [1, 2, 3, 4, 5, 6, 7]\nb: {c: [1]}\nz: 0\n", "a: [1, 3, 4, 5]\nb: {c: [2]}\nz: 1\n", &d);
+		"a: [1, 2, 3, 4, 5, 6, 7]\nb: {c: [1]}\nz: 0\n", "a: [1, 3, 4, 5]\nb: {c: [2]}\nz: 1\n", NULL, &d);
 	assert_int_equal(d.count, 3); /* a list is one setting */
 	assert_string_equal(d.item[0].key, "a");
 	assert_string_equal(d.item[1].key, "b.c");
 	assert_string_equal(d.item[2].key, "z");
-	skep_settings_compare("a: 1\nb: 1\nc: 1\nd: 1\ne: 1\nf: 1\ng: 1\n", "name: none\n", &d);
+	skep_settings_compare("a: 1\nb: 1\nc: 1\nd: 1\ne: 1\nf: 1\ng: 1\n", "name: none\n", NULL, &d);
 	assert_int_equal(d.count, 8);
 	char large[400] = "a: ", broken[] = "a: [1\n";
 	memset(large + 3, 'x', sizeof large - 4);
-	skep_settings_compare(large, "a: 1\n", &d);
+	skep_settings_compare(large, "a: 1\n", NULL, &d);
 	assert_int_equal(d.count, 1);
 	assert_int_equal(strlen(d.item[0].first), sizeof d.item[0].first - 1);
 	assert_string_equal(d.item[0].first + sizeof d.item[0].first - 4, "...");
-	skep_settings_compare("a: [{b: [1]}, 2]\nc: []\n", "a: [{b: []}, 2]\nc: [1]\n", &d);
+	skep_settings_compare("a: [{b: [1]}, 2]\nc: []\n", "a: [{b: []}, 2]\nc: [1]\n", NULL, &d);
 	assert_int_equal(d.count, 2);
 	assert_string_equal(d.item[0].key, "a[0].b");
 	assert_string_equal(d.item[0].second, "[]");
 	assert_string_equal(d.item[1].first, "[]");
-	skep_settings_compare(broken, broken, &d);
+	skep_settings_compare(broken, broken, NULL, &d);
 	assert_true(d.same);
-	skep_settings_compare(broken, "a: 1\n", &d);
+	skep_settings_compare(broken, "a: 1\n", NULL, &d);
 	assert_true(!d.same && d.count == 0);
-	skep_settings_compare("a: 1\n", "", &d);
+	skep_settings_compare("a: 1\n", "", NULL, &d);
 	assert_true(!d.same && d.count == 0);
 }
 
