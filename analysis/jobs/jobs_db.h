@@ -44,5 +44,7 @@ bool skep_jobs_db_close(struct skep_jobs_db *db, bool keep, int64_t *ret_compari
 
 /* Draws the completion times of all policies of a comparison as distributions; 0: of the newest one. */
 bool skep_plot_jobs(const char *db, int64_t comparison, const char *target, struct skep_diag *reterr);
+/* The same for which job had how many machines when: a panel for each policy, six at most. */
+bool skep_plot_gantt(const char *db, int64_t comparison, const char *target, struct skep_diag *reterr);
 
 #endif

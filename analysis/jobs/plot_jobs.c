@@ -6,11 +6,10 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "analysis/jobs/comparison.h"
 #include "analysis/jobs/jobs_db.h"
 #include "analysis/plot/plot_script.h"
-#include "analysis/store/database.h"
 
-#define POLICIES_MAX 16u
 #define LOG_FROM 30.0 /* an axis that spans more is logarithmic */
 #define BESIDE 1.06   /* of the longest, and of the shortest on a logarithmic axis: so far the axis goes beyond it */
 
@@ -21,44 +20,16 @@ static const char *const TEMPLATE[] = {
 struct figure {
 	struct skep_store *store;
 	int64_t comparison;
-	int64_t run[POLICIES_MAX];
-	char policy[POLICIES_MAX][32], name[128];
-	double mean_s[POLICIES_MAX], least_s, most_s, left_s, right_s;
+	struct skep_jobs_comparison of;
+	double least_s, most_s, left_s, right_s;
 	bool log;
-	uint32_t policies, jobs;
 };
-
-static bool find(struct figure *f, struct skep_diag *reterr)
-{
-	static const char there[] =
-		"SELECT count(*) FROM sqlite_master WHERE name = 'cluster_runs' AND ?1 = ?1 AND ?2 = ?2";
-	static const char sql[] =
-		"SELECT id, policy, completion_mean_s, name, jobs FROM cluster_runs WHERE ?2 = 0 AND comparison ="
-		" coalesce(nullif(?1, 0), (SELECT max(comparison) FROM cluster_runs)) ORDER BY id";
-	sqlite3_stmt *row = skep_store_query(f->store, there, 0, 0, reterr);
-	bool has = row && skep_store_row(f->store, row) && sqlite3_column_int(row, 0) > 0;
-	sqlite3_finalize(row);
-	row = has ? skep_store_query(f->store, sql, f->comparison, 0, reterr) : NULL;
-	while (row && f->policies < POLICIES_MAX && skep_store_row(f->store, row)) {
-		uint32_t i = f->policies++;
-		f->run[i] = sqlite3_column_int64(row, 0);
-		skep_column_show(row, 1, f->policy[i], sizeof f->policy[i]);
-		f->mean_s[i] = skep_column_real(row, 2);
-		skep_column_show(row, 3, f->name, sizeof f->name);
-		f->jobs = (uint32_t)sqlite3_column_int64(row, 4);
-	}
-	sqlite3_finalize(row);
-	if (f->policies > 0)
-		return true;
-	return f->comparison > 0 ? skep_fail(reterr, "comparison %lld is not in the database", (long long)f->comparison)
-	                         : skep_fail(reterr, "the database holds no jobs: `skep jobs FILE` writes some");
-}
 
 static bool find_range(struct figure *f, struct skep_diag *reterr)
 {
 	static const char sql[] = "SELECT min(end_s - arrival_s), max(end_s - arrival_s) FROM cluster_jobs"
 				  " WHERE cluster_run BETWEEN ?1 AND ?2 AND end_s > arrival_s";
-	sqlite3_stmt *row = skep_store_query(f->store, sql, f->run[0], f->run[f->policies - 1], reterr);
+	sqlite3_stmt *row = skep_store_query(f->store, sql, f->of.run[0], f->of.run[f->of.policies - 1], reterr);
 	if (row && skep_store_row(f->store, row)) {
 		f->least_s = skep_column_real(row, 0);
 		f->most_s = skep_column_real(row, 1);
@@ -77,7 +48,7 @@ static bool write_points(struct figure *f, uint32_t which, double per_s, FILE *s
 	static const char sql[] =
 		"SELECT end_s - arrival_s, row_number() OVER (ORDER BY end_s - arrival_s), count(*) OVER ()"
 		" FROM cluster_jobs WHERE cluster_run = ?1 AND ?2 = 0 ORDER BY 1";
-	sqlite3_stmt *row = skep_store_query(f->store, sql, f->run[which], 0, reterr);
+	sqlite3_stmt *row = skep_store_query(f->store, sql, f->of.run[which], 0, reterr);
 	fprintf(script, "$policy%u << EOD\n%.9g 0\n", which + 1, per_s * f->left_s);
 	while (row && skep_store_row(f->store, row))
 		fprintf(script, "%.9g %.9g\n", per_s * sqlite3_column_double(row, 0),
@@ -92,18 +63,19 @@ static bool write_picture(const void *what, struct skep_picture *picture, struct
 	struct figure *f = *(struct figure *const *)what;
 	FILE *script = picture->script;
 	char title[256];
-	if (!find(f, reterr) || !find_range(f, reterr))
+	if (!skep_jobs_comparison_find(f->store, f->comparison, &f->of, reterr) || !find_range(f, reterr))
 		return false;
 	struct skep_plot_unit unit = skep_plot_unit(f->most_s);
-	snprintf(title, sizeof title, "%s: %u jobs, by when they are done", f->name, f->jobs);
+	snprintf(title, sizeof title, "%s: %u jobs, by when they are done", f->of.name, f->of.jobs);
 	fprintf(script, "set title ");
 	skep_script_string(script, title);
 	fprintf(script, "\nset xlabel 'time from arrival to end (%s)'\n%s", unit.name,
 		f->log ? "set logscale x\n" : "");
 	fprintf(script, "set xrange [%.9g:%.9g]\npolicies = %u\narray Title[%u]\narray Colour[%u]\n",
-		unit.per_s * f->left_s, unit.per_s * f->right_s, f->policies, f->policies, f->policies);
-	for (uint32_t i = 0; i < f->policies; i++) {
-		snprintf(title, sizeof title, "%s, mean %.3g %s", f->policy[i], unit.per_s * f->mean_s[i], unit.name);
+		unit.per_s * f->left_s, unit.per_s * f->right_s, f->of.policies, f->of.policies, f->of.policies);
+	for (uint32_t i = 0; i < f->of.policies; i++) {
+		snprintf(title, sizeof title, "%s, mean %.3g %s", f->of.policy[i], unit.per_s * f->of.mean_s[i],
+			unit.name);
 		fprintf(script, "Title[%u] = ", i + 1);
 		skep_script_string(script, title);
 		fprintf(script, "\nColour[%u] = '%s'\n", i + 1, skep_plot_colour(i));
@@ -112,7 +84,7 @@ static bool write_picture(const void *what, struct skep_picture *picture, struct
 	}
 	skep_script_lines(script, TEMPLATE, sizeof TEMPLATE / sizeof TEMPLATE[0]);
 	fprintf(script, "plot ");
-	for (uint32_t i = 0; i < f->policies; i++)
+	for (uint32_t i = 0; i < f->of.policies; i++)
 		fprintf(script, "%s$policy%u using 1:2 with steps lw 2.2 lc rgb Colour[%u] title Title[%u]",
 			i > 0 ? ", " : "", i + 1, i + 1, i + 1);
 	fprintf(script, "\n");

@@ -53,7 +53,7 @@ static const struct kind *find_kind(const char *name, struct skep_diag *reterr)
 		if (strcmp(KIND[i].name, name) == 0)
 			return &KIND[i];
 	skep_fail(reterr,
-		"%s: not a kind of plot: take accuracy, complexity, cost, fit, jobs, matrix, pareto, search, sweep, "
+		"%s: not a kind of plot: take accuracy, complexity, cost, fit, gantt, jobs, matrix, pareto, search, sweep, "
 		"throughput, timeline or utilisation",
 		name);
 	return NULL;

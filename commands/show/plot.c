@@ -117,7 +117,7 @@ static enum status plot_scenario(const struct plot_arguments *a, bool search)
 
 /* ---- of many jobs on one cluster ------------------------------------------------------------------------------------ */
 
-static enum status plot_jobs(const struct plot_arguments *a)
+static enum status plot_jobs(const struct plot_arguments *a, bool gantt)
 {
 	struct skep_diag error = {0};
 	char *end = NULL;
@@ -125,12 +125,14 @@ static enum status plot_jobs(const struct plot_arguments *a)
 	long long comparison = a->common.positionals > 1 ? strtoll(a->common.positional[1], &end, 10) : 0;
 	if (a->common.positionals > 2 || (end && (*end != '\0' || errno != 0 || comparison < 1)))
 		return skep_report_error(STATUS_BAD_INPUT,
-			"plot jobs takes the number of one comparison, as `skep jobs` has said it; none: the newest");
+			"plot gantt and plot jobs take the number of one comparison, as `skep jobs` has said it; none: the newest");
 	if (a->has_rounds || a->metric || a->has_axes || a->common.scenario.sets > 0 || a->common.scenario.has_seed)
-		return skep_report_error(STATUS_BAD_INPUT, "plot jobs takes no option but -o, --db and --force");
+		return skep_report_error(
+			STATUS_BAD_INPUT, "plot gantt and plot jobs take no option but -o, --db and --force");
 	if (!target_ready(&a->common))
 		return STATUS_BAD_INPUT;
-	return drawn(&a->common, skep_plot_jobs(a->common.db, comparison, a->common.output, &error), &error);
+	bool done = (gantt ? skep_plot_gantt : skep_plot_jobs)(a->common.db, comparison, a->common.output, &error);
+	return drawn(&a->common, done, &error);
 }
 
 /* ---- of runs -------------------------------------------------------------------------------------------------------- */
@@ -172,8 +174,9 @@ static enum status run(struct skep_command_line *line)
 		return status;
 	bool search = strcmp(a.common.positional[0], "search") == 0;
 	a.has_axes = a.axes.x != NULL || a.axes.y != NULL || a.axes.log != NULL || a.axes.validation;
-	if (strcmp(a.common.positional[0], "jobs") == 0)
-		return plot_jobs(&a);
+	bool gantt = strcmp(a.common.positional[0], "gantt") == 0;
+	if (gantt || strcmp(a.common.positional[0], "jobs") == 0)
+		return plot_jobs(&a, gantt);
 	if (search || strcmp(a.common.positional[0], "complexity") == 0)
 		return plot_scenario(&a, search);
 	return plot_runs(&a);
@@ -243,6 +246,9 @@ static const struct skep_word kinds[] = {
 		"bytes that training moves, by class of link, against stages, parameters and steps; of a scenario"},
 	{"cost", "US dollars against time; without runs the newest of each world"},
 	{"fit", "the scaling law that `skep fit` fits to the runs, over their losses"},
+	{"gantt",
+		"which job on one cluster had how many machines when, by policy; of a comparison of `skep jobs`, without "
+		"one the newest"},
 	{"jobs",
 		"when jobs on one cluster were done, by policy; of a comparison of `skep jobs`, without one the newest"},
 	{"matrix", "bandwidth between workers, grouped by stage; without a run the newest"},

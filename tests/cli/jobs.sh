@@ -213,6 +213,26 @@ accepts 'a run in the same database' sim one.yaml --db new.db -q
 accepts 'a picture' plot jobs --db new.db -o jobs.svg
 check 'names the policies' bash -c "grep -q srtf jobs.svg && grep -q 'by when they are done' jobs.svg"
 accepts 'of one comparison' plot jobs 1 --db new.db -o jobs.svg
+accepts 'who had how many machines when' plot gantt --db new.db -o gantt.svg
+check 'says the policies, the jobs and what a colour means' bash -c "grep -q 'srtf, mean' gantt.svg && grep -q '2 jobs on 1 machines' gantt.svg && grep -q machines gantt.svg"
+# The axis goes from 0.16 to 0.9 of 1200 pixels and 1 % beyond the last end; a box for each span, none besides, and grey ones for stays.
+check 'a box for each span, where it begins and ends' python3 - gantt.svg <<'END'
+import re, sys
+boxes = []
+for color, points in re.findall(r"<polygon fill = '(rgb[^']*)' points = '([^']*)'", open(sys.argv[1]).read()):
+    x = [float(point.split(",")[0]) for point in points.split()]
+    if min(x) >= 191 and max(x) <= 1081:
+        boxes.append((color.replace(" ", "") == "rgb(200,200,200)", min(x), max(x)))
+def at(seconds):
+    return 192 + 888 * seconds / (1.01 * 18)
+spans = [(0, 10), (10, 13), (0, 2), (2, 5), (5, 18)]
+dark = [box for box in boxes if not box[0]]
+assert len(dark) == len(spans) and len(boxes) == len(spans) + 4, boxes
+for begin, end in spans:
+    assert any(abs(box[1] - at(begin)) < 1 and abs(box[2] - at(end)) < 1 for box in dark), (begin, end, dark)
+END
+refuses 'a gantt of none' 'comparison 7 is not in the database' plot gantt 7 --db new.db -o other.svg
+refuses 'a gantt with axes' 'plot gantt and plot jobs take no option' plot gantt --x steps --db new.db -o other.svg
 refuses 'of none' 'comparison 7 is not in the database' plot jobs 7 --db new.db -o other.svg
 accepts 'runs alone' sim one.yaml --db runs.db -q
 refuses 'a database without jobs' 'holds no jobs: .skep jobs FILE. writes some' plot jobs --db runs.db -o other.svg

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * comparison.h - what one `skep jobs` has kept of each policy, for its pictures.
+ */
+#ifndef SKEP_ANALYSIS_JOBS_COMPARISON_H
+#define SKEP_ANALYSIS_JOBS_COMPARISON_H
+
+#include "analysis/store/database.h"
+#include "base/diag.h"
+
+#define SKEP_JOBS_POLICIES_MAX 16u
+
+struct skep_jobs_comparison {
+	int64_t run[SKEP_JOBS_POLICIES_MAX]; /* rising, and no other comparison's between */
+	char policy[SKEP_JOBS_POLICIES_MAX][32], name[128];
+	double mean_s[SKEP_JOBS_POLICIES_MAX]; /* from arrival to end */
+	uint32_t policies, jobs, machines;
+};
+
+/* 0: the newest one. False: there is none, or the database cannot be read. */
+bool skep_jobs_comparison_find(
+	struct skep_store *store, int64_t comparison, struct skep_jobs_comparison *ret, struct skep_diag *reterr);
+
+#endif
