@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * plot_gantt.c - which job had how many machines when, by policy: a row for each job, by arrival, from there to its end, and a box
- * for each stretch of time with a number of machines, the darker the more.
+ * plot_gantt.c - which job had how many machines when, by policy: a row for each job, by arrival, from there to its end, and a
+ * box for each stretch of time with a number of machines, the darker the more.
  */
 #include <math.h>
 #include <stdlib.h>

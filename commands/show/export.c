@@ -29,7 +29,7 @@ static enum status export_weights(const struct export_arguments *a, const struct
 	struct skep_export_facts facts;
 	struct skep_diag diag = {0};
 	char differs[SKEP_RESUME_DIFFERS_BYTES];
-	skep_resume_differs(scenario, differs);
+	skep_resume_differs(scenario, &diag, differs);
 	const struct skep_export options = {.from = scenario->checkpoint_to,
 		.job = scenario->job,
 		.step = a->step,

@@ -125,7 +125,8 @@ static enum status plot_jobs(const struct plot_arguments *a, bool gantt)
 	long long comparison = a->common.positionals > 1 ? strtoll(a->common.positional[1], &end, 10) : 0;
 	if (a->common.positionals > 2 || (end && (*end != '\0' || errno != 0 || comparison < 1)))
 		return skep_report_error(STATUS_BAD_INPUT,
-			"plot gantt and plot jobs take the number of one comparison, as `skep jobs` has said it; none: the newest");
+			"plot gantt and plot jobs take the number of one comparison, as `skep jobs` has said it; none: the "
+			"newest");
 	if (a->has_rounds || a->metric || a->has_axes || a->common.scenario.sets > 0 || a->common.scenario.has_seed)
 		return skep_report_error(
 			STATUS_BAD_INPUT, "plot gantt and plot jobs take no option but -o, --db and --force");

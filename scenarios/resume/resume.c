@@ -59,12 +59,13 @@ static const char *value_or_none(const char *value)
 	return value[0] != '\0' ? value : "not set";
 }
 
-void skep_resume_differs(const struct skep_scenario *scenario, char ret[SKEP_RESUME_DIFFERS_BYTES])
+void skep_resume_differs(
+	const struct skep_scenario *scenario, const struct skep_diag *diag, char ret[SKEP_RESUME_DIFFERS_BYTES])
 {
 	char path[SCENARIO_PATH_BYTES], *text = NULL, more[32] = "";
 	size_t size;
 	struct skep_differences d;
-	struct skep_diag unreadable = {0};
+	struct skep_diag unreadable = skep_diag_beside(diag);
 	ret[0] = '\0';
 	path_of_scenario(scenario, path);
 	if (scenario->checkpoint_to[0] == '\0' || !skep_file_read(path, SCENARIO_BYTES_MAX, &text, &size, &unreadable))
@@ -114,7 +115,7 @@ static bool choose(
 	if (ret->nothing) {
 		skep_checkpoints_say_none(list, s->plan.stages, why, sizeof why);
 		if (list->foreign > 0)
-			skep_resume_differs(s, differs);
+			skep_resume_differs(s, reterr, differs);
 		return fail(s->checkpoint_to, "%s%s", why, differs);
 	}
 	ret->run = list->run;

@@ -26,8 +26,10 @@ bool skep_resume_note_files(const struct skep_scenario *scenario, struct skep_di
 
 #define SKEP_RESUME_DIFFERS_BYTES 320u
 /* The first key in which the scenario is another job than that whose text is beside the states in its folder of checkpoints, with
- * both values: "; train.optimizer.lr is 0.1, and was 0.01". "": there is none, or that is not known. */
-void skep_resume_differs(const struct skep_scenario *scenario, char ret[SKEP_RESUME_DIFFERS_BYTES]);
+ * both values: "; train.optimizer.lr is 0.1, and was 0.01". "": there is none, or that is not known.
+ * `diag`: of the caller, which stays as it is. */
+void skep_resume_differs(
+	const struct skep_scenario *scenario, const struct skep_diag *diag, char ret[SKEP_RESUME_DIFFERS_BYTES]);
 
 /* Have all rounds closed that the scenario asks for? */
 bool skep_resume_is_over(const struct skep_scenario *scenario, const struct skep_resume *from);

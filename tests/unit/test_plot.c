@@ -189,9 +189,11 @@ static void test_targets(void **state)
 	mkdir("folder.png", 0777);
 	mkdir("shut", 0555);
 	refuse(store, "pie", NULL, 0, "a.png",
-		"accuracy, complexity, cost, fit, gantt, jobs, matrix, pareto, search, sweep, throughput, timeline or utilisation");
+		"accuracy, complexity, cost, fit, gantt, jobs, matrix, pareto, search, sweep, throughput, timeline or "
+		"utilisation");
 	refuse(store, "", NULL, 0, "a.png",
-		"accuracy, complexity, cost, fit, gantt, jobs, matrix, pareto, search, sweep, throughput, timeline or utilisation");
+		"accuracy, complexity, cost, fit, gantt, jobs, matrix, pareto, search, sweep, throughput, timeline or "
+		"utilisation");
 	refuse(store, "matrix", NULL, 0, "a.gif", ".png, .svg or .pdf");
 	refuse(store, "matrix", NULL, 0, "png", ".png, .svg or .pdf");
 	refuse(store, "matrix", NULL, 0, ".png", ".png, .svg or .pdf");
