@@ -31,7 +31,7 @@ LIMIT_S = 60
 KINDS = ['joiner as it starts', 'joiner while files come', 'joiner in its first round', 'joiner at any time', 'server before the run',
          'server in the run', 'server and joiner', 'child of --stay', 'two joiners', 'server twice']
 NAMES = ['a', 'b', 'c']
-KNOWN = re.compile(r'(home/[abc]/)?kept/((run-[-0-9]+/)?stage-\d+-version-\d+\.kept(\.\d+-[0-9a-f]{16}\.new)?|files)$|'
+KNOWN = re.compile(r'(home/[abc]/)?kept/((run-[-0-9]+/)?stage-\d+-version-\d+\.kept(\.\d+-[0-9a-f]{16}\.new)?|files|scenario\.yaml)$|'
                    r'home/[abc]/cache/(blobs/[0-9a-f]{64}|runs/[0-9a-f]{16}-[0-9a-f]{16}/.*)$|[a-z]+\.(out|err|log)$|skep\.db$')
 
 

@@ -32,7 +32,7 @@ stopped() { # stopped WORLD: the newest run, as JSON and in the database
 finite() { # finite FOLDER: no checkpoint holds what is not
 	python3 - "$1" <<-'END'
 	import array, math, os, sys
-	names = [name for name in os.listdir(sys.argv[1]) if name != "files"]
+	names = [name for name in os.listdir(sys.argv[1]) if name not in ("files", "scenario.yaml")]
 	assert names and all(name.endswith(".kept") for name in names), names
 	for name in names:
 	    numbers = array.array("f", open(os.path.join(sys.argv[1], name), "rb").read()[56 + 32:])
