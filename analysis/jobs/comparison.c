@@ -32,3 +32,12 @@ bool skep_jobs_comparison_find(
 	return comparison > 0 ? skep_fail(reterr, "comparison %lld is not in the database", (long long)comparison)
 	                      : skep_fail(reterr, "the database holds no jobs: `skep jobs FILE` writes some");
 }
+
+bool skep_jobs_picture(
+	const char *db, int64_t comparison, const char *target, skep_picture_write *write, struct skep_diag *reterr)
+{
+	const struct skep_jobs_source from = {skep_store_open(db, false, reterr), comparison};
+	bool done = from.store && skep_plot_picture(target, write, &from, reterr);
+	skep_store_close(from.store);
+	return done;
+}

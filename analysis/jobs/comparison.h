@@ -5,6 +5,7 @@
 #ifndef SKEP_ANALYSIS_JOBS_COMPARISON_H
 #define SKEP_ANALYSIS_JOBS_COMPARISON_H
 
+#include "analysis/plot/plot_script.h"
 #include "analysis/store/database.h"
 #include "base/diag.h"
 
@@ -20,5 +21,14 @@ struct skep_jobs_comparison {
 /* 0: the newest one. False: there is none, or the database cannot be read. */
 bool skep_jobs_comparison_find(
 	struct skep_store *store, int64_t comparison, struct skep_jobs_comparison *ret, struct skep_diag *reterr);
+
+struct skep_jobs_source { /* what `write` is given by skep_jobs_picture() */
+	struct skep_store *store;
+	int64_t comparison;
+};
+
+/* As skep_plot_picture(), with the database open. */
+bool skep_jobs_picture(
+	const char *db, int64_t comparison, const char *target, skep_picture_write *write, struct skep_diag *reterr);
 
 #endif

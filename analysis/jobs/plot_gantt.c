@@ -3,12 +3,10 @@
  * plot_gantt.c - which job had how many machines when, by policy: a row for each job, by arrival, from there to its end, and a
  * box for each stretch of time with a number of machines, the darker the more.
  */
-#include <math.h>
-#include <stdlib.h>
-
 #include "analysis/jobs/comparison.h"
 #include "analysis/jobs/jobs_db.h"
 #include "analysis/plot/plot_script.h"
+#include "base/layout.h"
 
 #define NAMED_MOST 24u /* jobs, by their names; of more the axis says how many there are */
 #define PANELS_MAX 6u
@@ -24,7 +22,6 @@ static const char *const TEMPLATE[] = {
 
 struct figure {
 	struct skep_store *store;
-	int64_t comparison;
 	struct skep_jobs_comparison of;
 	double most_s;     /* when the last job of all policies has ended */
 	uint32_t machines; /* that a job had, at most */
@@ -75,7 +72,7 @@ static bool write_names(struct figure *f, FILE *script, struct skep_diag *reterr
 	return row != NULL;
 }
 
-static bool write_panel(struct figure *f, uint32_t panel, struct skep_plot_unit unit, bool last, FILE *script)
+static void write_panel(struct figure *f, uint32_t panel, struct skep_plot_unit unit, bool last, FILE *script)
 {
 	char title[96];
 	snprintf(title, sizeof title, "%s, mean %.3g %s from arrival to end", f->of.policy[panel],
@@ -84,10 +81,10 @@ static bool write_panel(struct figure *f, uint32_t panel, struct skep_plot_unit 
 	skep_script_string(script, title);
 	if (last)
 		fprintf(script, "\nset xlabel 'time (%s)'", unit.name);
-	return fprintf(script,
-		       "\nplot $stays%u using 2:1:2:3:($1-0.1):($1+0.1) with boxxyerror fs solid 1 noborder lc rgb '#c8c8c8', "
-		       "$spans%u using 2:1:2:3:($1-0.4):($1+0.4):4 with boxxyerror fs solid 1 noborder lc palette\n",
-		       panel + 1, panel + 1) > 0;
+	fprintf(script,
+		"\nplot $stays%u using 2:1:2:3:($1-0.1):($1+0.1) with boxxyerror fs solid 1 noborder lc rgb '#c8c8c8', "
+		"$spans%u using 2:1:2:3:($1-0.4):($1+0.4):4 with boxxyerror fs solid 1 noborder lc palette\n",
+		panel + 1, panel + 1);
 }
 
 static uint32_t panel_px(uint32_t jobs)
@@ -103,14 +100,15 @@ static bool write_picture(const void *what, struct skep_picture *picture, struct
 		"SELECT job, arrival_s, end_s, 0 FROM cluster_jobs WHERE cluster_run = ?1 AND ?2 = 0 ORDER BY job";
 	static const char spans[] = "SELECT job, begin_s, end_s, machines FROM cluster_spans WHERE cluster_run = ?1"
 				    " AND ?2 = 0 ORDER BY job, begin_s";
-	struct figure *f = *(struct figure *const *)what;
+	const struct skep_jobs_source *from = what;
+	struct figure figure = {.store = from->store}, *f = &figure;
 	FILE *script = picture->script;
-	if (!skep_jobs_comparison_find(f->store, f->comparison, &f->of, reterr) || !find_range(f, reterr))
+	if (!skep_jobs_comparison_find(from->store, from->comparison, &f->of, reterr) || !find_range(f, reterr))
 		return false;
 	struct skep_plot_unit unit = skep_plot_unit(f->most_s);
 	uint32_t panels = f->of.policies < PANELS_MAX ? f->of.policies : PANELS_MAX;
 	bool named = f->of.jobs <= NAMED_MOST;
-	char title[256];
+	char title[400];
 	picture->height = panels * panel_px(f->of.jobs) + AROUND_PX;
 	fprintf(script, "panels = %u\njobs = %u\nmachines = %u\nstep = %.9g\nnames = %d\nset xrange [0:%.9g]\n", panels,
 		f->of.jobs, f->machines, skep_plot_step(f->machines > 4 ? f->machines / 4.0 : 1), named,
@@ -124,7 +122,11 @@ static bool write_picture(const void *what, struct skep_picture *picture, struct
 		if (!write_block(f, "stays", i, stays, unit.per_s, script, reterr) ||
 			!write_block(f, "spans", i, spans, unit.per_s, script, reterr))
 			return false;
-	snprintf(title, sizeof title, "%s: %u jobs on %u machines", f->of.name, f->of.jobs, f->of.machines);
+	char some[48] = "";
+	if (panels < f->of.policies)
+		snprintf(some, sizeof some, ", the first %u of %u policies", panels, f->of.policies);
+	snprintf(title, sizeof title, "%s: %u job%s on %u machine%s%s", f->of.name, f->of.jobs, skep_plural(f->of.jobs),
+		f->of.machines, skep_plural(f->of.machines), some);
 	fprintf(script, "set multiplot layout panels, 1 title ");
 	skep_script_string(script, title);
 	fprintf(script, " font ',14'\n");
@@ -136,13 +138,5 @@ static bool write_picture(const void *what, struct skep_picture *picture, struct
 
 bool skep_plot_gantt(const char *db, int64_t comparison, const char *target, struct skep_diag *reterr)
 {
-	struct figure *f = calloc(1, sizeof *f);
-	if (!f)
-		return skep_fail(reterr, "not enough memory for this picture");
-	f->comparison = comparison;
-	f->store = skep_store_open(db, false, reterr);
-	bool done = f->store && skep_plot_picture(target, write_picture, &f, reterr);
-	skep_store_close(f->store);
-	free(f);
-	return done;
+	return skep_jobs_picture(db, comparison, target, write_picture, reterr);
 }

@@ -3,9 +3,6 @@
  * plot_jobs.c - completion times of many jobs as a distribution: for each policy, how large a part of the jobs was done in
  * such a time from its arrival.
  */
-#include <math.h>
-#include <stdlib.h>
-
 #include "analysis/jobs/comparison.h"
 #include "analysis/jobs/jobs_db.h"
 #include "analysis/plot/plot_script.h"
@@ -19,7 +16,6 @@ static const char *const TEMPLATE[] = {
 
 struct figure {
 	struct skep_store *store;
-	int64_t comparison;
 	struct skep_jobs_comparison of;
 	double least_s, most_s, left_s, right_s;
 	bool log;
@@ -60,10 +56,11 @@ static bool write_points(struct figure *f, uint32_t which, double per_s, FILE *s
 
 static bool write_picture(const void *what, struct skep_picture *picture, struct skep_diag *reterr)
 {
-	struct figure *f = *(struct figure *const *)what;
+	const struct skep_jobs_source *from = what;
+	struct figure figure = {.store = from->store}, *f = &figure;
 	FILE *script = picture->script;
-	char title[256];
-	if (!skep_jobs_comparison_find(f->store, f->comparison, &f->of, reterr) || !find_range(f, reterr))
+	char title[400];
+	if (!skep_jobs_comparison_find(from->store, from->comparison, &f->of, reterr) || !find_range(f, reterr))
 		return false;
 	struct skep_plot_unit unit = skep_plot_unit(f->most_s);
 	snprintf(title, sizeof title, "%s: %u jobs, by when they are done", f->of.name, f->of.jobs);
@@ -93,13 +90,5 @@ static bool write_picture(const void *what, struct skep_picture *picture, struct
 
 bool skep_plot_jobs(const char *db, int64_t comparison, const char *target, struct skep_diag *reterr)
 {
-	struct figure *f = calloc(1, sizeof *f);
-	if (!f)
-		return skep_fail(reterr, "not enough memory for this picture");
-	f->comparison = comparison;
-	f->store = skep_store_open(db, false, reterr);
-	bool done = f->store && skep_plot_picture(target, write_picture, &f, reterr);
-	skep_store_close(f->store);
-	free(f);
-	return done;
+	return skep_jobs_picture(db, comparison, target, write_picture, reterr);
 }

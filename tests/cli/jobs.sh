@@ -214,7 +214,7 @@ accepts 'a picture' plot jobs --db new.db -o jobs.svg
 check 'names the policies' bash -c "grep -q srtf jobs.svg && grep -q 'by when they are done' jobs.svg"
 accepts 'of one comparison' plot jobs 1 --db new.db -o jobs.svg
 accepts 'who had how many machines when' plot gantt --db new.db -o gantt.svg
-check 'says the policies, the jobs and what a colour means' bash -c "grep -q 'srtf, mean' gantt.svg && grep -q '2 jobs on 1 machines' gantt.svg && grep -q machines gantt.svg"
+check 'says the policies, the jobs and what a colour means' bash -c "grep -q 'srtf, mean' gantt.svg && grep -q '2 jobs on 1 machine' gantt.svg && grep -q machines gantt.svg"
 # The axis goes from 0.16 to 0.9 of 1200 pixels and 1 % beyond the last end; a box for each span, none besides, and grey ones for stays.
 check 'a box for each span, where it begins and ends' python3 - gantt.svg <<'END'
 import re, sys
