@@ -79,6 +79,8 @@ done
 one_digest 'periodic sync' $two "${twenty[@]}" --set sync.method=diloco --set sync.every=4
 one_digest 'periodic sync by share, delayed' $two "${twenty[@]}" --set sync.method=diloco --set sync.every=auto \
 	--set sync.mean_inner_steps=4 --set sync.delayed=true --set schedule.wiring=throughput
+one_digest 'SGD' $two --set train.until.steps=5 --set 'train.optimizer={name: sgd, lr: 1.0e-4}' # no moments: NULL
+one_digest 'SGD with momentum' $two --set train.until.steps=6 --set 'train.optimizer={name: sgd, lr: 1.0e-4, momentum: 0.9}'
 one_digest 'reduced in 4 bits' $two "${twenty[@]}" --set sync.compression=e3m0
 for way in all-to-all,trimmed-mean butterfly,zeno; do
 	one_digest "gathered: $way" $two "${twenty[@]}" --set model.stages=2 --set sync.collective="${way%,*}" \
