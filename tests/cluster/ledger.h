@@ -33,6 +33,8 @@ void ledger_begin(
 void ledger_action(struct ledger *ledger, skep_time now, struct skep_peer who, const struct skep_action *action);
 /* `who`: index and epoch of the machine that is about to learn of the message. */
 void ledger_arrived(struct ledger *ledger, struct skep_peer who, const struct skep_message *message);
+/* The message that its sender is about to learn has come back. */
+void ledger_came_back(struct ledger *ledger, const struct skep_message *message);
 /* `who`: index and epoch at the time of the RUN. */
 void ledger_op_done(struct ledger *ledger, struct skep_peer who, const struct skep_op *op, const struct effect *effect);
 

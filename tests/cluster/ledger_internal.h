@@ -133,8 +133,9 @@ struct scale_books { /* machines that the run asks for */
 	uint32_t kind, wanted[SKEP_SCALE_KINDS_MAX];
 	skep_time changed_ns, returned_ns;
 	uint32_t returns;                   /* at returned_ns */
-	uint32_t returned[CLUSTER_WORKERS]; /* the epoch in which the worker was told to leave ... */
-	skep_time told_ns[CLUSTER_WORKERS]; /* ... and when */
+	uint32_t returned[CLUSTER_WORKERS]; /* the epoch in which the worker is to leave; in which it is, or was, ... */
+	uint32_t told[CLUSTER_WORKERS], heard[CLUSTER_WORKERS],
+		asked[CLUSTER_WORKERS]; /* ... told so, has heard it, has asked to */
 };
 
 struct holding { /* of a worker in this life: STEPs of the round that it is at; the newest version that it has, and ... */
@@ -382,6 +383,8 @@ static inline bool ledger_is_late(const struct ledger *ledger)
 /* scaled.c: what is asked for (I25). */
 void scale_noted(struct ledger *ledger, const struct skep_note *note);
 void scale_asked(struct ledger *ledger, const struct skep_action *action);
+void scale_sent(struct ledger *ledger, const struct skep_message *m);
+void scale_arrived(struct ledger *ledger, struct skep_peer who, const struct skep_message *m);
 void scale_round_opens(struct ledger *ledger, uint32_t round);
 
 #endif

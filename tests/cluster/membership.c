@@ -283,6 +283,7 @@ void ledger_arrived(struct ledger *ledger, struct skep_peer who, const struct sk
 	} else if (m->kind == SKEP_MESSAGE_PEER && who.index < ledger->plan->workers && m->to.epoch == who.epoch &&
 		   m->u.peer.who.index < ledger->plan->workers) {
 		heard_of_peer(ledger, who, m);
+		scale_arrived(ledger, who, m);
 	}
 }
 

@@ -51,6 +51,7 @@ void books_sent(struct ledger *ledger, struct skep_peer who, const struct skep_m
 		return;
 	}
 	frozen_sent(ledger, who, m);
+	scale_sent(ledger, m);
 	if (m->kind == SKEP_MESSAGE_ASSIGN)
 		membership_assigned(ledger, m);
 	if ((m->kind <= SKEP_MESSAGE_BACKWARD || m->kind == SKEP_MESSAGE_OUTPUT || m->kind == SKEP_MESSAGE_INPUT ||

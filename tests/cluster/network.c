@@ -166,6 +166,7 @@ void post_returns(struct cluster *c, const struct event *event)
 	trace(c, (struct trace){.what = TRACE_FAIL, .who = {m->from.index, p->epoch}, .message = m});
 	if (!buf_none(m->payload))
 		c->tensors.slot[m->payload.slot].owner = m->from.index;
+	referee_came_back(c->referee, m);
 	struct skep_event out = {.kind = SKEP_EVENT_SEND_FAILED, .u.message = *m};
 	deliver(c, m->from.index, &out);
 }

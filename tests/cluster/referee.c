@@ -361,6 +361,12 @@ void referee_arrived(struct referee *r, struct skep_peer who, const struct skep_
 	ledger_arrived(r->ledger[home_of(r, directory ? message->from : who)], who, message);
 }
 
+void referee_came_back(struct referee *r, const struct skep_message *message)
+{
+	bool directory = message->from.index == r->plan->workers;
+	ledger_came_back(r->ledger[home_of(r, directory ? message->to : message->from)], message);
+}
+
 void referee_op_done(struct referee *r, struct skep_peer who, const struct skep_op *op, const struct effect *effect)
 {
 	ledger_op_done(r->ledger[home_of(r, who)], who, op, effect);

@@ -25,6 +25,7 @@ void referee_begin(struct referee *referee, const struct skep_plan *plan, uint32
 void referee_resumes(struct referee *referee, const struct skep_plan *plan, uint64_t stayed);
 void referee_action(struct referee *referee, skep_time now, struct skep_peer who, const struct skep_action *action);
 void referee_arrived(struct referee *referee, struct skep_peer who, const struct skep_message *message);
+void referee_came_back(struct referee *referee, const struct skep_message *message);
 void referee_op_done(
 	struct referee *referee, struct skep_peer who, const struct skep_op *op, const struct effect *effect);
 void referee_ailed(struct referee *referee, struct skep_peer who, const struct skep_op *op, uint8_t fault);

@@ -7,7 +7,6 @@
 #include "tests/cluster/ledger_internal.h"
 
 #define RETURNS_AT_ONCE 8u
-#define LATE 4u /* times fence_after_ns: a message and its answer are hardly ever so late */
 #define NS_PER_MS UINT64_C(1000000)
 
 static void broken(struct ledger *ledger, uint32_t round, const char *what, uint32_t a, uint32_t b)
@@ -135,7 +134,6 @@ static void returned(struct ledger *ledger, const struct skep_note *note)
 		broken(ledger, note->round, "worker %u is told to leave as the %uth, or though all are wanted",
 			note->peer.index, books->returns);
 	books->returned[note->peer.index] = note->peer.epoch;
-	books->told_ns[note->peer.index] = ledger->now;
 }
 
 void scale_noted(struct ledger *ledger, const struct skep_note *note)
@@ -149,19 +147,52 @@ void scale_noted(struct ledger *ledger, const struct skep_note *note)
 		(note->kind == SKEP_NOTE_SCALED ? wanted : returned)(ledger, note);
 }
 
-/* Who was told goes between two rounds; what was told may be late, so it has the time after which silence is a loss. */
+static bool tells(const struct skep_message *m)
+{
+	return m->kind == SKEP_MESSAGE_PEER && m->u.peer.alive && m->u.peer.leaving &&
+	       m->u.peer.who.index == m->to.index;
+}
+
+void scale_sent(struct ledger *ledger, const struct skep_message *m)
+{
+	if (tells(m))
+		ledger->scale.told[m->to.index] = m->u.peer.who.epoch;
+	else if (m->kind == SKEP_MESSAGE_LEAVE)
+		ledger->scale.asked[m->from.index] = m->from.epoch;
+}
+
+void scale_arrived(struct ledger *ledger, struct skep_peer who, const struct skep_message *m)
+{
+	if (tells(m) && m->u.peer.who.epoch == who.epoch)
+		ledger->scale.heard[who.index] = who.epoch;
+}
+
+/* It is sent again in the same step, or has not been sent. */
+void ledger_came_back(struct ledger *ledger, const struct skep_message *m)
+{
+	if (tells(m))
+		ledger->scale.told[m->to.index] = 0;
+	else if (m->kind == SKEP_MESSAGE_LEAVE)
+		ledger->scale.asked[m->from.index] = 0;
+}
+
+/* Who is to leave is told so, asks to as soon as it has heard it, and goes between two rounds when that has arrived (I10).
+ * Each of these messages may take as long as it likes. */
 void scale_round_opens(struct ledger *ledger, uint32_t round)
 {
 	const struct skep_plan *plan = ledger->plan;
+	const struct scale_books *books = &ledger->scale;
 	if (plan->scale == NULL)
 		return;
 	check_whole(ledger);
 	for (uint32_t w = 0; w < plan->workers; w++) {
 		const struct membership *m = &ledger->membership[w];
-		bool told = m->in && m->peer.epoch > 0 && ledger->scale.returned[w] == m->peer.epoch;
-		if (told && !leaves(m) && ledger->now > ledger->scale.told_ns[w] + LATE * plan->fence_after_ns)
-			broken(ledger, round, "worker %u was told to leave, and is still there after %u ms", w,
-				(uint32_t)((ledger->now - ledger->scale.told_ns[w]) / NS_PER_MS));
+		uint32_t epoch = m->peer.epoch;
+		if (!m->in || epoch == 0 || books->returned[w] != epoch || leaves(m))
+			continue;
+		if (books->heard[w] == epoch ? books->asked[w] != epoch : books->told[w] != epoch)
+			broken(ledger, round, "worker %u is to leave in epoch %u, and was not told or does not ask to",
+				w, epoch);
 	}
 }
 
