@@ -154,10 +154,22 @@ static void hear_close(struct skep_tally *tally, const struct skep_note *note)
 	*open = (struct open_round){.round = note->round};
 }
 
+/* Where nothing is flushed a worker alone in its stage steps before the directory has heard of it: all may hold what the
+ * directory that is lost had not closed. A run that begins behind other rounds has spans of its own ones alone. */
+static uint64_t unrecorded(const struct skep_tally *tally, uint32_t round)
+{
+	uint32_t from = tally->scenario->plan.first_round;
+	uint64_t count = 0;
+	for (uint32_t i = from; i < round && i < tally->scenario->plan.rounds; i++)
+		count += i >= tally->spans || !tally->span[i].closed;
+	return count;
+}
+
 /* What had been counted of rounds that are made again is lost, and their steps are not made. */
 static void hear_resumed(struct skep_tally *tally, const struct skep_note *note)
 {
 	tally->sum.outages++;
+	tally->sum.rounds_unrecorded = unrecorded(tally, note->round);
 	for (size_t i = note->round; i < tally->spans; i++) {
 		struct span *span = &tally->span[i];
 		tally->sum.steps -= span->closed;

@@ -32,8 +32,10 @@ struct skep_summary { /* the keys of --json in this order, then what only the te
 	uint64_t checkpoints, restarts; /* states of stages that were kept; stages that were restored */
 	uint64_t outages,
 		rounds_again; /* losses of the directory that all went on behind; rounds that were made again then */
-	uint64_t unequal;     /* workers whose parameters were not those of the others of their stage */
-	uint64_t damaged;     /* real runs: tensors that came with a wrong sum, and were sent again */
+	/* Rounds that workers had made and the directory that was lost had not closed, of which there are no books. No steps. */
+	uint64_t rounds_unrecorded;
+	uint64_t unequal; /* workers whose parameters were not those of the others of their stage */
+	uint64_t damaged; /* real runs: tensors that came with a wrong sum, and were sent again */
 	/* Of blocks with experts, over all their forward passes: how many times the tokens of the mean expert the fullest one
 	 * has had, the part of the choices that were dropped, and the load balance, which is `per_token` where all have the
 	 * same. NAN: none. */

@@ -56,6 +56,7 @@ void skep_summary_print_json(const struct skep_summary *summary, FILE *out)
 	skep_json_add_count(object, "restarts", summary->restarts);
 	skep_json_add_count(object, "outages", summary->outages);
 	skep_json_add_count(object, "rounds_again", summary->rounds_again);
+	skep_json_add_count(object, "rounds_unrecorded", summary->rounds_unrecorded);
 	skep_json_add_count(object, "damaged", summary->damaged);
 	skep_json_add_number(object, "expert_imbalance", summary->expert_imbalance);
 	skep_json_add_number(object, "expert_dropped", summary->expert_dropped);
@@ -273,9 +274,13 @@ void skep_summary_print_text(const struct skep_summary *summary, FILE *out)
 	}
 	if (summary->outages > 0) {
 		print_key(out, "directory");
-		fprintf(out, "lost %llu time%s, %llu round%s made again\n", (unsigned long long)summary->outages,
+		fprintf(out, "lost %llu time%s, %llu round%s made again", (unsigned long long)summary->outages,
 			summary->outages == 1 ? "" : "s", (unsigned long long)summary->rounds_again,
 			summary->rounds_again == 1 ? " was" : "s were");
+		if (summary->rounds_unrecorded > 0)
+			fprintf(out, "; of %llu more, which workers had made, there are no books",
+				(unsigned long long)summary->rounds_unrecorded);
+		fputc('\n', out);
 	}
 	print_loss(out, summary);
 	if (!isnan(summary->cost_usd)) {
