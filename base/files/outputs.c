@@ -13,7 +13,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { NAME_BYTES = 200, TRIES = 100 }; /* a file's name may have 255 bytes */
+#include "base/files/remains.h"
+
+enum { TRIES = 100 };
 
 /* ---- names ------------------------------------------------------------------------------------------------------- */
 
@@ -32,12 +34,14 @@ void skep_path_folder(const char *path, char *ret, size_t size)
 static int create_temporary(const char *path, mode_t mode, char *ret)
 {
 	const char *base = skep_path_base(path);
+	const uint32_t mark = skep_remains_mark();
+	skep_remains_remove(path);
 	for (uint32_t i = 0; i < TRIES; i++) {
-		uint64_t random;
+		uint32_t random;
 		if (getrandom(&random, sizeof random, 0) != sizeof random)
 			return -1;
-		int length = snprintf(ret, SKEP_PATH_BYTES, "%.*s%.*s.%ld-%016" PRIx64 ".new", (int)(base - path), path,
-			NAME_BYTES, base, (long)getpid(), random);
+		int length = snprintf(ret, SKEP_PATH_BYTES, "%.*s%.*s.%ld-%08" PRIx32 "%08" PRIx32 ".new",
+			(int)(base - path), path, (int)SKEP_TEMPORARY_NAME_BYTES, base, (long)getpid(), mark, random);
 		if (length >= (int)SKEP_PATH_BYTES) {
 			errno = ENAMETOOLONG;
 			return -1;

@@ -13,6 +13,8 @@
 #include "base/diag.h"
 
 #define SKEP_PATH_BYTES 4096u
+/* Of the target's name, in that of its temporary file: a name may have 255 bytes. */
+#define SKEP_TEMPORARY_NAME_BYTES 200u
 
 struct skep_output {
 	FILE *file;
@@ -45,8 +47,9 @@ void skep_outputs_abandon(struct skep_outputs *outputs);
 /* One file of these bytes. */
 bool skep_file_write(const char *path, const void *bytes, size_t size, struct skep_diag *reterr);
 
-/* Creates an empty file "NAME.PID-RANDOM.new" beside `path`, which nothing else has had, and returns its descriptor, or -1 with
- * errno. Writes the name to ret [SKEP_PATH_BYTES]. */
+/* Creates an empty file "NAME.PID-MARK RANDOM.new" beside `path`, which nothing else has had, and returns its descriptor, or
+ * -1 with errno. Writes the name to ret [SKEP_PATH_BYTES]. What killed writers of `path` have left there is removed first
+ * (remains.h). MARK and RANDOM are 8 hexadecimal digits each, without the blank. */
 int skep_temporary_create(const char *path, char *ret);
 /* The process that created the temporary file of that name for a target whose name is the first `length` bytes; 0: it is not
  * such a name. */

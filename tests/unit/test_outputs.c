@@ -14,11 +14,13 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #include "base/files/outputs.h"
+#include "base/files/remains.h"
 
 #define NONE 65534 /* a user without rights */
 
@@ -288,6 +290,47 @@ static void test_many_writers(void **state)
 	expect_files("a ");
 }
 
+static void touch(const char *name, time_t before_s)
+{
+	int fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+	assert_true(fd >= 0);
+	close(fd);
+	const struct timespec then = {.tv_sec = time(NULL) - before_s};
+	assert_int_equal(utimensat(AT_FDCWD, name, (struct timespec[]){then, then}, 0), 0);
+}
+
+/* A process of here that is no more, its temporary files, and what looks like them. */
+static void test_what_killed_writers_have_left(void **state)
+{
+	(void)state;
+	char dead[3][SKEP_PATH_BYTES], living[64], other[64], old[64], reused[64];
+	pid_t child = fork();
+	if (child == 0)
+		_exit(0);
+	assert_int_equal(waitpid(child, NULL, 0), child);
+	const uint32_t mark = skep_remains_mark();
+	snprintf(dead[0], sizeof dead[0], "a.%ld-%08xcafebabe.new", (long)child, mark);
+	snprintf(dead[1], sizeof dead[1], "a.%ld-%08x00000000.new-journal", (long)child, mark);
+	snprintf(dead[2], sizeof dead[2], "b.%ld-%08xcafebabe.new", (long)child, mark); /* another target's */
+	snprintf(living, sizeof living, "a.%ld-%08xcafebabe.new", (long)getppid(), mark);
+	snprintf(other, sizeof other, "a.%ld-%08xcafebabe.new", (long)child, mark + 1); /* of another machine */
+	snprintf(old, sizeof old, "a.%ld-%08xcafebabf.new", (long)child, mark + 1);
+	snprintf(reused, sizeof reused, "a.%ld-%08xcafebabe.new.txt", (long)child, mark); /* a user's */
+	for (uint32_t i = 0; i < 3; i++)
+		touch(dead[i], 0);
+	touch(living, 200000);
+	touch(other, 3600);
+	touch(old, 200000);
+	touch(reused, 200000);
+	struct skep_diag diag = {0};
+	assert_true(skep_file_write("a", "1", 1, &diag));
+	assert_true(access(dead[0], F_OK) != 0 && access(dead[1], F_OK) != 0 && access(old, F_OK) != 0);
+	const char *const stays[] = {dead[2], living, other, reused};
+	for (uint32_t i = 0; i < 4; i++)
+		assert_int_equal(unlink(stays[i]), 0);
+	expect_files("a ");
+}
+
 static void test_names(void **state)
 {
 	(void)state;
@@ -328,6 +371,7 @@ int main(void)
 		TEST(test_several_or_none),
 		TEST(test_a_list_never_names_files_of_two_versions),
 		TEST(test_many_writers),
+		TEST(test_what_killed_writers_have_left),
 		TEST(test_names),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
