@@ -40,6 +40,7 @@
 #define ADOPTED_POINTS 2u
 #define AS_GOOD 1.02 /* times the best value */
 #define WHOLE_POINTS 3u
+#define HOPELESS 1.5     /* times the best value of the short searches: so much a full search hardly gains */
 #define WHOLE_EVENTS 2e7 /* of all whole runs of a point */
 
 /* ---- a rung ------------------------------------------------------------------------------------------------------ */
@@ -59,11 +60,31 @@ static const char *const RUNG[] = {
 	[SKEP_RUNG_WHOLE] = "simulate all",
 };
 
-/* All of list[]. */
+static double rank_of(const struct skep_point *p, bool tried)
+{
+	if (!p->can || (tried && p->rung < SKEP_RUNG_TRIAL))
+		return INFINITY;
+	return tried ? p->value : p->expected_value;
+}
+
+/* But for the scenario as it is written, which has no neighbours. */
+static uint32_t best_tried(const struct skep_free_settings *j)
+{
+	uint32_t best = UINT32_MAX;
+	for (uint32_t i = 1; i < j->points; i++)
+		if (isfinite(rank_of(&j->point[i], true)) &&
+			(best == UINT32_MAX || j->point[i].value < j->point[best].value))
+			best = i;
+	return best;
+}
+
+/* All of list[]. What there is to beat is what was known before, however many processes there are. */
 static enum status climb(struct skep_planner *w, enum skep_rung rung)
 {
 	struct skep_free_settings *j = w->settings;
 	int by = 0;
+	uint32_t best = best_tried(j);
+	j->to_beat = best == UINT32_MAX ? 0 : j->point[best].value;
 	struct skep_progress *progress = j->options->progress;
 	if (progress)
 		*progress = skep_progress_begin(RUNG[rung], progress->visible);
@@ -110,13 +131,6 @@ static bool is_listed(const struct skep_free_settings *j, uint32_t which)
 		if (j->list[i] == which)
 			return true;
 	return false;
-}
-
-static double rank_of(const struct skep_point *p, bool tried)
-{
-	if (!p->can || (tried && p->rung < SKEP_RUNG_TRIAL))
-		return INFINITY;
-	return tried ? p->value : p->expected_value;
 }
 
 /* Of what expectations cannot tell apart one is enough: the descent tries the others. */
@@ -220,6 +234,29 @@ static bool *front_of(const struct skep_free_settings *j, bool expected, bool wh
 	return front;
 }
 
+/* Tries the list with what short searches found for it, and leaves out what is far from the best: where the caller compares the
+ * choice with others behind it. What such an allocation cannot be tried with stays for the full searches. */
+static enum status leave_hopeless(struct skep_planner *w)
+{
+	struct skep_free_settings *j = w->settings;
+	uint32_t kept = 0;
+	enum status status = climb(w, SKEP_RUNG_TRIAL);
+	uint32_t best = best_tried(j);
+	for (uint32_t i = 0; i < j->lists; i++) {
+		struct skep_point *p = &j->point[j->list[i]];
+		if (!p->can) {
+			p->can = true;
+			p->why[0] = '\0';
+			p->rung = SKEP_RUNG_SHORT;
+		}
+		bool tried = j->list[i] > 0 && p->rung == SKEP_RUNG_TRIAL;
+		if (!tried || !(p->value > HOPELESS * j->point[best].value))
+			j->list[kept++] = j->list[i];
+	}
+	j->lists = kept;
+	return status;
+}
+
 /* The best few, and the scenario as it is. With the front wanted also what is expected to be on it. */
 static enum status finalists(struct skep_planner *w)
 {
@@ -235,18 +272,8 @@ static enum status finalists(struct skep_planner *w)
 			more++;
 		}
 	free(front);
-	return climb(w, SKEP_RUNG_FULL);
-}
-
-/* But for the scenario as it is written, which has no neighbours. */
-static uint32_t best_tried(const struct skep_free_settings *j)
-{
-	uint32_t best = UINT32_MAX;
-	for (uint32_t i = 1; i < j->points; i++)
-		if (isfinite(rank_of(&j->point[i], true)) &&
-			(best == UINT32_MAX || j->point[i].value < j->point[best].value))
-			best = i;
-	return best;
+	enum status status = j->options->unstated ? leave_hopeless(w) : STATUS_DONE;
+	return status == STATUS_DONE ? climb(w, SKEP_RUNG_FULL) : status;
 }
 
 /* What differs from the best in one key and was not simulated becomes the list, with the best's allocation. */

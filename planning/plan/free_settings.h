@@ -53,6 +53,7 @@ struct skep_free_settings {
 	struct skep_point *point;
 	uint32_t points, room, chosen;
 	uint32_t *list, lists; /* points of the rung that goes on */
+	double to_beat;        /* the best that was simulated before this rung; 0: nothing was */
 };
 
 /* Chooses; afterwards the planner's scenario, `with` and `given` are those of the choice, and its `settings` is this. */

@@ -48,7 +48,7 @@ static enum status search(struct skep_planner *w)
 	char why[512];
 	if (skep_planner_dtfm(w) && !skep_even_groups_possible(w))
 		return STATUS_BAD_INPUT;
-	if (!skep_searches_run(w) || !skep_searches_random(w))
+	if (!skep_searches_run(w) || (!w->options->unstated && !skep_searches_random(w)))
 		return skep_planner_lack(w);
 	if (!skep_planner_dtfm(w))
 		skep_trial_again(w);

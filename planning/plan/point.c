@@ -84,6 +84,7 @@ static bool open_point(
 	}
 	w->rounds = skep_trial_rounds(&w->scenario);
 	w->aim = j->aim;
+	w->to_beat = j->to_beat;
 	return true;
 }
 

@@ -10,6 +10,18 @@
 #define SHORT_EVENTS 2.5e4 /* of the shorter of the two that stand for it, at least ... */
 #define SHORT_STEPS 8u     /* ... and its steps: who makes which share of one is then as it is in a long round */
 
+/* A swarm that deals microbatches to several workers of a stage: what is lined up at whom wanders, so rounds are lines with some
+ * noise, and only those are read from one that would take ten times as long. */
+#define LONG_DEALT_EVENTS 2.5e6
+#define SHORT_DEALT_EVENTS 2.5e5
+#define SHORT_DEALT 500.0 /* microbatches of the shorter one, for each worker of a stage */
+
+/* Microbatches are dealt to several workers of a stage. */
+static bool is_dealt(const struct skep_plan *p)
+{
+	return !skep_plan_fixed(p) && p->workers > p->stages;
+}
+
 /* Is all that a round does either once, or as often as it has steps? */
 static bool is_straight(const struct skep_scenario *s)
 {
@@ -18,16 +30,33 @@ static bool is_straight(const struct skep_scenario *s)
 	             p->inner_cycle == 0 && !p->inner_by_share;
 	bool stays = !skep_scenario_has_absent(s) && p->checkpoint_every == 0 && p->validate_every == 0 &&
 	             p->candidates <= 1 && p->rebalance_ns == 0;
-	bool dealt = !skep_plan_fixed(p) && p->workers > p->stages;
-	return apart && stays && !dealt && s->outages.count == 0;
+	return apart && stays && s->outages.count == 0;
+}
+
+/* Whichever worker makes the last microbatch of a stage ends the round sooner or later by about one of its own, which of n steps
+ * is the share members / (n * microbatches) for a worker of the mean speed. The line multiplies it by as much as the steps. */
+static double dealt_steps(const struct skep_plan *p)
+{
+	double members = ceil((double)p->workers / p->stages), of_step = (double)p->microbatches / p->inner_steps;
+	return is_dealt(p) ? ceil(SHORT_DEALT * members / of_step) : 0;
 }
 
 uint32_t skep_long_rounds_steps(const struct skep_scenario *s, double round_events)
 {
-	if (round_events < LONG_EVENTS || !is_straight(s))
+	bool dealt = is_dealt(&s->plan);
+	if (round_events < (dealt ? LONG_DEALT_EVENTS : LONG_EVENTS) || !is_straight(s))
 		return 0;
-	uint32_t steps = (uint32_t)fmax(SHORT_STEPS, ceil(SHORT_EVENTS * s->plan.inner_steps / round_events));
-	return 4 * steps <= s->plan.inner_steps ? steps : 0;
+	double events = dealt ? SHORT_DEALT_EVENTS : SHORT_EVENTS;
+	double steps = fmax(SHORT_STEPS, ceil(events * s->plan.inner_steps / round_events));
+	steps = fmax(steps, dealt_steps(&s->plan));
+	return 4 * steps <= s->plan.inner_steps ? (uint32_t)steps : 0;
+}
+
+uint32_t skep_long_rounds_glance(const struct skep_scenario *s, double round_events)
+{
+	if (round_events < LONG_EVENTS || !is_straight(s) || 8 * SHORT_STEPS > s->plan.inner_steps)
+		return 0;
+	return SHORT_STEPS;
 }
 
 static bool simulate(const struct skep_scenario *s, uint32_t warm_up, double weight, struct skep_trial_ear *ear,

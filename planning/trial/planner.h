@@ -84,6 +84,7 @@ struct skep_planner {
 	const uint32_t *given_layers;            /* [vstages] with this cut; NULL: with the scenario's own */
 	bool cuts;                               /* may it cut the model elsewhere? */
 	bool hasty;                              /* one of many that are looked at */
+	double to_beat;                          /* what other settings came to in the simulator; 0: not known */
 	uint32_t *even;                          /* [vstages] the cut before another one was looked for */
 	double even_samples_per_s;               /* the most that was simulated with it; 0: nothing was */
 	struct skep_free_settings *settings;     /* how settings were chosen; NULL: none were free */

@@ -30,6 +30,7 @@
 #define SEEDS 4u
 #define SEEDS_JOINT 16u
 #define FINALISTS 2u
+#define FAR 1.15 /* times the best value: what a glance at a candidate finds to be worse than that is not simulated */
 
 /* Of one round: about five for a pass there and back, ... */
 static double pass_events(const struct skep_scenario *s)
@@ -48,6 +49,11 @@ static double sum_events(const struct skep_scenario *s, bool flows)
 static uint32_t short_steps(const struct skep_scenario *s)
 {
 	return skep_long_rounds_steps(s, pass_events(s));
+}
+
+static uint32_t glance_steps(const struct skep_scenario *s)
+{
+	return skep_long_rounds_glance(s, pass_events(s));
 }
 
 /* Of one round as it is simulated in a trial. */
@@ -94,12 +100,12 @@ static void leave_arithmetic(struct skep_scenario *s)
 
 /* ---- a few rounds ------------------------------------------------------------------------------------------------ */
 
-/* Adds to what the candidate has. False: it does not come to an end. */
-static bool simulate(const struct skep_scenario *s, struct skep_candidate *c)
+/* Adds to what the candidate has. `steps`: as in long_rounds.h. False: it does not come to an end. */
+static bool simulate(const struct skep_scenario *s, uint32_t steps, struct skep_candidate *c)
 {
 	struct skep_summary summary;
 	struct skep_diag error = {0};
-	if (!skep_long_rounds_simulate(s, short_steps(s), 0, NULL, &summary, &error)) {
+	if (!skep_long_rounds_simulate(s, steps, 0, NULL, &summary, &error)) {
 		snprintf(c->why, sizeof c->why, "%.250s",
 			error.set ? error.message : "not enough memory to simulate it");
 		return false;
@@ -114,7 +120,7 @@ static bool simulate(const struct skep_scenario *s, struct skep_candidate *c)
 }
 
 /* With the nth seed from the scenario's own. */
-static bool try_seed(const struct skep_planner *w, struct skep_candidate *c, uint32_t nth)
+static bool try_seed(const struct skep_planner *w, struct skep_candidate *c, bool glance, uint32_t nth)
 {
 	struct skep_scenario s;
 	struct skep_diag diag = {0};
@@ -127,21 +133,21 @@ static bool try_seed(const struct skep_planner *w, struct skep_candidate *c, uin
 	s.collectives_as_flows = takes_flows(&s);
 	s.plan.rounds = w->rounds;
 	leave_arithmetic(&s);
-	bool ended = simulate(&s, c);
+	bool ended = simulate(&s, glance ? glance_steps(&s) : short_steps(&s), c);
 	skep_scenario_finish(&s);
 	return ended;
 }
 
-bool skep_trial_run(const struct skep_planner *w, struct skep_candidate *c)
+/* False: it cannot be. */
+static bool try_seeds(const struct skep_planner *w, struct skep_candidate *c, bool glance)
 {
 	uint32_t seeds = skep_planner_seeds(w);
-	skep_planner_show_trial(w);
 	c->samples_per_s = c->round_s = 0;
 	c->value = INFINITY;
 	c->why[0] = '\0';
 	c->tried = true;
 	for (uint32_t nth = 0; c->tried && nth < seeds; nth++)
-		c->tried = try_seed(w, c, nth);
+		c->tried = try_seed(w, c, glance, nth);
 	if (!c->tried)
 		return false;
 	c->samples_per_s /= seeds;
@@ -150,6 +156,28 @@ bool skep_trial_run(const struct skep_planner *w, struct skep_candidate *c)
 	c->forecast.samples_per_s = c->samples_per_s;
 	c->value = skep_forecast_value(&c->forecast, w->aim);
 	return true;
+}
+
+/* The best value that was simulated so far; INFINITY: none was. */
+static double best_value(const struct skep_planner *w)
+{
+	double best = w->to_beat > 0 ? w->to_beat : INFINITY;
+	for (uint32_t i = 0; i < w->candidates; i++)
+		if (w->candidate[i].tried && w->candidate[i].value < best)
+			best = w->candidate[i].value;
+	return best;
+}
+
+/* Where the caller compares the choice with others behind it, a glance is enough for what is far from the best. */
+bool skep_trial_run(const struct skep_planner *w, struct skep_candidate *c)
+{
+	double best = best_value(w);
+	skep_planner_show_trial(w);
+	bool glances = w->options->unstated && isfinite(best) && short_steps(&w->scenario) == 0 &&
+	               glance_steps(&w->scenario) > 0;
+	if (glances && (!try_seeds(w, c, true) || c->value > FAR * best))
+		return c->tried;
+	return try_seeds(w, c, false);
 }
 
 /* ---- until the target -------------------------------------------------------------------------------------------- */

@@ -105,8 +105,9 @@ static void test_which_rounds(void **state)
 {
 	(void)state;
 	const char *set[] = {"schedule.pipeline=gpipe", NULL};
-	static const char *const bent[] = {"sync={method: step}", "schedule.pipeline=swarm",
-		"checkpoint={every: 2, to: kept}", "cluster.trace={file: topologies/traces/ten-kills.csv, scale: 0.1}"};
+	static const char *const bent[] = {"sync={method: step}",
+		"schedule={pipeline: swarm, global_batch: 2048, microbatch: 128}", "checkpoint={every: 2, to: kept}",
+		"cluster.trace={file: topologies/traces/ten-kills.csv, scale: 0.1}"};
 	struct skep_scenario s;
 	read_scenario(set, 1, &s);
 	assert_int_equal(skep_long_rounds_steps(&s, 2e5), 0);
@@ -132,11 +133,38 @@ static void test_which_rounds(void **state)
 	}
 }
 
+/* A swarm of two machines a stage: the more microbatches a step has, the fewer steps end as evenly. */
+static void test_dealt_rounds(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *set;
+		uint32_t steps;
+	} dealt[] = {
+		{"schedule={pipeline: swarm, wiring: throughput, global_batch: 2048, microbatch: 64}", 32},
+		{"schedule={pipeline: swarm, wiring: throughput, global_batch: 2048, microbatch: 32}", 16},
+		{"schedule={pipeline: swarm, wiring: throughput, global_batch: 2048, microbatch: 8}", 8},
+		{"schedule={pipeline: gpipe, global_batch: 2048, microbatch: 64}", 8},
+	};
+	for (size_t i = 0; i < sizeof dealt / sizeof *dealt; i++) {
+		struct skep_scenario s;
+		read_scenario(&dealt[i].set, 1, &s);
+		assert_int_equal(skep_long_rounds_steps(&s, 1e9), dealt[i].steps);
+		assert_int_equal(skep_long_rounds_steps(&s, 2e6) == 0, s.plan.pipeline == SKEP_PIPELINE_SWARM);
+		assert_int_equal(skep_long_rounds_glance(&s, 1e6), 8);
+		assert_int_equal(skep_long_rounds_glance(&s, 2e5), 0);
+		s.plan.inner_steps = 63; /* a glance would take more than a third of the time */
+		assert_int_equal(skep_long_rounds_glance(&s, 1e6), 0);
+		skep_scenario_finish(&s);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_the_line),
 		cmocka_unit_test(test_which_rounds),
+		cmocka_unit_test(test_dealt_rounds),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
