@@ -7,7 +7,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "asking/answer.h"
 #include "asking/loss.h"
@@ -176,7 +175,7 @@ static bool write_chosen(struct skep_ask_answer *a, struct skep_diag *reterr)
 static enum status find_out(struct skep_ask_answer *a, const char *folder, struct skep_diag *reterr)
 {
 	const struct skep_ask_request *r = a->question.request;
-	struct phases phases = {.visible = !r->quiet && !r->json && isatty(STDERR_FILENO)};
+	struct phases phases = {.visible = !r->quiet && !r->json && skep_say_draws()};
 	if (!write_question(a, folder, reterr)) {
 		skep_ask_files_abandon(&a->files);
 		return STATUS_BAD_INPUT;

@@ -102,17 +102,24 @@ static const struct skep_yaml_node *misspelt(const struct skep_yaml_node *map, c
 	return NULL;
 }
 
+/* The method that a --set wrote into the map, which then needs keys that the file has not; NULL: none did. */
+static const struct skep_yaml_node *method_of_option(const struct skep_yaml_node *map)
+{
+	const struct skep_yaml_node *method = map && map->kind == SKEP_YAML_MAP ? skep_tree_find(map, "method") : NULL;
+	return method && method->option ? method : NULL;
+}
+
 static void fail_missing(struct skep_reader *r, const struct skep_yaml_node *map, const char *key)
 {
 	char path[PATH_MAX_BYTES] = "";
 	if (map && map->parent)
 		skep_tree_path(map, path, sizeof path);
 	const char *dot = path[0] ? "." : "";
-	const struct skep_yaml_node *near = misspelt(map, key);
+	const struct skep_yaml_node *near = misspelt(map, key), *method = method_of_option(map);
 	if (near)
 		fail_key(r, near, "key `%s%s%s` is missing; is `%.60s` misspelt?", path, dot, key, near->key);
 	else
-		skep_reader_fail_value(r, map, NULL, "key `%s%s%s` is missing", path, dot, key);
+		skep_reader_fail_value(r, method ? method : map, NULL, "key `%s%s%s` is missing", path, dot, key);
 }
 
 /* ---- keys ----------------------------------------------------------------------------------------------------- */

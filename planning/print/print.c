@@ -153,12 +153,45 @@ static void name_cut(const struct skep_planner *w, const uint32_t *layers, char 
 		snprintf(ret, size, "another cut");
 }
 
+/* Did the search find what another one had found before, of the same view? */
+static bool is_again(const struct skep_planner *w, uint32_t which, uint32_t before)
+{
+	const struct skep_candidate *c = &w->candidate[which], *b = &w->candidate[before];
+	return before > 0 && before < which && !c->layers && !b->layers && c->view == b->view &&
+	       c->by_expected == b->by_expected && skep_planner_same_stages(w, c, b);
+}
+
+/* The row that a candidate has: its own, or that of the first search that found it. */
+static uint32_t row_of(const struct skep_planner *w, uint32_t which)
+{
+	for (uint32_t i = 1; i < which; i++)
+		if (is_again(w, which, i))
+			return i;
+	return which;
+}
+
+/* "as greedy, exact": the other searches that found it. */
+static void name_others(const struct skep_planner *w, uint32_t which, char *ret, size_t size)
+{
+	int used = 0;
+	for (uint32_t i = which + 1; i < w->candidates && which > 0; i++)
+		if (row_of(w, i) == which && strstr(ret, w->candidate[i].name) == NULL &&
+			strcmp(w->candidate[which].name, w->candidate[i].name) != 0 && (size_t)used + 16 < size)
+			used += snprintf(
+				ret + used, size - (size_t)used, "%s%s", used > 0 ? ", " : "as ", w->candidate[i].name);
+}
+
 static void lay_remarks(const struct skep_planner *w, uint32_t which, struct skep_layout *layout)
 {
 	const struct skep_candidate *c = &w->candidate[which];
 	uint32_t out = which > 0 ? skep_planner_left_out(w, c->stage_of) : 0;
-	const char *chosen = which == w->chosen ? "chosen" : "", *optimal = c->optimal ? "least cost" : "";
-	char left[40] = "", cut[80] = "", all[120] = "", mean[SKEP_TEXT_BYTES], worst[SKEP_TEXT_BYTES];
+	/* that search says the least and the mean of all */
+	for (uint32_t i = which; i < w->candidates && isnan(c->mean_s); i++)
+		if (row_of(w, i) == which && !isnan(w->candidate[i].mean_s))
+			c = &w->candidate[i];
+	const char *chosen = which == row_of(w, w->chosen) ? "chosen" : "", *optimal = c->optimal ? "least cost" : "";
+	char left[40] = "", cut[80] = "", all[120] = "", others[160] = "", mean[SKEP_TEXT_BYTES],
+	     worst[SKEP_TEXT_BYTES];
 	if (out > 0)
 		snprintf(left, sizeof left, "%" PRIu32 " left out", out);
 	else if (c->lean)
@@ -168,8 +201,9 @@ static void lay_remarks(const struct skep_planner *w, uint32_t which, struct ske
 	if (!isnan(c->mean_s))
 		snprintf(all, sizeof all, "of all the mean is %s, the worst %s", skep_time_text(c->mean_s, mean),
 			skep_time_text(c->worst_s, worst));
-	const char *part[] = {chosen, optimal, all, left, cut};
-	char text[320] = "";
+	name_others(w, which, others, sizeof others);
+	const char *part[] = {chosen, optimal, all, left, cut, others};
+	char text[480] = "";
 	for (size_t i = 0; i < sizeof part / sizeof *part; i++)
 		if (*part[i])
 			snprintf(text + strlen(text), sizeof text - strlen(text), "%s%s", *text ? ", " : "", part[i]);
@@ -410,7 +444,8 @@ void skep_planner_print(const struct skep_planner *w, bool explain, FILE *out)
 	lay_candidate(w, 0, &layout);
 	lay_random(w, &layout);
 	for (uint32_t i = 1; i < w->candidates; i++)
-		lay_candidate(w, i, &layout);
+		if (row_of(w, i) == i)
+			lay_candidate(w, i, &layout);
 	skep_layout_end(&layout, out);
 	print_views(w, out);
 	print_chosen(w, out);

@@ -18,6 +18,7 @@ enum { STAGES_MAX = 8, MEMBERS_MAX = 16 }; /* in the text; JSON has all */
 struct ring {
 	uint32_t *worker; /* [members] */
 	uint32_t members;
+	bool lacks_memory;                    /* there may be one, and it could not be looked at */
 	struct skep_ring_pace pace, by_index; /* as they follow each other, and as they would by their indices */
 };
 
@@ -32,6 +33,7 @@ static bool view(const struct skep_scenario *s, uint32_t stage, struct ring *ret
 {
 	bool ring = s->plan.collective == SKEP_COLLECTIVE_RING && !s->plan.gossip;
 	*ret = (struct ring){.worker = ring ? malloc(2 * (size_t)s->plan.workers * sizeof *ret->worker) : NULL};
+	ret->lacks_memory = ring && !ret->worker;
 	if (!ret->worker)
 		return false;
 	ret->members = skep_ring_order_members(s, stage, ret->worker);
@@ -77,6 +79,9 @@ void skep_ring_print(const struct skep_scenario *s, FILE *out)
 			fprintf(out, ": a step takes %s, in the roster's order %s\n",
 				skep_time_text(skep_seconds(ring.pace.slowest.ns), a),
 				skep_time_text(skep_seconds(ring.by_index.slowest.ns), b));
+		} else if (ring.lacks_memory) {
+			fprintf(out, "  %-9s stage %" PRIu32 ": not enough memory to look at it\n",
+				stage == 0 ? "ring" : "", stage);
 		}
 		free(ring.worker);
 	}
@@ -88,7 +93,10 @@ void skep_ring_add_json(const struct skep_scenario *s, uint32_t stage, cJSON *ob
 {
 	struct ring ring;
 	if (!view(s, stage, &ring)) {
-		cJSON_AddNullToObject(object, "ring");
+		if (ring.lacks_memory)
+			cJSON_AddStringToObject(object, "ring", "not enough memory to look at it");
+		else
+			cJSON_AddNullToObject(object, "ring");
 		free(ring.worker);
 		return;
 	}

@@ -120,7 +120,8 @@ static void read_end(struct skep_reader *r, const struct skep_yaml_node *train, 
 	if (has_loss && s->arithmetic == SKEP_ARITHMETIC_NONE)
 		skep_reader_fail(r, map, "loss",
 			"train.until.loss: there is no loss to reach without `arithmetic: real` or `law`: take one of "
-			"them, or leave this out (--set train.until.loss=null)");
+			"them, or leave this out (--set train.until.loss=null); a law is a file of `skep fit`: --set "
+			"train.arithmetic=law --set train.law.file=FILE");
 	s->target_loss = has_loss ? loss : NAN;
 	s->plan.target_loss_nano = has_loss ? (int64_t)(loss * 1e9 + 0.5) : INT64_MIN;
 }
@@ -135,7 +136,8 @@ static void read_target(struct skep_reader *r, const struct skep_yaml_node *trai
 	if (s->arithmetic == SKEP_ARITHMETIC_NONE)
 		skep_reader_fail(r, train, "target_loss",
 			"train.target_loss: there is no loss to reach without `arithmetic: real` or `law`: take one of "
-			"them, or leave this out (--set train.target_loss=null)");
+			"them, or leave this out (--set train.target_loss=null); a law is a file of `skep fit`: --set "
+			"train.arithmetic=law --set train.law.file=FILE");
 	else if (!isnan(s->target_loss))
 		skep_reader_fail(r, train, "target_loss",
 			"train.target_loss: train.until.loss is the target already, and ends the run; take one of them");

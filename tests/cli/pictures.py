@@ -11,7 +11,7 @@ import unicodedata
 WIDTH = 0.56  # of a character of DejaVu Sans, in sizes of the font, on average
 HEIGHT = 0.72  # of capitals and digits
 EDGE = 4  # pixels that an estimate may be wrong by
-WITHOUT_UNIT = re.compile(r"loss|perplexity|steps|worker|schedule\.|sync\.|train\.|mean of the workers|spread, %|samples per second")
+WITHOUT_UNIT = re.compile(r"loss|perplexity|^machines$|^jobs, by arrival$|steps|worker|schedule\.|sync\.|train\.|mean of the workers|spread, %|samples per second")
 
 
 def texts(svg):

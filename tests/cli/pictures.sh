@@ -63,6 +63,22 @@ for kind in accuracy cost utilisation; do
 	drawn "$kind-pair" "$kind" -- --has 'run 17, simulated' --has 'run 18, real' --lacks 'run 20'
 done
 
+# Of a scenario, and of jobs on one cluster: three with names, and the sixty of the first hours of a day, under long names too.
+for kind in complexity search; do
+	drawn "$kind" "$kind" "$root/scenarios/two-datacentres.yaml"
+done
+cp -r "$root/scenarios" "$root/topologies" "$root/models" .
+many=scenarios/shared/sixteen-v100.yaml
+sed "s/^name: .*/name: $long 5/; s/{name: images/{name: $long 6/" "$many" >scenarios/shared/long.yaml
+accepts 'three jobs' jobs scenarios/shared/three-jobs.yaml --db few.db -q
+accepts 'sixty jobs' jobs "$many" --set 'jobs.end=4 h' --db many.db -q
+accepts 'sixty jobs of long names' jobs scenarios/shared/long.yaml --set 'jobs.end=4 h' --policy fifo --db long.db -q
+for kind in gantt jobs; do
+	drawn "$kind-few" "$kind" --db few.db
+	drawn "$kind-many" "$kind" --db many.db
+	drawn "$kind-long" "$kind" --db long.db -- --has "$long 5"
+done
+
 # How well the two agree stands in the picture, as compare has it: here the real one is made a quarter longer.
 python3 - <<'END'
 import sqlite3
