@@ -11,6 +11,8 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include "base/process/stop.h"
 #include "commands/commands.h"
@@ -66,6 +68,18 @@ static const struct skep_program skep = {
 	.example = examples,
 };
 
+/* Where the memory of the process is limited a thread of OpenBLAS, which begins when the program is loaded, may look for some
+ * for ever, and what the library does at the end of a program waits for it: that is left out. */
+static int leave(enum status status)
+{
+	struct rlimit limit;
+	if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
+		fflush(NULL);
+		_exit((int)status);
+	}
+	return (int)status;
+}
+
 /* A result that could not be written is an error, whatever the command's own status. A file that would outgrow the system's
  * limit is reported like a full disk. */
 int main(int argc, char **argv)
@@ -76,8 +90,8 @@ int main(int argc, char **argv)
 	if (status > STATUS_SIGNAL)
 		skep_stop_die((int)status - STATUS_SIGNAL);
 	if (flushed && !ferror(stdout))
-		return (int)status;
+		return leave(status);
 	fprintf(stderr, "skep: the results could not all be written to standard output%s%s\n", flushed ? "" : ": ",
 		flushed ? "" : strerror(errno));
-	return status == STATUS_DONE ? (int)STATUS_FAILED : (int)status;
+	return leave(status == STATUS_DONE ? STATUS_FAILED : status);
 }
