@@ -33,6 +33,11 @@ static bool can_train(const struct skep_training *training, struct skep_diag *re
 		return refuse("the CUDA device has attention for heads of up to %d numbers, and those of model %s have "
 			      "%u: use --device cpu",
 			SKEP_CUDA_HEAD_MAX, m->name, m->hidden / m->heads);
+	if (skep_model_ranks(m) > 1)
+		return refuse(
+			"the CUDA device has no kernels for a shard of a model, and model %s is split among %u ranks: "
+			"use --device cpu",
+			m->name, skep_model_ranks(m));
 	if (m->experts.count > 0)
 		return refuse("the CUDA device has no kernels for experts, of which model %s has %u: use --device cpu",
 			m->name, m->experts.count);

@@ -84,6 +84,7 @@ struct skep_device *skep_device_create_on(enum skep_device_kind kind, const stru
 	const char *expected;
 	assert(stage == SKEP_NO_STAGE || stage < training->plan->stages);
 	assert(training->samples > 0);
+	assert((skep_model_ranks(training->model) > 1) == (training->tensor_group != NULL));
 	if (!skep_device_available(kind, reterr))
 		return NULL;
 	if (!skep_corpus_fits(training->corpus, training->model, &expected)) {

@@ -67,6 +67,7 @@ float skep_optimizer_rate(const struct skep_optimizer *optimizer, uint32_t round
 uint32_t skep_optimizer_moments(const struct skep_optimizer *optimizer);
 
 struct skep_safetensors;
+struct skep_tensor_group;
 struct skep_tokens;
 
 struct skep_training { /* constant, shared */
@@ -87,6 +88,8 @@ struct skep_training { /* constant, shared */
 	/* FORWARD keeps no stash in these stages; BACKWARD, given none, does the forward pass again. */
 	enum skep_checkpointing checkpoint_activations;
 	const struct skep_safetensors *weights; /* the first parameters, which fit the model; NULL: they are drawn */
+	const struct skep_tensor_group
+		*tensor_group; /* of a shard, in whose passes the ranks meet; NULL: the model is whole */
 };
 
 /* The one whose numbers are in the state of a stage: that of STEP. */

@@ -9,15 +9,27 @@
 #include "models/device/device_internal.h"
 #include "models/update/squares.h"
 
+/* Ranks that share a stage by tensor parallelism go on alike: what one finds is true for all. */
+static bool is_so_on_a_rank(const struct skep_device *device, bool here)
+{
+	return skep_squares_of_group(device->training, here ? 1 : 0) > 0;
+}
+
+static bool is_finite(const struct skep_device *device, const struct skep_op *op)
+{
+	const struct skep_finite_check *finite_check = &device->finite_check[op->lane];
+	return isfinite(device->loss[op->lane]) &&
+	       (!finite_check->made ||
+		       device->stage.arrays->finite(device_queue(device, op), finite_check->n, finite_check->made));
+}
+
 void skep_device_check_finite(
 	const struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret)
 {
 	const struct skep_finite_check *finite_check = &device->finite_check[op->lane];
 	if (finite_check->fault == SKEP_FAULT_NONE)
 		return;
-	if (isfinite(device->loss[op->lane]) &&
-		(!finite_check->made ||
-			device->stage.arrays->finite(device_queue(device, op), finite_check->n, finite_check->made)))
+	if (!is_so_on_a_rank(device, !is_finite(device, op)))
 		return;
 	const struct skep_stage part = skep_device_part(device, op);
 	ret->fault = finite_check->fault;
@@ -82,7 +94,7 @@ bool skep_device_run_step(struct skep_device *device, const struct skep_op *op, 
 	ret->layer = op->microbatches > 0 ? skep_squares_backward_layer(&part, sum) : 0;
 	if (tied && ret->layer == 0 && !part.arrays->finite(part.queue, part.tied.count, part.tied_peer))
 		ret->layer = (uint16_t)(op->stage == 0 ? 1 : training->model->layers);
-	ret->fault = ret->layer > 0 ? SKEP_FAULT_GRADIENT : SKEP_FAULT_NONE;
+	ret->fault = is_so_on_a_rank(device, ret->layer > 0) ? SKEP_FAULT_GRADIENT : SKEP_FAULT_NONE;
 	const struct skep_vstage_step turn = {.nth = op->stage / training->plan->stages,
 		.round = op->round,
 		.microbatches = ret->fault ? 0 : microbatches,
@@ -106,7 +118,7 @@ static double tied_squares(
 		return part->arrays->products(
 			part->queue, tied->count, own, part->tied_peer, op->term == SKEP_NORM_POSITIVE);
 	size_t rest = tied->first == vstage->parameter ? vstage->parameter + tied->count : vstage->parameter;
-	return part->arrays->squares(part->queue, vstage->parameters - tied->count, sum + rest) +
+	return skep_squares_own(part, (struct skep_range){rest, vstage->parameters - tied->count}, sum) +
 	       part->arrays->squares(part->queue, tied->count, own);
 }
 
@@ -120,8 +132,8 @@ bool skep_device_run_norm(struct skep_device *device, const struct skep_op *op, 
 	const bool shard = device->training->plan->sharded;
 	const struct skep_range all = shard ? (struct skep_range){op->first, op->count}
 	                                    : skep_stage_trained_of(&part, vstage->parameter, vstage->parameters);
-	double squares = ties(device, op) ? tied_squares(&part, op, vstage, sum)
-	                                  : part.arrays->squares(part.queue, all.count, sum + all.first);
+	const double own = ties(device, op) ? tied_squares(&part, op, vstage, sum) : skep_squares_own(&part, all, sum);
+	const double squares = skep_squares_of_group(device->training, own);
 	ret->square = skep_squares_encode(squares);
 	if (isfinite(squares))
 		return true;

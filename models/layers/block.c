@@ -9,6 +9,16 @@
  * What it needs for the way back it keeps, but for what is cheap to make again: the outputs of the norms and of the bend.
  * Products are Y = X W with W[in][out]. Queries, keys and values are one product. Residual sums and biases are where the
  * product that ends them begins.
+ *
+ * Of a shard (Shoeybi et al. 2019, section 3; Korthikanti et al. 2022, section 4.2.2) the products of queries, keys and values
+ * and of `up` are split by columns, whole heads of each, and those that follow them by rows. A rank has all tokens inside of
+ * the two parts, and its own ones outside, where norms, residual sums and the biases behind the second products are. With N
+ * tokens of h numbers on T ranks, a block's forward pass has two all-gathers, of what the norms make, and two reduce-scatters,
+ * of what the second products make; its backward pass two reduce-scatters, of the gradients at what the norms made, and four
+ * all-gathers, of the gradients at the second products and once more of what the norms make, which is not kept: the last two
+ * only where gradients are counted. In each of them a rank sends (T - 1) N / T h numbers. The gradients of tensors that are on
+ * every rank, 6 h numbers of gpt2 and 2 h of llama, are summed once in the backward pass of a group of blocks, n of them in a
+ * reduce-scatter and an all-gather of (T - 1) ceil(n / T) numbers each.
  */
 #include "models/layers/attention.h"
 #include "models/layers/feed.h"
@@ -16,13 +26,18 @@
 #include "models/layers/mixture.h"
 #include "models/layers/norm.h"
 #include "models/layers/spread.h"
+#include "models/tensor/ranks.h"
 
 /* Each followed by its bias. */
 enum { NORM_1, QKV = 2, OUT = 4, NORM_2 = 6, UP = 8, DOWN = 10, ROUTER = 12, PARTS = 14 };
 
-struct block {                                /* the group's measures, and of one pass */
-	size_t tokens, hidden, feed, qkv, up; /* widths; tokens of all samples */
-	size_t at[PARTS];                     /* in the parameters */
+struct block {                               /* the group's measures, and of one pass */
+	size_t tokens, rows;                 /* of all samples, and those that the rank has between the two parts */
+	size_t hidden, heads, feed, qkv, up; /* widths; of a shard its own */
+	size_t at[PARTS];                    /* in the parameters */
+	size_t sum_at[PARTS], sum;           /* of what is on every rank: in `sums`; and numbers of all that */
+	skep_real *sums;                     /* of a shard: gradients of these, until they are summed */
+	struct skep_ranks ranks;
 	bool biases;
 	const struct skep_experts *experts; /* NULL: there are none */
 	struct skep_attention attention;
@@ -35,6 +50,17 @@ struct kept { /* of one block, in the order in which they lie */
 };
 
 /* ---- measures --------------------------------------------------------------------------------------------------- */
+
+/* Columns of the whole tensor that the ranks share group by group. */
+static void group_columns(const struct block *b, uint32_t part, struct skep_tensor *ret)
+{
+	const uint32_t kv = (uint32_t)(b->qkv - b->heads) / 2, bends = (uint32_t)(b->up / b->feed);
+	const uint32_t own[][SKEP_TENSOR_GROUPS_MAX] = {
+		{(uint32_t)b->heads, kv, kv}, {(uint32_t)b->feed, bends > 1 ? (uint32_t)b->feed : 0}};
+	ret->cut = SKEP_TENSOR_BY_COLUMNS;
+	for (uint32_t g = 0; g < SKEP_TENSOR_GROUPS_MAX; g++)
+		ret->group[g] = own[part == UP][g] * b->ranks.count;
+}
 
 /* Of a matrix, and of the bias behind it; of a norm. */
 static size_t out_of(const struct block *b, uint32_t part)
@@ -55,10 +81,14 @@ static void shape_of(const struct block *b, uint32_t part, struct skep_tensor *r
 {
 	static const uint32_t norm = 1u << NORM_1 | 1u << NORM_2;
 	bool matrix = part % 2 == 0 && !(norm >> part & 1);
-	*ret = (struct skep_tensor){.rows = matrix ? (uint32_t)(part == DOWN ? b->feed : b->hidden) : 1,
+	const size_t in = part == DOWN ? b->feed : part == OUT ? b->heads : b->hidden;
+	*ret = (struct skep_tensor){.rows = matrix ? (uint32_t)in : 1,
 		.columns = (uint32_t)out_of(b, part),
 		.role = matrix ? SKEP_TENSOR_MATRIX : SKEP_TENSOR_VECTOR,
+		.cut = part == OUT || part == DOWN ? SKEP_TENSOR_BY_ROWS : SKEP_TENSOR_REPLICATED,
 		.decays = matrix};
+	if ((part & ~1u) == QKV || (part & ~1u) == UP)
+		group_columns(b, part & ~1u, ret);
 	if ((part % 2 == 1 && !b->biases) || (part >= ROUTER && !b->experts))
 		ret->rows = 0;
 	if (b->experts && (part == UP || part == DOWN)) {
@@ -71,24 +101,30 @@ static struct block block_of(const struct skep_layer *layer, uint32_t samples)
 {
 	const struct skep_model *m = layer->model;
 	bool llama = m->architecture == SKEP_ARCHITECTURE_LLAMA;
+	const uint32_t ranks = skep_model_ranks(m);
 	struct block b = {.tokens = (size_t)samples * m->sequence,
+		.rows = (size_t)samples * m->sequence / ranks,
 		.hidden = m->hidden,
-		.feed = m->feed_forward,
-		.up = (llama ? 2 : 1) * (size_t)m->feed_forward,
+		.heads = (size_t)(m->heads / ranks) * (m->hidden / m->heads),
+		.feed = m->feed_forward / ranks,
+		.up = (llama ? 2 : 1) * (size_t)(m->feed_forward / ranks),
+		.ranks = {.count = ranks},
 		.biases = !llama,
 		.experts = m->experts.count > 0 ? &m->experts : NULL,
 		.attention = {.samples = samples,
 			.sequence = m->sequence,
-			.heads = m->heads,
-			.kv_heads = m->kv_heads,
+			.heads = m->heads / ranks,
+			.kv_heads = m->kv_heads / ranks,
 			.width = m->hidden / m->heads}};
-	b.qkv = (size_t)(m->heads + 2 * m->kv_heads) * b.attention.width;
+	b.qkv = (size_t)(b.attention.heads + 2 * b.attention.kv_heads) * b.attention.width;
 	size_t at = 0;
 	for (uint32_t part = 0; part < PARTS; part++) {
 		struct skep_tensor tensor;
 		shape_of(&b, part, &tensor);
 		b.at[part] = at;
 		at += (size_t)tensor.rows * tensor.columns;
+		b.sum_at[part] = b.sum;
+		b.sum += tensor.cut == SKEP_TENSOR_REPLICATED ? (size_t)tensor.rows * tensor.columns : 0;
 	}
 	return b;
 }
@@ -132,39 +168,47 @@ static size_t kept_up(const struct block *b)
 	return b->experts ? skep_mixture_kept(b->experts, b->feed) : b->up;
 }
 
+/* Of one block's tokens, its output left out. */
 static size_t kept_numbers(const struct block *b)
 {
-	return b->qkv + 2 * b->hidden + kept_up(b) + b->attention.heads + 2 * SKEP_NORM_KEPT;
+	return b->tokens * (b->qkv + b->heads + kept_up(b) + b->attention.heads) +
+	       b->rows * (b->hidden + 2 * SKEP_NORM_KEPT);
 }
 
 static size_t inside(const struct skep_layer *layer)
 {
 	struct block b = block_of(layer, 1);
 	size_t n = layer->model->shared;
-	return b.tokens * (n * kept_numbers(&b) + (n - 1) * b.hidden);
+	return n * kept_numbers(&b) + (n - 1) * b.rows * b.hidden;
 }
 
 static struct kept kept_of(const struct block *b, uint32_t block, skep_real *inside)
 {
-	struct kept k = {.qkv = inside + block * b->tokens * (kept_numbers(b) + b->hidden)};
+	struct kept k = {.qkv = inside + block * (kept_numbers(b) + b->rows * b->hidden)};
 	k.out = k.qkv + b->tokens * b->qkv;
-	k.mid = k.out + b->tokens * b->hidden;
-	k.up = k.mid + b->tokens * b->hidden;
+	k.mid = k.out + b->tokens * b->heads;
+	k.up = k.mid + b->rows * b->hidden;
 	k.log_sums = k.up + b->tokens * kept_up(b);
 	k.norm_1 = k.log_sums + b->tokens * b->attention.heads;
-	k.norm_2 = k.norm_1 + b->tokens * SKEP_NORM_KEPT;
-	k.next = k.norm_2 + b->tokens * SKEP_NORM_KEPT;
+	k.norm_2 = k.norm_1 + b->rows * SKEP_NORM_KEPT;
+	k.next = k.norm_2 + b->rows * SKEP_NORM_KEPT;
 	return k;
 }
 
 /* The output of a norm, and beside it either what the feed-forward part needs backwards or what attention does. */
+static size_t work_before_sums(const struct block *b)
+{
+	size_t feed = b->experts ? skep_mixture_work(b->experts, b->tokens, b->hidden, b->feed)
+	                         : b->tokens * (2 * b->feed + b->up);
+	size_t attention = b->tokens * (b->qkv + b->heads);
+	return b->tokens * b->hidden + (feed > attention ? feed : attention);
+}
+
+/* Of a shard, behind these, gradients of what is on every rank. */
 static size_t work(const struct skep_layer *layer, uint32_t samples)
 {
 	struct block b = block_of(layer, samples);
-	size_t feed =
-		b.experts ? skep_mixture_work(b.experts, b.tokens, b.hidden, b.feed) : b.tokens * (2 * b.feed + b.up);
-	size_t attention = b.tokens * (b.qkv + b.hidden);
-	return b.tokens * b.hidden + (feed > attention ? feed : attention);
+	return work_before_sums(&b) + skep_ranks_room(layer->model, b.sum);
 }
 
 static size_t strips(const struct skep_layer *layer)
@@ -180,8 +224,8 @@ static uint64_t flop(const struct skep_layer *layer, uint64_t *ret_attention)
 	uint64_t feed = b.hidden * b.up + b.feed * b.hidden, n = layer->model->shared;
 	if (b.experts)
 		feed = b.experts->per_token * feed + b.hidden * b.experts->count;
-	uint64_t weights = b.hidden * (b.qkv + b.hidden) + feed;
-	*ret_attention = n * 2 * b.tokens * (b.tokens + 1) * b.hidden;
+	uint64_t weights = b.hidden * (b.qkv + b.heads) + feed;
+	*ret_attention = n * 2 * b.tokens * (b.tokens + 1) * b.heads;
 	return n * 2 * b.tokens * weights + *ret_attention;
 }
 
@@ -191,6 +235,8 @@ static struct block block_for(const struct skep_layer *layer, const struct skep_
 {
 	struct block b = block_of(layer, pass->training->samples);
 	b.pass = pass;
+	b.ranks = skep_ranks_of(layer, pass);
+	b.sums = b.ranks.group ? pass->work + work_before_sums(&b) : NULL;
 	b.attention.thread_pool = pass->thread_pool;
 	return b;
 }
@@ -202,7 +248,7 @@ static const skep_real *bias_of(const struct block *b, uint32_t part)
 
 static struct skep_norm norm_of(const struct block *b, uint32_t part, const struct skep_layer *layer)
 {
-	return (struct skep_norm){.rows = b->tokens,
+	return (struct skep_norm){.rows = b->rows,
 		.width = b->hidden,
 		.weight = b->pass->parameter + b->at[part],
 		.bias = bias_of(b, part),
@@ -240,6 +286,42 @@ static void project(const struct block *b, uint32_t part, size_t in, size_t out,
 		b->pass->parameter + b->at[part], adds ? 1 : 0, ret);
 }
 
+static void end_rows(const void *context, size_t first, size_t end, uint32_t member)
+{
+	const struct beginning *b = context;
+	(void)member;
+	for (size_t i = first; i < end; i++) {
+		skep_real *row = b->ret + i * b->width;
+		skep_real_add_rows(1, b->width, b->residual + i * b->width, row);
+		if (b->bias)
+			skep_real_add_rows(1, b->width, b->bias, row);
+	}
+}
+
+/* The second product of a part, in all rows, and behind it its residual sum, in the own ones. Of a shard each rank makes a
+ * term of the product, in `room`. */
+static void project_down(const struct block *b, uint32_t part, size_t in, const skep_real *x, const skep_real *residual,
+	skep_real *room, skep_real *ret)
+{
+	const struct beginning sum = {residual, bias_of(b, part), ret, b->hidden};
+	if (!b->ranks.group) {
+		project(b, part, in, b->hidden, x, residual, ret);
+		return;
+	}
+	skep_spread_product(b->pass->thread_pool, CblasNoTrans, CblasNoTrans, b->tokens, b->hidden, in, x,
+		b->pass->parameter + b->at[part], 0, room);
+	skep_ranks_reduce(&b->ranks, room, ret);
+	skep_thread_pool_for(b->pass->thread_pool, b->rows, skep_spread_rows(b->hidden), end_rows, &sum);
+}
+
+/* ret[tokens][hidden]: what the norm makes of x[rows][hidden]. */
+static void norm_all(
+	const struct block *b, const struct skep_norm *norm, const skep_real *x, const skep_real *kept, skep_real *ret)
+{
+	skep_norm_apply(norm, x, kept, skep_ranks_own(&b->ranks, ret));
+	skep_ranks_gather(&b->ranks, ret);
+}
+
 struct bend {
 	bool swiglu;
 	size_t width;
@@ -265,9 +347,16 @@ static void bend(const struct block *b, const struct bend *bend)
 	skep_thread_pool_for(b->pass->thread_pool, b->tokens, skep_spread_rows(bend->width), bend_rows, bend);
 }
 
+static bool is_on_every_rank(uint32_t part)
+{
+	return part == NORM_1 || part == NORM_2 || (part % 2 == 1 && part != QKV + 1 && part != UP + 1);
+}
+
 static skep_real *gradient_of(const struct block *b, uint32_t part)
 {
-	return b->pass->gradient && (b->biases || part % 2 == 0) ? b->pass->gradient + b->at[part] : NULL;
+	if (!b->pass->gradient || (!b->biases && part % 2 == 1))
+		return NULL;
+	return b->ranks.group && is_on_every_rank(part) ? b->sums + b->sum_at[part] : b->pass->gradient + b->at[part];
 }
 
 static struct skep_mixture mixture_of(const struct block *b, const struct kept *k)
@@ -294,15 +383,15 @@ static void forward_one(
 	skep_real *normed = b->pass->work, *bent = normed + b->tokens * b->hidden;
 	struct skep_norm norm = norm_of(b, NORM_1, layer);
 	skep_norm_measure(&norm, x, k->norm_1);
-	skep_norm_apply(&norm, x, k->norm_1, normed);
+	norm_all(b, &norm, x, k->norm_1, normed);
 	project(b, QKV, b->hidden, b->qkv, normed, NULL, k->qkv);
 	if (b->pass->rotation)
 		skep_rotation_apply(&b->attention, b->pass->rotation, 0, k->qkv);
 	skep_attention_forward(&b->attention, k->qkv, k->out, k->log_sums, b->pass->strips);
-	project(b, OUT, b->hidden, b->hidden, k->out, x, k->mid);
+	project_down(b, OUT, b->heads, k->out, x, normed, k->mid);
 	norm = norm_of(b, NORM_2, layer);
 	skep_norm_measure(&norm, k->mid, k->norm_2);
-	skep_norm_apply(&norm, k->mid, k->norm_2, normed);
+	norm_all(b, &norm, k->mid, k->norm_2, normed);
 	if (b->experts) {
 		struct skep_mixture mixture = mixture_of(b, k);
 		skep_mixture_forward(&mixture, normed, k->mid, ret);
@@ -310,7 +399,7 @@ static void forward_one(
 	}
 	project(b, UP, b->hidden, b->up, normed, NULL, k->up);
 	bend(b, &(struct bend){.swiglu = !b->biases, .width = b->feed, .in = k->up, .ret_value = bent});
-	project(b, DOWN, b->feed, b->hidden, bent, k->mid, ret);
+	project_down(b, DOWN, b->feed, bent, k->mid, normed, ret);
 }
 
 static double forward(const struct skep_layer *layer, const struct skep_pass *pass, const void *in, skep_real *ret_out,
@@ -329,13 +418,19 @@ static double forward(const struct skep_layer *layer, const struct skep_pass *pa
 
 /* ---- backwards -------------------------------------------------------------------------------------------------- */
 
-/* Adds to the gradients of weight and bias, given x and the gradient at what project() made of it. */
+/* Adds to the gradient of a bias, given that at what it is added to. */
+static void project_bias(const struct block *b, uint32_t part, size_t rows, size_t out, const skep_real *gradient)
+{
+	skep_real *bias = gradient_of(b, part + 1);
+	if (bias)
+		skep_spread_add_rows(b->pass->thread_pool, rows, out, gradient, bias);
+}
+
+/* Adds to the gradient of a weight, given x and the gradient at what the product made of it. */
 static void project_weights(
 	const struct block *b, uint32_t part, size_t in, size_t out, const skep_real *x, const skep_real *gradient)
 {
-	skep_real *weight = gradient_of(b, part), *bias = gradient_of(b, part + 1);
-	if (bias)
-		skep_spread_add_rows(b->pass->thread_pool, b->tokens, out, gradient, bias);
+	skep_real *weight = gradient_of(b, part);
 	if (weight)
 		skep_spread_product(
 			b->pass->thread_pool, CblasTrans, CblasNoTrans, in, out, b->tokens, x, gradient, 1, weight);
@@ -361,53 +456,78 @@ static void backward_mixture(
 	skep_norm_backward(&norm, k->mid, k->norm_2, normed, gradient_of(b, NORM_2), NULL, gradient);
 }
 
-/* `gradient`: at the block's output, becomes that at `mid`. */
+/* `gradient`: at the own rows of the block's output, becomes that at `mid`. */
 static void backward_feed(
 	const struct skep_layer *layer, const struct block *b, const struct kept *k, skep_real *gradient)
 {
 	skep_real *normed = b->pass->work, *at_bent = normed + b->tokens * b->hidden;
 	skep_real *bent = at_bent + b->tokens * b->feed, *at_up = bent + b->tokens * b->feed;
+	skep_real *own = skep_ranks_own(&b->ranks, normed);
 	struct skep_norm norm = norm_of(b, NORM_2, layer);
-	project_back(b, DOWN, b->feed, b->hidden, gradient, at_bent);
+	const skep_real *all = skep_ranks_gathered(&b->ranks, gradient, normed);
+	project_back(b, DOWN, b->feed, b->hidden, all, at_bent);
 	bend(b, &(struct bend){.swiglu = !b->biases,
 			.width = b->feed,
 			.in = k->up,
 			.gradient = at_bent,
 			.ret_value = bent,
 			.ret_gradient = at_up});
-	project_weights(b, DOWN, b->feed, b->hidden, bent, gradient);
+	project_bias(b, DOWN, b->rows, b->hidden, gradient);
+	project_weights(b, DOWN, b->feed, b->hidden, bent, all);
 	if (b->pass->gradient)
-		skep_norm_apply(&norm, k->mid, k->norm_2, normed);
+		norm_all(b, &norm, k->mid, k->norm_2, normed);
+	project_bias(b, UP, b->tokens, b->up, at_up);
 	project_weights(b, UP, b->hidden, b->up, normed, at_up);
 	project_back(b, UP, b->hidden, b->up, at_up, normed);
-	skep_norm_backward(
-		&norm, k->mid, k->norm_2, normed, gradient_of(b, NORM_2), gradient_of(b, NORM_2 + 1), gradient);
+	skep_ranks_reduce(&b->ranks, normed, own);
+	skep_norm_backward(&norm, k->mid, k->norm_2, own, gradient_of(b, NORM_2), gradient_of(b, NORM_2 + 1), gradient);
 }
 
-/* `gradient`: at `mid`, becomes that at the block's input x, if that is `wanted`. */
+/* `gradient`: at the own rows of `mid`, becomes that at the block's input x, if that is `wanted`. */
 static void backward_attention(const struct skep_layer *layer, const struct block *b, const skep_real *x,
 	const struct kept *k, bool wanted, skep_real *gradient)
 {
 	skep_real *normed = b->pass->work, *at_qkv = normed + b->tokens * b->hidden;
-	skep_real *at_out = at_qkv + b->tokens * b->qkv;
+	skep_real *at_out = at_qkv + b->tokens * b->qkv, *own = skep_ranks_own(&b->ranks, normed);
 	struct skep_norm norm = norm_of(b, NORM_1, layer);
-	project_weights(b, OUT, b->hidden, b->hidden, k->out, gradient);
-	project_back(b, OUT, b->hidden, b->hidden, gradient, at_out);
+	const skep_real *all = skep_ranks_gathered(&b->ranks, gradient, normed);
+	project_bias(b, OUT, b->rows, b->hidden, gradient);
+	project_weights(b, OUT, b->heads, b->hidden, k->out, all);
+	project_back(b, OUT, b->heads, b->hidden, all, at_out);
 	skep_attention_backward(&b->attention, k->qkv, k->out, k->log_sums, at_out, at_qkv, b->pass->strips);
 	if (b->pass->rotation)
 		skep_rotation_apply(&b->attention, b->pass->rotation, 1, at_qkv);
 	if (b->pass->gradient)
-		skep_norm_apply(&norm, x, k->norm_1, normed);
+		norm_all(b, &norm, x, k->norm_1, normed);
+	project_bias(b, QKV, b->tokens, b->qkv, at_qkv);
 	project_weights(b, QKV, b->hidden, b->qkv, normed, at_qkv);
 	project_back(b, QKV, b->hidden, b->qkv, at_qkv, normed);
-	skep_norm_backward(&norm, x, k->norm_1, normed, gradient_of(b, NORM_1), gradient_of(b, NORM_1 + 1),
-		wanted ? gradient : NULL);
+	skep_ranks_reduce(&b->ranks, normed, own);
+	skep_norm_backward(
+		&norm, x, k->norm_1, own, gradient_of(b, NORM_1), gradient_of(b, NORM_1 + 1), wanted ? gradient : NULL);
+}
+
+/* Adds the gradients of what is on every rank, summed over the ranks. */
+static void add_sums(const struct block *b)
+{
+	if (!b->ranks.group || !b->pass->gradient)
+		return;
+	skep_ranks_sum(&b->ranks, b->sum, b->sums);
+	for (uint32_t part = 0; part < PARTS; part++) {
+		struct skep_tensor tensor;
+		shape_of(b, part, &tensor);
+		if (tensor.rows > 0 && tensor.cut == SKEP_TENSOR_REPLICATED)
+			skep_real_add_rows(
+				1, tensor.columns, b->sums + b->sum_at[part], b->pass->gradient + b->at[part]);
+	}
 }
 
 static void backward(const struct skep_layer *layer, const struct skep_pass *pass, const void *in,
 	const skep_real *inside, skep_real *gradient, skep_real *ret)
 {
 	struct block b = block_for(layer, pass);
+	if (b.sums)
+		memset(b.sums, 0, b.sum * sizeof *b.sums);
 	for (uint32_t block = layer->model->shared; block-- > 0;) {
 		/* The pointers are not written through. */
 		struct kept k = kept_of(&b, block, (skep_real *)inside);
@@ -415,8 +535,9 @@ static void backward(const struct skep_layer *layer, const struct skep_pass *pas
 		(b.experts ? backward_mixture : backward_feed)(layer, &b, &k, gradient);
 		backward_attention(layer, &b, x, &k, block > 0 || ret, gradient);
 	}
+	add_sums(&b);
 	if (ret)
-		memcpy(ret, gradient, b.tokens * b.hidden * sizeof *ret);
+		memcpy(ret, gradient, b.rows * b.hidden * sizeof *ret);
 }
 
 const struct skep_layer_type skep_layer_blocks = {.name = "blocks",

@@ -2,25 +2,32 @@
  *
  * embedding.c - the first layer of a transformer: each token's row of a table and, with learned positions (gpt2), the row of
  * its place. Its input is what a stage draws: ids[samples][sequence + 1], of which the last of each sample is a target alone.
+ *
+ * Of a shard, the table is split by its rows, and positions are on every rank. Each rank looks up those tokens of the microbatch
+ * that it has rows of, the sum over the ranks has them all, and each keeps its own part of the tokens (a reduce-scatter);
+ * backwards an all-gather brings the gradients of all tokens to all.
  */
 #include "models/layers/layer.h"
 #include "models/layers/spread.h"
+#include "models/tensor/ranks.h"
 
 static uint32_t tensors(const struct skep_layer *layer, struct skep_tensor ret[SKEP_TENSORS_MAX])
 {
 	const struct skep_model *m = layer->model;
 	bool llama = m->architecture == SKEP_ARCHITECTURE_LLAMA;
 	struct skep_tensor table = {.name = llama ? "embed_tokens.weight" : "wte.weight",
-		.rows = m->vocabulary,
+		.rows = skep_model_own_rows(m, m->vocabulary).places,
 		.columns = m->hidden,
 		.draw = SKEP_DRAW_NORMAL,
 		.size = 0.02f,
 		.role = SKEP_TENSOR_TABLE,
+		.cut = SKEP_TENSOR_BY_ROWS,
 		.decays = true};
 	uint32_t count = skep_tensor_add(ret, 0, &table);
 	if (llama)
 		return count;
 	table.name = "wpe.weight";
+	table.cut = SKEP_TENSOR_REPLICATED;
 	table.rows = m->context > 0 ? m->context : m->sequence;
 	return skep_tensor_add(ret, count, &table);
 }
@@ -31,6 +38,13 @@ static size_t inside(const struct skep_layer *layer)
 	return 0;
 }
 
+/* Of a shard, all tokens. */
+static size_t work(const struct skep_layer *layer, uint32_t samples)
+{
+	const struct skep_model *m = layer->model;
+	return skep_model_ranks(m) > 1 ? (size_t)samples * m->sequence * m->hidden : 0;
+}
+
 static uint64_t flop(const struct skep_layer *layer, uint64_t *ret_attention)
 {
 	(void)layer;
@@ -38,51 +52,101 @@ static uint64_t flop(const struct skep_layer *layer, uint64_t *ret_attention)
 	return 0;
 }
 
-/* Where the table of positions is, NULL: there is none. */
-static const skep_real *positions_of(const struct skep_layer *layer, const skep_real *parameter)
+static size_t table_numbers(const struct skep_model *m)
 {
-	const struct skep_model *m = layer->model;
-	return m->architecture == SKEP_ARCHITECTURE_GPT2 ? parameter + (size_t)m->vocabulary * m->hidden : NULL;
+	return (size_t)skep_model_own_rows(m, m->vocabulary).places * m->hidden;
+}
+
+static bool has_positions(const struct skep_model *m)
+{
+	return m->architecture == SKEP_ARCHITECTURE_GPT2;
 }
 
 struct job {
 	const int32_t *id;
 	size_t h, sequence, tokens;
+	size_t first, rows; /* of the table, which the rank has */
+	size_t begin;       /* the first token of `ret`; of the positions alone */
 	const skep_real *table, *positions, *gradient;
 	skep_real *ret, *table_gradient, *positions_gradient;
 };
 
-static size_t id_of(const struct job *job, size_t token)
+static struct job job_of(const struct skep_layer *layer, const struct skep_pass *pass, const void *in)
 {
-	return (size_t)job->id[token / job->sequence * (job->sequence + 1) + token % job->sequence];
+	const struct skep_model *m = layer->model;
+	return (struct job){.id = in,
+		.h = m->hidden,
+		.sequence = m->sequence,
+		.tokens = (size_t)pass->training->samples * m->sequence,
+		.first = skep_model_own_rows(m, m->vocabulary).first,
+		.rows = skep_model_own_rows(m, m->vocabulary).count,
+		.table = pass->parameter,
+		.positions = has_positions(m) ? pass->parameter + table_numbers(m) : NULL};
+}
+
+/* The row of the table that is the token's; `rows` or more: another rank's. */
+static size_t row_of(const struct job *job, size_t token)
+{
+	return (size_t)job->id[token / job->sequence * (job->sequence + 1) + token % job->sequence] - job->first;
+}
+
+static void add_position(const struct job *job, size_t token, skep_real *row)
+{
+	for (size_t j = 0; j < job->h; j++)
+		row[j] += job->positions[token % job->sequence * job->h + j];
 }
 
 static void look_up(const void *context, size_t first, size_t end, uint32_t member)
 {
 	const struct job *job = context;
-	const size_t h = job->h;
 	(void)member;
 	for (size_t t = first; t < end; t++) {
-		skep_real *row = job->ret + t * h;
-		memcpy(row, job->table + id_of(job, t) * h, h * sizeof *row);
-		for (size_t j = 0; job->positions && j < h; j++)
-			row[j] += job->positions[t % job->sequence * h + j];
+		skep_real *row = job->ret + t * job->h;
+		memcpy(row, job->table + row_of(job, t) * job->h, job->h * sizeof *row);
+		if (job->positions)
+			add_position(job, t, row);
 	}
+}
+
+/* The same of a shard: rows of other ranks are 0 here, and positions are still to be added. */
+static void look_up_own(const void *context, size_t first, size_t end, uint32_t member)
+{
+	const struct job *job = context;
+	const size_t bytes = job->h * sizeof *job->ret;
+	(void)member;
+	for (size_t t = first; t < end; t++) {
+		const size_t row = row_of(job, t);
+		if (row < job->rows)
+			memcpy(job->ret + t * job->h, job->table + row * job->h, bytes);
+		else
+			memset(job->ret + t * job->h, 0, bytes);
+	}
+}
+
+static void add_positions(const void *context, size_t first, size_t end, uint32_t member)
+{
+	const struct job *job = context;
+	(void)member;
+	for (size_t t = first; t < end; t++)
+		add_position(job, job->begin + t, job->ret + t * job->h);
 }
 
 static double forward(const struct skep_layer *layer, const struct skep_pass *pass, const void *in, skep_real *ret_out,
 	skep_real *ret_inside)
 {
-	const struct skep_model *m = layer->model;
-	const struct job job = {.id = in,
-		.h = m->hidden,
-		.sequence = m->sequence,
-		.table = pass->parameter,
-		.positions = positions_of(layer, pass->parameter),
-		.ret = ret_out};
+	const struct skep_ranks ranks = skep_ranks_of(layer, pass);
+	struct job job = job_of(layer, pass, in);
+	const size_t grain = skep_spread_rows(job.h);
 	(void)ret_inside;
-	skep_thread_pool_for(pass->thread_pool, (size_t)pass->training->samples * m->sequence,
-		skep_spread_rows(m->hidden), look_up, &job);
+	job.ret = ranks.group ? pass->work : ret_out;
+	skep_thread_pool_for(pass->thread_pool, job.tokens, grain, ranks.group ? look_up_own : look_up, &job);
+	if (!ranks.group)
+		return 0;
+	skep_ranks_reduce(&ranks, pass->work, ret_out);
+	job.ret = ret_out;
+	job.begin = ranks.rank * ranks.own;
+	if (job.positions)
+		skep_thread_pool_for(pass->thread_pool, ranks.own, grain, add_positions, &job);
 	return 0;
 }
 
@@ -94,37 +158,36 @@ static void add_up(const void *context, size_t first, size_t end, uint32_t membe
 	(void)member;
 	for (size_t t = 0; t < job->tokens; t++) {
 		const skep_real *from = job->gradient + t * h + first;
-		skep_real_add_rows(1, end - first, from, job->table_gradient + id_of(job, t) * h + first);
+		const size_t row = row_of(job, t);
+		if (row < job->rows)
+			skep_real_add_rows(1, end - first, from, job->table_gradient + row * h + first);
 		if (job->positions_gradient)
 			skep_real_add_rows(
 				1, end - first, from, job->positions_gradient + t % job->sequence * h + first);
 	}
 }
 
+/* The gradient of positions is the sum over all tokens on every rank: these are gathered for the table, and no rank asks another
+ * one for the sum. */
 static void backward(const struct skep_layer *layer, const struct skep_pass *pass, const void *in,
 	const skep_real *inside, skep_real *gradient, skep_real *ret)
 {
-	const struct skep_model *m = layer->model;
-	const size_t tokens = (size_t)pass->training->samples * m->sequence;
+	const struct skep_ranks ranks = skep_ranks_of(layer, pass);
+	struct job job = job_of(layer, pass, in);
 	(void)inside;
 	(void)ret;
 	if (!pass->gradient)
 		return;
-	const struct job job = {.id = in,
-		.h = m->hidden,
-		.sequence = m->sequence,
-		.tokens = tokens,
-		.gradient = gradient,
-		.table_gradient = pass->gradient,
-		.positions_gradient = positions_of(layer, pass->gradient)
-	                                      ? pass->gradient + (size_t)m->vocabulary * m->hidden
-	                                      : NULL};
-	skep_thread_pool_for(pass->thread_pool, m->hidden, skep_spread_columns(tokens, m->hidden), add_up, &job);
+	job.gradient = skep_ranks_gathered(&ranks, gradient, pass->work);
+	job.table_gradient = pass->gradient;
+	job.positions_gradient = job.positions ? pass->gradient + table_numbers(layer->model) : NULL;
+	skep_thread_pool_for(pass->thread_pool, job.h, skep_spread_columns(job.tokens, job.h), add_up, &job);
 }
 
 const struct skep_layer_type skep_layer_embedding = {.name = "embedding",
 	.tensors = tensors,
 	.inside = inside,
+	.work = work,
 	.flop = flop,
 	.forward = forward,
 	.backward = backward};

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * layer.c - which kind the layers of a model are, and their first parameters. A number of a tensor is a pure function of (seed,
- * layer, its place in the layer).
+ * layer, its place in the layer): of a shard, its place in the whole layer.
  */
 #include "models/layers/layer.h"
 
 #include <assert.h>
 
 #include "models/layers/random.h"
+#include "models/tensor/runs.h"
 
 static const struct skep_layer_type *type_of(const struct skep_model *model, uint32_t number)
 {
@@ -63,16 +64,25 @@ static float value_of(const struct skep_tensor *tensor, uint64_t key, uint64_t c
 	       (tensor->draw == SKEP_DRAW_NORMAL ? normal(key, counter) : skep_random_signed(key, counter));
 }
 
+struct drawing {
+	const struct skep_layer *layer;
+	uint64_t seed;
+	skep_real *ret;
+};
+
+static void draw_run(void *context, const struct skep_run *run)
+{
+	const struct drawing *drawing = context;
+	struct skep_tensor tensor = *run->tensor;
+	skep_tensor_init(drawing->layer->model, &tensor);
+	const uint32_t number = tensor.copied ? 0 : drawing->layer->number;
+	const uint64_t key = skep_random_key(drawing->seed, SKEP_STREAM_LAYER + number);
+	const size_t at = run->at + (tensor.copied ? 0 : tensor.offset);
+	for (size_t i = 0; i < run->count; i++)
+		drawing->ret[run->own + i] = value_of(&tensor, key, at + i);
+}
+
 void skep_layer_draw(const struct skep_layer *layer, uint64_t seed, skep_real *ret_parameters)
 {
-	struct skep_tensor tensor[SKEP_TENSORS_MAX];
-	uint32_t tensors = layer->type->tensors(layer, tensor);
-	for (uint32_t t = 0; t < tensors; t++) {
-		skep_tensor_init(layer->model, &tensor[t]);
-		const bool copied = tensor[t].copied;
-		uint64_t key = skep_random_key(seed, SKEP_STREAM_LAYER + (copied ? 0 : layer->number));
-		size_t at = copied ? 0 : tensor[t].offset;
-		for (size_t i = 0; i < (size_t)tensor[t].rows * tensor[t].columns; i++)
-			ret_parameters[tensor[t].offset + i] = value_of(&tensor[t], key, at + i);
-	}
+	skep_layer_runs(layer, draw_run, &(struct drawing){layer, seed, ret_parameters});
 }

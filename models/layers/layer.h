@@ -27,7 +27,15 @@ enum skep_tensor_role {
 	SKEP_TENSOR_TABLE   /* a row for each token or position: [out][in] of the product with its one-hot vectors */
 };
 
-struct skep_tensor {
+/* How the ranks of a tensor parallel group have a tensor. */
+enum skep_tensor_cut {
+	SKEP_TENSOR_REPLICATED, /* each has all of it */
+	SKEP_TENSOR_BY_COLUMNS, /* each has some columns, the same part of each group of them */
+	SKEP_TENSOR_BY_ROWS     /* each has some rows, one behind the other */
+};
+enum { SKEP_TENSOR_GROUPS_MAX = 3 };
+
+struct skep_tensor { /* rows, columns and offset are those of the shard, where the model is one */
 	const char *name;
 	uint32_t rows, columns; /* row-major; a vector has one row */
 	uint32_t stacked;       /* equal matrices, one behind the other, of which `rows` has all; 0: it is one */
@@ -37,6 +45,9 @@ struct skep_tensor {
 	enum skep_tensor_role role;
 	bool decays; /* weight decay applies to it */
 	bool copied; /* its first values are those of the first tensor of the model's first layer */
+	enum skep_tensor_cut cut;
+	uint32_t group
+		[SKEP_TENSOR_GROUPS_MAX]; /* BY_COLUMNS: columns of each group in the whole tensor; 0: there is none */
 };
 
 struct skep_layer;
@@ -88,7 +99,7 @@ struct skep_layer {
 /* Layer `number` of the model, not placed in any stage. */
 struct skep_layer skep_layer_of(const struct skep_model *model, uint32_t number);
 
-/* init.c. What the model's `init` changes in how the first values of a tensor are drawn. */
+/* models/tensor/init.c. What the model's `init` changes in how the first values of a tensor are drawn. */
 void skep_tensor_init(const struct skep_model *model, struct skep_tensor *tensor);
 
 /* The layer's first parameters, drawn from (seed, layer), whatever the cut. */

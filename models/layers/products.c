@@ -79,6 +79,17 @@ static double feed_products(const struct skep_model *model, double tokens, doubl
 	return k * (up + f + 2 * h) + 2 * count;
 }
 
+/* Of a shard its own heads, columns and rows of the vocabulary: as a model of these would have. */
+static struct skep_model own_of(const struct skep_model *model)
+{
+	struct skep_model own = *model;
+	own.heads = skep_model_own_of(model, model->heads);
+	own.kv_heads = skep_model_own_of(model, model->kv_heads);
+	own.feed_forward = skep_model_own_of(model, model->feed_forward);
+	own.vocabulary = skep_model_own_rows(model, model->vocabulary).places;
+	return own;
+}
+
 /* Of an architecture that can be trained: the same products with its own widths; attention by half, as the causal mask has
  * it. The rest for each token: a block's norms, residual sums, bend, and attention's own operands; a head's norm and its
  * loss; rows of tables. */
@@ -86,10 +97,11 @@ static void trained_products(
 	const struct skep_model *model, uint32_t layer, double samples, struct skep_layer_products *p)
 {
 	const struct skep_layer trained = skep_layer_of(model, layer);
-	double h = model->hidden, s = model->sequence, a = model->heads, tokens = samples * s;
-	double f = model->feed_forward, v = model->vocabulary,
+	const struct skep_model own = own_of(model);
+	double h = model->hidden, s = model->sequence, a = own.heads, width = h / model->heads, tokens = samples * s;
+	double f = own.feed_forward, v = own.vocabulary,
 	       up = model->architecture == SKEP_ARCHITECTURE_LLAMA ? 2 * f : f;
-	double qkv = h + 2 * h / a * model->kv_heads;
+	double heads = width * a, qkv = heads + 2 * width * own.kv_heads;
 	uint64_t attention, flop = trained.type->flop(&trained, &attention);
 	if (layer == 0) {
 		p->other_numbers = 2 * tokens * h;
@@ -100,11 +112,12 @@ static void trained_products(
 	} else {
 		p->repeats = model->shared;
 		add(p, 1, qkv, h, tokens);
-		add(p, samples * a, s, h / a, (s + 1) / 2);
-		add(p, samples * a, h / a, (s + 1) / 2, s);
-		add(p, 1, h, h, tokens);
-		p->numbers = tokens * (h + qkv + 2 * h);
-		p->other_numbers = tokens * (8 * h + feed_products(model, tokens, up, p) + qkv + h);
+		add(p, samples * a, s, width, (s + 1) / 2);
+		add(p, samples * a, width, (s + 1) / 2, s);
+		add(p, 1, h, heads, tokens);
+		p->numbers = tokens * (h + qkv + h + heads);
+		p->other_numbers = tokens / skep_model_ranks(model) * 8 * h;
+		p->other_numbers += tokens * (feed_products(&own, tokens, up, p) + qkv + heads);
 	}
 	p->numbers += p->other_numbers;
 	p->parameters = (double)trained.parameters;

@@ -348,8 +348,8 @@ static struct layer whole_layer(const struct skep_model *model, uint32_t l, cons
 /* Of a head whose table is frozen, where it is a copy: on each GPU. */
 static uint64_t frozen_table(const struct skep_model *model, uint64_t gpus)
 {
-	uint64_t table = (uint64_t)model->vocabulary * model->hidden;
-	return model->copied ? table / gpus + (table % gpus != 0) : 0;
+	uint64_t table = skep_model_copied(model);
+	return table / gpus + (table % gpus != 0);
 }
 
 /* A frozen layer is not gone back through: what is trained lies behind it. Of a head whose table is frozen the gradient of its
@@ -468,8 +468,7 @@ static uint64_t least_limit(const struct flops *flops, uint32_t stages)
 	return low;
 }
 
-/* Filling the stages from the back as far as the limit allows puts every cut as early as it can be at once, which is what
- * settles ties. */
+/* Filling the stages from the back as far as the limit allows puts every cut as early as can be. A shard is cut as its whole. */
 void skep_model_cut(
 	const struct skep_model *model, uint32_t stages, uint32_t stage, uint32_t *ret_first, uint32_t *ret_count)
 {
@@ -481,7 +480,8 @@ void skep_model_cut(
 		*ret_count = model->cut[stage];
 		return;
 	}
-	const struct flops flops = flops_of(model);
+	const struct skep_model whole = skep_model_whole(model);
+	const struct flops flops = flops_of(&whole);
 	uint64_t limit = least_limit(&flops, stages);
 	uint32_t end = model->layers;
 	for (uint32_t s = stages - 1; s > stage; s--)

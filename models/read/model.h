@@ -37,6 +37,12 @@ struct skep_experts {
 	double aux_loss, z_loss;   /* coefficients, for each block */
 };
 
+/* Which of the shards of a model this is, of `size` ranks that share each stage by tensor parallelism; size 0 or 1: it is
+ * whole. */
+struct skep_tensor_shard {
+	uint32_t rank, size;
+};
+
 /* A multi-layer perceptron: layer i maps width[i] -> width[i+1], activation after every layer but the last.
  *
  * A transformer's sample is one sequence. Its layers, as cuts see them, are groups of `shared` blocks that have the same
@@ -65,9 +71,10 @@ struct skep_model {
 	double norm_epsilon, rotary_base;
 	struct skep_experts experts; /* of llama, each as wide as feed_forward says */
 	enum skep_init init;
-	float init_deviation;     /* of SKEP_INIT_NORMAL */
-	struct skep_given *given; /* [layers] of SKEP_MODEL_GIVEN, else NULL */
-	uint32_t given_samples;   /* of the microbatches that they are of */
+	float init_deviation;           /* of SKEP_INIT_NORMAL */
+	struct skep_given *given;       /* [layers] of SKEP_MODEL_GIVEN, else NULL */
+	uint32_t given_samples;         /* of the microbatches that they are of */
+	struct skep_tensor_shard shard; /* the other fields but `width` are those of the whole model */
 	uint32_t *cut,
 		cuts; /* [cuts] layers of each stage, where a scenario says so; of any other number the cut is even */
 };
@@ -91,12 +98,53 @@ bool skep_model_place(struct skep_model *model, uint32_t blocks);
 /* Samples of another length, at most the context. */
 void skep_model_set_sequence(struct skep_model *model, uint32_t sequence);
 
+/* Among how many ranks is it split? */
+static inline uint32_t skep_model_ranks(const struct skep_model *model)
+{
+	return model->shard.size > 1 ? model->shard.size : 1;
+}
+/* Of n equal things, which ranks share as evenly as they can in their order: how many are those of the ranks before, and ... */
+static inline uint32_t skep_model_first_of(const struct skep_model *model, uint32_t n)
+{
+	return (uint32_t)((uint64_t)n * model->shard.rank / skep_model_ranks(model));
+}
+/* ... how many are its own. */
+static inline uint32_t skep_model_own_of(const struct skep_model *model, uint32_t n)
+{
+	return (uint32_t)((uint64_t)n * (model->shard.rank + 1) / skep_model_ranks(model)) -
+	       skep_model_first_of(model, n);
+}
+/* Of the n rows of a tensor: so many have their place on each rank, `first` is the first of its own, which are `count`. All
+ * shards are of one size, so a rank may have places without a row, the last ones; they are 0 and stay so. */
+struct skep_own_rows {
+	uint32_t places, first, count;
+};
+static inline struct skep_own_rows skep_model_own_rows(const struct skep_model *model, uint32_t n)
+{
+	uint32_t places = (n + skep_model_ranks(model) - 1) / skep_model_ranks(model);
+	uint32_t first = model->shard.rank * places, left = n > first ? n - first : 0;
+	struct skep_own_rows ret = {places, first, left < places ? left : places};
+	return ret;
+}
+/* What it is a shard of, but for `width`, which stays the shard's; it shares the memory of the shard. */
+static inline struct skep_model skep_model_whole(const struct skep_model *model)
+{
+	struct skep_model whole = *model;
+	whole.shard.rank = whole.shard.size = 0;
+	return whole;
+}
+/* shard.c. Why the model has no shards of so many ranks, in words that fit behind "model NAME ", or NULL. */
+const char *skep_model_refuses_shard(const struct skep_model *model, uint32_t size);
+/* The shard of rank `rank` of `size`, for skep_model_finish(). Between its layers it has the numbers of sequence / size tokens of
+ * each sample. The model is whole, and has shards of so many. False when memory lacks. */
+bool skep_model_shard(const struct skep_model *whole, uint32_t rank, uint32_t size, struct skep_model *ret);
+
 /* Before anything is asked of a model in several stages: a tied head has its copy. */
 void skep_model_part(struct skep_model *model, uint32_t stages);
-/* Elements of the table of which both ends hold a copy, core/plan.h's `tied`; 0: none. */
+/* Elements of the table of which both ends hold a copy, core/plan.h's `tied`, or of the shard's rows of it; 0: none. */
 static inline uint64_t skep_model_copied(const struct skep_model *model)
 {
-	return model->copied ? (uint64_t)model->vocabulary * model->hidden : 0;
+	return model->copied ? (uint64_t)skep_model_own_rows(model, model->vocabulary).places * model->hidden : 0;
 }
 
 /* Is the table that a tied head shares, or has a copy of, frozen? */

@@ -242,6 +242,7 @@ bool skep_stage_place(
 		.older_kept = skep_plan_steps_beside(training->plan),
 		.inner_kept = skep_plan_fragments(training->plan) > 1,
 		.shared = SIZE_MAX,
+		.tensor_group = training->tensor_group,
 		.arrays = &skep_arrays_host};
 	if (!cut(training, ret))
 		return false;

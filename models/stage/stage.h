@@ -39,6 +39,8 @@ struct skep_tensor_step { /* of the optimizer, of one tensor; optimizer.c says w
 	skep_real *w, *moment[SKEP_MOMENTS_MAX];
 	bool scales; /* LAMB, and the tensor is one of those that it scales */
 	bool last;   /* delayed Nesterov: of its turns */
+	/* Of a tensor that ranks have parts of, whose norms LAMB needs; NULL: it is whole here. */
+	const struct skep_tensor_group *tensor_group;
 };
 
 /* The arithmetic on the arrays of a stage, in the memory of the host or of a device; `queue` is the stage's. */
@@ -125,7 +127,8 @@ struct skep_stage {
 	skep_real *work;         /* what a layer needs during a pass; NULL: scratch does */
 	skep_real *strips;       /* the same, [threads][strips of a thread] */
 	skep_real *workspace;    /* a stash, with checkpoint_activations or where nothing is trained; else NULL */
-	struct skep_expert_use *experts; /* what the forward pass under way adds to; NULL: nothing */
+	struct skep_expert_use *experts;              /* what the forward pass under way adds to; NULL: nothing */
+	const struct skep_tensor_group *tensor_group; /* the training's */
 	const struct skep_arrays *arrays;
 	void *queue; /* where `arrays` do their work */
 	void *own;   /* what the back end keeps beside all this */

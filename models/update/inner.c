@@ -13,12 +13,13 @@
 #include "models/update/squares.h"
 
 /* The worker knows no other stage's gradients, so it clips by the norm of its own. */
-static double scale_of(const struct skep_stage *stage, const struct skep_optimizer *optimizer, uint32_t microbatches,
+static double scale_of(const struct skep_stage *stage, const struct skep_training *training, uint32_t microbatches,
 	const skep_real *sum)
 {
+	const struct skep_optimizer *optimizer = &training->optimizer;
 	if (optimizer->clip_norm <= 0)
 		return 1;
-	double squares = stage->arrays->squares(stage->queue, stage->trained.count, sum + stage->trained.first);
+	double squares = skep_squares_of_group(training, skep_squares_own(stage, stage->trained, sum));
 	return skep_squares_scale(
 		(double)optimizer->clip_norm, skep_squares_encode(squares / ((double)microbatches * microbatches)));
 }
@@ -60,7 +61,7 @@ static void step(struct skep_stage *stage, const struct skep_training *training,
 				.rate = rate_of(stage, training, op),
 				.steps = stage->inner_steps + 1,
 				.microbatches = op->microbatches,
-				.scale = scale_of(stage, optimizer, op->microbatches, sum),
+				.scale = scale_of(stage, training, op->microbatches, sum),
 				.sum = sum,
 				.w = stage->inner,
 				.moment = {stage->inner_moment[0], stage->inner_moment[1]}});

@@ -14,6 +14,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "models/layers/tensor_group.h"
 #include "models/stage/stage.h"
 
 /* base^n by squaring: a written order of roundings, which pow() of a library is not. */
@@ -110,6 +111,10 @@ static skep_real measure_lamb(const struct skep_tensor_step *s)
 		parameters += (double)s->w[i] * (double)s->w[i];
 		steps += (double)step * (double)step;
 	}
+	if (s->tensor_group) {
+		parameters = s->tensor_group->sum(s->tensor_group->context, parameters);
+		steps = s->tensor_group->sum(s->tensor_group->context, steps);
+	}
 	return parameters > 0 && steps > 0 ? (skep_real)sqrt(parameters / steps) : one;
 }
 
@@ -151,6 +156,7 @@ static void step_layer(const struct skep_stage *stage, const struct skep_layer *
 			continue;
 		one.decay = tensor[t].decays ? step.decay : 0;
 		one.scales = tensor[t].decays;
+		one.tensor_group = tensor[t].cut != SKEP_TENSOR_REPLICATED ? stage->tensor_group : NULL;
 		one.sum += at;
 		one.w += at;
 		one.moment[0] += moment;

@@ -7,6 +7,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "models/layers/tensor_group.h"
+
 enum { LANES = SKEP_REAL_LANES };
 
 /* As wide as one register of AVX2: what is wider gcc keeps in memory there, at three times the instructions. */
@@ -68,6 +70,39 @@ double skep_squares_products(size_t n, const skep_real *a, const skep_real *b, b
 	}
 	for (int j = 0; j < LANES; j++)
 		sum += lane[j];
+	return sum;
+}
+
+double skep_squares_of_group(const struct skep_training *training, double own)
+{
+	const struct skep_tensor_group *group = training->tensor_group;
+	return group ? group->sum(group->context, own) : own;
+}
+
+/* Of a layer of a shard. */
+static double layer_squares(
+	const struct skep_stage *stage, const struct skep_layer *layer, struct skep_range range, const skep_real *a)
+{
+	struct skep_tensor tensor[SKEP_TENSORS_MAX];
+	const uint32_t tensors = layer->type->tensors(layer, tensor), ranks = skep_model_ranks(layer->model);
+	double sum = 0;
+	for (uint32_t t = 0; t < tensors; t++) {
+		const struct skep_range mine = skep_range_meet(
+			range, layer->parameter + tensor[t].offset, (size_t)tensor[t].rows * tensor[t].columns);
+		if (mine.count > 0)
+			sum += stage->arrays->squares(stage->queue, mine.count, a + mine.first) /
+			       (tensor[t].cut == SKEP_TENSOR_REPLICATED ? ranks : 1);
+	}
+	return sum;
+}
+
+double skep_squares_own(const struct skep_stage *stage, struct skep_range range, const skep_real *a)
+{
+	double sum = 0;
+	if (stage->layers == 0 || skep_model_ranks(stage->layer[0].model) == 1)
+		return stage->arrays->squares(stage->queue, range.count, a + range.first);
+	for (uint32_t l = 0; l < stage->layers; l++)
+		sum += layer_squares(stage, &stage->layer[l], range, a);
 	return sum;
 }
 

@@ -17,6 +17,12 @@ double skep_squares_sum(size_t n, const skep_real *a);
 /* The sum of those products a[i] b[i] that are above 0, or of the others without their sign. */
 double skep_squares_products(size_t n, const skep_real *a, const skep_real *b, bool above);
 
+/* The sum over the ranks of a tensor parallel group, the same bits on each; of a whole model `own`. All ranks call it. */
+double skep_squares_of_group(const struct skep_training *training, double own);
+/* This rank's term of that sum: the squares of elements a[first] .. a[first + count - 1] of the stage, of which those that each
+ * rank has count for a part of `ranks`. */
+double skep_squares_own(const struct skep_stage *stage, struct skep_range range, const skep_real *a);
+
 uint64_t skep_squares_encode(double squares); /* >= 0, or not finite */
 double skep_squares_decode(uint64_t square);  /* INFINITY: not finite */
 

@@ -113,28 +113,81 @@ static uint32_t tensor_weights(const struct skep_model *model, uint32_t layer, u
 	return stacked * parts;
 }
 
+struct piece { /* rows and columns of a tensor of the whole model; `own`: the column of the shard's tensor that the first is */
+	uint64_t row, rows, column, columns, own;
+};
+
+static void take_piece(
+	struct skep_weight *weight, const struct skep_tensor *own, bool turned, const struct piece *piece)
+{
+	const uint32_t row = turned ? 1 : 0, column = 1 - row;
+	if (weight->dimensions == 1) {
+		weight->first[0] = piece->column, weight->count[0] = piece->columns;
+		weight->first[1] = 0, weight->count[1] = 1;
+		return;
+	}
+	weight->first[row] = piece->row, weight->count[row] = piece->rows;
+	weight->first[column] = piece->column, weight->count[column] = piece->columns;
+	weight->step[row] = own->columns, weight->step[column] = 1;
+}
+
+/* Of a shard: each weight in as many pieces as the shard has of it, one for each group of columns. */
+static uint32_t tensor_pieces(const struct skep_model *model, uint32_t layer, uint32_t block,
+	const struct skep_tensor *whole, const struct skep_tensor *own, float *parameter, struct skep_weight *ret)
+{
+	const struct skep_model of = skep_model_whole(model);
+	const bool columns = whole->cut == SKEP_TENSOR_BY_COLUMNS, rows = whole->cut == SKEP_TENSOR_BY_ROWS;
+	struct skep_weight weight[PARTS_MAX];
+	const struct skep_own_rows of_rank = skep_model_own_rows(model, whole->rows);
+	struct piece piece = {rows ? of_rank.first : 0, rows ? of_rank.count : own->rows, 0, 0, 0};
+	uint32_t groups = 1, parts = tensor_weights(&of, layer, block, whole, NULL, NULL);
+	while (columns && groups < SKEP_TENSOR_GROUPS_MAX && whole->group[groups] > 0)
+		groups++;
+	assert(parts == 1 || parts == groups);
+	if (ret == NULL)
+		return groups;
+	tensor_weights(&of, layer, block, whole, NULL, weight);
+	for (uint32_t g = 0, before = 0; g < groups; g++) {
+		const uint32_t width = columns ? whole->group[g] : whole->columns;
+		piece.column = (parts > 1 ? 0 : before) + (columns ? skep_model_first_of(model, width) : 0);
+		piece.columns = columns ? skep_model_own_of(model, width) : width;
+		ret[g] = weight[parts > 1 ? g : 0];
+		ret[g].at = parameter != NULL ? parameter + own->offset + piece.own : NULL;
+		take_piece(&ret[g], own, is_turned(model, layer), &piece);
+		before += width;
+		piece.own += piece.columns;
+	}
+	return groups;
+}
+
 uint32_t skep_hf_layer_weights(
 	const struct skep_model *model, uint32_t layer, float *parameter, struct skep_weight *ret)
 {
-	struct skep_tensor tensor[SKEP_TENSORS_MAX];
-	struct skep_layer of = skep_layer_of(model, layer);
-	bool edge = layer == 0 || layer + 1 == model->layers;
+	const struct skep_model whole = skep_model_whole(model);
+	struct skep_tensor tensor[SKEP_TENSORS_MAX], all[SKEP_TENSORS_MAX];
+	struct skep_layer of = skep_layer_of(model, layer), of_whole = skep_layer_of(&whole, layer);
+	bool edge = layer == 0 || layer + 1 == model->layers, cut = skep_model_ranks(model) > 1;
 	uint32_t tensors = of.type->tensors(&of, tensor), count = 0, repeats = edge ? 1 : model->shared;
+	of.type->tensors(&of_whole, all);
 	for (uint32_t r = 0; r < repeats; r++)
-		for (uint32_t t = 0; t < tensors; t++)
-			count += tensor_weights(model, layer, edge ? 0 : (layer - 1) * model->shared + r, &tensor[t],
-				parameter, ret != NULL ? ret + count : NULL);
+		for (uint32_t t = 0; t < tensors; t++) {
+			struct skep_weight *to = ret != NULL ? ret + count : NULL;
+			const uint32_t block = edge ? 0 : (layer - 1) * model->shared + r;
+			count += cut ? tensor_pieces(model, layer, block, &all[t], &tensor[t], parameter, to)
+			             : tensor_weights(model, layer, block, &tensor[t], parameter, to);
+		}
 	return count;
 }
 
 uint32_t skep_hf_model_weights(const struct skep_model *model, struct skep_weight **ret)
 {
+	const struct skep_model whole = skep_model_whole(model);
 	uint32_t count = 0, at = 0;
 	for (uint32_t l = 0; l < model->layers; l++)
-		count += skep_hf_layer_weights(model, l, NULL, NULL);
+		count += skep_hf_layer_weights(&whole, l, NULL, NULL);
 	*ret = calloc(count, sizeof **ret);
 	for (uint32_t l = 0; *ret != NULL && l < model->layers; l++)
-		at += skep_hf_layer_weights(model, l, NULL, *ret + at);
+		at += skep_hf_layer_weights(&whole, l, NULL, *ret + at);
 	return at;
 }
 

@@ -13,12 +13,12 @@
 #include "models/weights/weights.h"
 
 /* Writes to ret the weights of layer `layer` of the model, whose parameters begin at `parameter` (NULL: names and
- * shapes alone). Returns their number; with ret NULL it only counts. */
+ * shapes alone). Returns their number; with ret NULL it only counts. Of a shard, one for each piece of a weight that it has. */
 uint32_t skep_hf_layer_weights(
 	const struct skep_model *model, uint32_t layer, float *parameter, struct skep_weight *ret);
 
-/* Lists the weights of the whole model, names and shapes alone; the caller frees *ret. Returns their number; 0: no
- * memory. */
+/* Lists the weights of the whole model, of a shard too, names and shapes alone; the caller frees *ret. Returns their number; 0:
+ * no memory. */
 uint32_t skep_hf_model_weights(const struct skep_model *model, struct skep_weight **ret);
 
 /* How files may differ in their names. */

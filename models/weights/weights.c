@@ -150,12 +150,20 @@ bool skep_weights_match(const struct skep_safetensors *set, const struct skep_we
 static void copy(const struct skep_safetensor *tensor, const struct skep_weight *weight)
 {
 	float block[BLOCK];
-	uint64_t columns = weight->dimensions > 1 ? weight->shape[1] : 1, row = 0, column = 0;
-	for (uint64_t done = 0; done < tensor->elements;) {
-		uint64_t some = tensor->elements - done < BLOCK ? tensor->elements - done : BLOCK;
+	const bool whole = weight->count[0] == 0;
+	const uint64_t columns = weight->dimensions > 1 ? weight->shape[1] : 1, rows = weight->shape[0];
+	const uint64_t first_row = weight->first[0], first_column = weight->first[1];
+	const uint64_t kept_rows = whole ? rows : weight->count[0], kept_columns = whole ? columns : weight->count[1];
+	const uint64_t end = (first_row + kept_rows) * columns;
+	uint64_t row = 0, column = 0;
+	assert(first_row + kept_rows <= rows && first_column + kept_columns <= columns);
+	for (uint64_t done = first_row * columns; done < end;) {
+		uint64_t some = end - done < BLOCK ? end - done : BLOCK;
 		skep_safetensor_read(tensor, done, some, block);
 		for (uint64_t i = 0; i < some; i++) {
-			weight->at[row * weight->step[0] + column * weight->step[1]] = block[i];
+			const uint64_t own = column - first_column; /* that of a column before wraps round */
+			if (own < kept_columns)
+				weight->at[row * weight->step[0] + own * weight->step[1]] = block[i];
 			column = column + 1 < columns ? column + 1 : 0;
 			row += column == 0;
 		}

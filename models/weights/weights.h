@@ -24,6 +24,8 @@ struct skep_weight {
 	uint64_t shape[2];   /* of a vector {length, 1} */
 	float *at;           /* or NULL */
 	size_t step[2];      /* in floats */
+	/* Rows and columns of it that are kept, where a shard has a part: at[0] is the first of them. count[0] 0: all of it. */
+	uint64_t first[2], count[2];
 };
 
 struct skep_safetensor;

@@ -88,7 +88,6 @@ static void inner(struct job *job, uint32_t round, const uint32_t *counted)
 
 double tied_round(struct job *job, uint32_t round, uint32_t first, uint32_t second)
 {
-	uint32_t counted[2] = {first, second};
 	for (uint32_t m = 0; m < first || m < second; m++) {
 		struct job_passage passage;
 		job_forward(job, round, m, &passage);
@@ -96,6 +95,12 @@ double tied_round(struct job *job, uint32_t round, uint32_t first, uint32_t seco
 		passage.last = m < second;
 		job_backward(job, &passage);
 	}
+	return tied_finish(job, round, first, second);
+}
+
+double tied_finish(struct job *job, uint32_t round, uint32_t first, uint32_t second)
+{
+	uint32_t counted[2] = {first, second};
 	if (skep_plan_periodic(&job->plan))
 		inner(job, round, counted);
 	struct skep_buf told[2];

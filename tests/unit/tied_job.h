@@ -20,5 +20,7 @@ void tied_check_copies(struct job *job, float **last, bool changed, uint64_t ste
 /* `first` microbatches are counted in the first stage, `second` in the last one; then both step. Returns the square of the norm
  * as they were told. With periodic sync each makes an inner step before. */
 double tied_round(struct job *job, uint32_t round, uint32_t first, uint32_t second);
+/* What of it follows the passes. */
+double tied_finish(struct job *job, uint32_t round, uint32_t first, uint32_t second);
 
 #endif
