@@ -118,6 +118,7 @@ bool skep_arguments_scenario_for(const struct arguments *arguments, bool real, b
 	options.details = stderr;
 	options.real = real;
 	options.pace = pace;
+	options.split = real;
 	bool first = !skep_exec_launched(); /* the process that starts the others tries the values of plan.search */
 	if (skep_scenario_read(arguments->positional[0], &options, ret, &diag) &&
 		(!first || skep_planning_try_values(ret, &options, &diag)) && skep_resolve(ret, &options, &diag))

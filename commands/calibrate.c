@@ -13,6 +13,7 @@
 #include "commands/commands.h"
 #include "exec/replay/replay.h"
 #include "scenarios/resume/resume.h"
+#include "scenarios/shard/shard.h"
 
 struct calibrate_arguments {
 	struct arguments common;
@@ -30,7 +31,8 @@ static enum status fail(const struct skep_diag *diag)
 static bool read_scenario(
 	const struct skep_run_log *log, int64_t run, struct skep_scenario *ret, struct skep_diag *reterr)
 {
-	bool read = skep_scenario_read_text(log->path, log->text, strlen(log->text), NULL, ret, reterr);
+	const struct skep_scenario_options options = {.split = !log->paced};
+	bool read = skep_scenario_read_text(log->path, log->text, strlen(log->text), &options, ret, reterr);
 	const char *changed = skep_run_sources_changed(&log->sources, read ? ret : NULL);
 	if (changed) {
 		*reterr = (struct skep_diag){0};
@@ -43,6 +45,11 @@ static bool read_scenario(
 		skep_fail(reterr, "the run had %" PRIu32 " workers, now its scenario gives %" PRIu32, log->machines - 1,
 			ret->plan.workers);
 	}
+	if (read && !reterr->set && skep_shard_ranks(ret) > 1)
+		skep_fail(reterr,
+			"several ranks shared each stage of run %" PRId64
+			", and its times are those of shards: calibrate a run with cluster.tensor_parallel: 1",
+			run);
 	if (read && reterr->set)
 		skep_scenario_finish(ret);
 	return !reterr->set;

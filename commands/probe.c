@@ -219,7 +219,7 @@ static enum status run_rank(struct request *r)
 	uint32_t rank, ranks;
 	struct skep_exec_result result = {.outcome = SKEP_DONE};
 	struct skep_diag error = {0};
-	if (!skep_exec_init(SKEP_EXEC_START_LIMIT_S, &rank, &ranks, &error))
+	if (!skep_exec_init(SKEP_EXEC_START_LIMIT_S, false, &rank, &ranks, &error))
 		return skep_report_diag(STATUS_FAILED, &error);
 	enum status status = STATUS_BAD_INPUT;
 	check_ranks(r, ranks, &error);

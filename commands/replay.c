@@ -12,12 +12,14 @@
 #include "commands/commands.h"
 #include "exec/replay/replay.h"
 #include "scenarios/resume/resume.h"
+#include "scenarios/shard/shard.h"
 
 /* The scenario as the run had it; the files that it names must be as they were. Says what is wrong. */
 static bool read_logged_scenario(const struct skep_run_log *log, int64_t run, struct skep_scenario *ret)
 {
 	struct skep_diag diag = {0};
-	bool read = skep_scenario_read_text(log->path, log->text, strlen(log->text), NULL, ret, &diag);
+	const struct skep_scenario_options options = {.split = !log->paced};
+	bool read = skep_scenario_read_text(log->path, log->text, strlen(log->text), &options, ret, &diag);
 	const char *changed = skep_run_sources_changed(&log->sources, read ? ret : NULL);
 	if (read && !changed && ret->plan.workers + 1 == log->machines)
 		return true;
@@ -35,6 +37,18 @@ static bool read_logged_scenario(const struct skep_run_log *log, int64_t run, st
 	return false;
 }
 
+/* Where several ranks share a stage the log is that of plane 0, whose machines have the plan of the first shard. */
+static bool replay_plan(
+	const struct skep_scenario *scenario, const struct skep_run_log *log, struct skep_replay_result *ret)
+{
+	uint32_t ranks = skep_shard_ranks(scenario);
+	struct skep_shard *shard = ranks > 1 ? skep_shard_create(scenario, 0, ranks, NULL) : NULL;
+	bool ran = (ranks == 1 || shard != NULL) &&
+	           skep_replay_run(shard != NULL ? &shard->scenario.plan : &scenario->plan, log->machine, ret);
+	skep_shard_destroy(shard);
+	return ran;
+}
+
 static enum status replay_log(bool json, int64_t run, const struct skep_run_log *log)
 {
 	static const enum status status[] = {[SKEP_REPLAY_AGREES] = STATUS_DONE,
@@ -45,7 +59,7 @@ static enum status replay_log(bool json, int64_t run, const struct skep_run_log 
 	if (!read_logged_scenario(log, run, &scenario))
 		return STATUS_BAD_INPUT;
 	skep_resume_from(&scenario, &(struct skep_resume){.version = log->first_round});
-	bool ran = skep_replay_run(&scenario.plan, log->machine, &result);
+	bool ran = replay_plan(&scenario, log, &result);
 	skep_scenario_finish(&scenario);
 	if (!ran)
 		return skep_report_error(STATUS_FAILED, "not enough memory to replay this run");

@@ -15,6 +15,7 @@
 #include "commands/resume.h"
 #include "exec/exec.h"
 #include "planning/problem/resolve.h"
+#include "scenarios/shard/shard.h"
 
 struct run_arguments {
 	struct arguments common;
@@ -29,15 +30,16 @@ static enum status launch(const struct run_arguments *a, char **whole, struct sk
 {
 	struct skep_diag why = {0};
 	struct skep_diag error = {0};
-	uint32_t ranks = scenario->plan.workers + 1;
+	uint32_t ranks = skep_shard_processes(scenario);
 	enum status over = STATUS_BAD_INPUT;
 	if (!skep_exec_ready(&a->exec, &error) || !skep_device_available(a->exec.device, &error))
 		return skep_report_diag(STATUS_BAD_INPUT, &error);
 	if (a->ranks != 0 && a->ranks != ranks) {
 		skep_fail(&error,
 			"-n %" PRIu32 ": this scenario has %" PRIu32 " worker%s and needs %" PRIu32
-			" processes, one of them the directory; leave -n out or write -n %" PRIu32,
-			a->ranks, ranks - 1, ranks == 2 ? "" : "s", ranks, ranks);
+			" processes, %" PRIu32 " of them the directory; leave -n out or write -n %" PRIu32,
+			a->ranks, scenario->plan.workers, scenario->plan.workers == 1 ? "" : "s", ranks,
+			skep_shard_ranks(scenario), ranks);
 		return skep_report_diag(STATUS_BAD_INPUT, &error);
 	}
 	if (!skep_take_up(&a->common, a->resuming, scenario, &over))
@@ -61,6 +63,7 @@ static struct skep_scenario_options options_of_rank(const struct run_arguments *
 	struct skep_scenario_options options = a->common.scenario;
 	options.details = stderr;
 	options.pace = a->exec.pace;
+	options.split = true;
 	return options;
 }
 
@@ -137,15 +140,16 @@ static bool may_run(
 	const struct run_arguments *a, const struct skep_scenario *scenario, uint32_t ranks, struct skep_diag *reterr)
 {
 	const char *key[2];
-	uint32_t needed = scenario->plan.workers + 1;
+	uint32_t workers = scenario->plan.workers, needed = skep_shard_processes(scenario);
 	if (!has_its_machines(scenario, reterr))
 		return false;
-	if (ranks == needed || (ranks > needed && skep_exec_survives()))
+	bool takes_more = skep_exec_survives() && needed == workers + 1;
+	if (ranks == needed || (ranks > needed && takes_more))
 		return skep_scenario_runs(scenario, a->exec.pace, key, reterr);
 	return skep_fail(reterr,
 		"started with %" PRIu32 " process%s, but this scenario has %" PRIu32 " worker%s and needs %" PRIu32
-		", one of them the directory",
-		ranks, ranks == 1 ? "" : "es", needed - 1, needed == 2 ? "" : "s", needed);
+		", %" PRIu32 " of them the directory",
+		ranks, ranks == 1 ? "" : "es", workers, workers == 1 ? "" : "s", needed, needed / (workers + 1));
 }
 
 static enum status run_rank(struct run_arguments *a, struct skep_scenario *scenario)
@@ -153,7 +157,8 @@ static enum status run_rank(struct run_arguments *a, struct skep_scenario *scena
 	uint32_t rank, ranks;
 	struct skep_exec_result result = {.outcome = SKEP_FAILED};
 	struct skep_diag error = {0};
-	if (!skep_exec_init(a->exec.start_limit_s, &rank, &ranks, &error))
+	bool threads = skep_shard_ranks(scenario) > 1;
+	if (!skep_exec_init(a->exec.start_limit_s, threads, &rank, &ranks, &error))
 		return skep_report_diag(STATUS_FAILED, &error);
 	enum status status = STATUS_DONE;
 	if (!resolve_together(a, rank, scenario))

@@ -30,11 +30,14 @@
 #include "exec/mpi/watchdog.h"
 #include "exec/neighbours.h"
 #include "exec/placed.h"
+#include "exec/shards.h"
 #include "models/checkpoint/checkpoint_folder.h"
 #include "models/layers/thread_pool.h"
 #include "scenarios/resume/resume.h"
 
 #define MEET_S 600u /* rank 0 may have a lot to write while the others wait */
+
+#define SHARDS_MEET_S 10u /* at the end of a run with several planes, of which one may have had to give up */
 
 #define ABORT_S 10u /* longer than that MPI_Abort waits for processes that will not hear of it */
 
@@ -48,11 +51,11 @@ static void ask_for_fragments(void)
 	setenv("OMPI_MCA_btl_tcp_max_send_size", "4194304", 0);
 }
 
-static bool init_in_time(uint32_t limit_s, int *ret_provided)
+static bool init_in_time(uint32_t limit_s, int wanted, int *ret_provided)
 {
 	struct skep_watchdog watchdog;
 	skep_watchdog_begin(&watchdog, limit_s, "all processes of the run, to come up in MPI_Init");
-	bool up = MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, ret_provided) == MPI_SUCCESS;
+	bool up = MPI_Init_thread(NULL, NULL, wanted, ret_provided) == MPI_SUCCESS;
 	skep_watchdog_end(&watchdog);
 	return up;
 }
@@ -73,14 +76,14 @@ static void end_all(int rank, const struct skep_start *start, const struct skep_
 	skep_exec_abort(1);
 }
 
-bool skep_exec_init(uint32_t limit_s, uint32_t *ret_rank, uint32_t *ret_ranks, struct skep_diag *reterr)
+bool skep_exec_init(uint32_t limit_s, bool threads, uint32_t *ret_rank, uint32_t *ret_ranks, struct skep_diag *reterr)
 {
-	int provided, rank, ranks;
+	int provided, rank, ranks, wanted = threads ? MPI_THREAD_MULTIPLE : MPI_THREAD_FUNNELED;
 	/* To the end of the process: one that comes late must not cut off what rank 0 still writes. */
 	skep_quit_block(NULL);
 	signal(SIGPIPE, SIG_IGN); /* a message to a process that has just died */
 	ask_for_fragments();
-	if (!init_in_time(limit_s, &provided))
+	if (!init_in_time(limit_s, wanted, &provided))
 		return skep_fail(reterr, "MPI does not start");
 	if (skep_ulfm_active()) {
 		MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
@@ -94,9 +97,12 @@ bool skep_exec_init(uint32_t limit_s, uint32_t *ret_rank, uint32_t *ret_ranks, s
 	if (!skep_together_agree(&start, "to answer after MPI_Init", 1, reterr))
 		end_all(rank, &start, reterr);
 	skep_start_finish(&start);
-	if (provided >= MPI_THREAD_FUNNELED)
+	if (provided >= wanted)
 		return true;
-	return skep_fail(reterr, "this MPI was built without threads");
+	return skep_fail(reterr,
+		threads ? "this MPI lets no two threads of a process call it, as passes of a stage that is split "
+			  "over ranks do (MPI_THREAD_MULTIPLE)"
+			: "this MPI was built without threads");
 }
 
 /* Ends this process after the death of others, when MPI_Finalize might not return. mpirun then waits for the
@@ -234,23 +240,23 @@ static bool look_at_pace(const struct skep_scenario *scenario, const struct skep
  * other runs are moved away before any worker begins; a run that continues another one takes over that run's
  * checkpoints. */
 static bool agree_on_checkpoints(struct skep_start *start, const struct skep_scenario *scenario,
-	struct skep_checkpoint_folder *folder, struct skep_loop_setup *setup, struct skep_diag *reterr)
+	struct skep_shards *shards, struct skep_checkpoint_folder *folder, struct skep_loop_setup *setup,
+	struct skep_diag *reterr)
 {
 	uint32_t moved = 0;
 	uint64_t all = 0;
 	if (scenario->plan.checkpoint_every == 0)
 		return true;
 	*folder = skep_scenario_folder(scenario);
-	setup->keeper = skep_checkpoint_keeper(folder);
+	const struct skep_keeper all_parts = skep_checkpoint_keeper(folder);
+	setup->keeper = skep_shards_keeper(shards, &all_parts);
 	bool usable = setup->device == NULL || skep_checkpoint_folder_usable(folder, &moved, reterr);
-	int rank;
-	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-	if (usable && rank == 1) /* one of those that write there */
+	if (usable && shards->place == 1 && shards->plane_number == 0) /* one of those that write there */
 		skep_resume_note_files(scenario, reterr);
 	if (setup->device != NULL && usable) {
 		skep_device_set_keeper(setup->device, &setup->keeper);
 		skep_device_take_up(setup->device, scenario->plan.first_round,
-			skep_plan_first_rank(&scenario->plan, (uint32_t)rank - 1), reterr);
+			skep_plan_first_rank(&scenario->plan, shards->place - 1), reterr);
 	}
 	bool agreed = skep_together_sum(start, "its folder for checkpoints", SKEP_START_AT_WORK,
 		setup->device != NULL ? moved : 0, &all, reterr);
@@ -260,15 +266,21 @@ static bool agree_on_checkpoints(struct skep_start *start, const struct skep_sce
 
 /* ---- the run ----------------------------------------------------------------------------------------------------- */
 
-static bool connect_all(struct skep_start *start, struct skep_transport *transport, struct skep_rejects *rejects,
-	struct skep_diag *reterr)
+static bool connect_all(
+	struct skep_start *start, struct skep_shards *shards, struct skep_loop_setup *setup, struct skep_diag *reterr)
 {
+	struct skep_transport *whole = shards->ranks > 1 ? &shards->all : setup->transport;
 	struct skep_watchdog watchdog;
 	uint64_t name;
 	if (!skep_together_name(start, &name, reterr))
 		return false;
 	skep_watchdog_begin(&watchdog, start->limit_s, "all processes, to connect the transport");
-	if (!skep_transport_mpi_create(transport, name, rejects))
+	bool connected = skep_transport_mpi_create(whole, name, setup->rejects);
+	if (connected && shards->ranks > 1) {
+		setup->plane = shards->plane = skep_plane_create(whole, shards->ranks, setup->transport);
+		setup->abandoned = &shards->tensor.abandoned;
+	}
+	if (!connected || (shards->ranks > 1 && shards->plane == NULL))
 		skep_fail(reterr, "no memory for the transport");
 	skep_watchdog_end(&watchdog);
 	return skep_together_agree(start, "its transport", 1, reterr);
@@ -277,21 +289,19 @@ static bool connect_all(struct skep_start *start, struct skep_transport *transpo
 /* The clock starts when all ranks have their transport, for a simulation has its first START at time 0, and connecting the ranks
  * takes some tenths of a second. Device and transport are kept when the loop did not end cleanly: a transfer may still touch
  * their memory, and the process is about to end. */
-static bool run_loop(struct skep_start *start, struct skep_loop_setup *setup, bool one_host,
-	struct skep_exec_result *ret, struct skep_diag *reterr)
+static bool run_loop(struct skep_start *start, struct skep_shards *shards, struct skep_loop_setup *setup, bool one_host,
+	struct skep_exec_result *ret, bool *ret_clean, struct skep_diag *reterr)
 {
 	struct skep_rejects rejects = {.rank = setup->transport->rank};
-	bool clean = false;
 	setup->rejects = &rejects;
 	struct skep_clock clock;
-	if (!connect_all(start, setup->transport, &rejects, reterr) ||
-		!skep_together_clock(start, one_host, &clock, reterr))
+	if (!connect_all(start, shards, setup, reterr) || !skep_together_clock(start, one_host, &clock, reterr))
 		return false;
 	setup->clock = &clock;
-	bool fine = skep_loop_run(setup, ret, &clean, reterr);
+	bool fine = skep_loop_run(setup, ret, ret_clean, reterr);
 	skep_rejects_close(&rejects);
-	skep_transport_mpi_destroy(setup->transport, clean);
-	if (clean)
+	skep_transport_mpi_destroy(shards->ranks > 1 ? &shards->all : setup->transport, *ret_clean);
+	if (*ret_clean)
 		skep_device_destroy(setup->device);
 	return fine;
 }
@@ -325,26 +335,41 @@ static bool share_post_mortem(struct skep_start *start, const struct skep_scenar
 }
 
 /* Looks who shares the host, which takes collectives that have no limit of their own. */
-static bool look_around(const struct skep_scenario *scenario, const struct skep_exec_options *options, bool has,
+static bool look_around(const struct skep_scenario *scenario, const struct skep_exec_options *options, uint32_t place,
 	struct skep_start *start, struct skep_device_place *ret, struct skep_diag *reterr)
 {
 	struct skep_watchdog watchdog;
 	skep_watchdog_begin(&watchdog, start->limit_s, "the processes of the host, to see who shares it");
-	*ret = skep_neighbours_place(scenario, options, has);
+	*ret = skep_neighbours_place(scenario, options, place);
 	skep_watchdog_end(&watchdog);
 	return skep_together_agree(start, "who shares its host", 1, reterr);
 }
 
-static bool run_checked(struct skep_start *start, const struct skep_scenario *scenario,
-	const struct skep_exec_options *options, const struct skep_recorder *recorder, struct skep_exec_result *ret,
+/* Connects the ranks that share a stage, each of which takes its shard of the scenario. */
+static bool agree_on_shards(struct skep_start *start, const struct skep_scenario *scenario, struct skep_shards *shards,
 	struct skep_diag *reterr)
+{
+	struct skep_watchdog watchdog;
+	skep_watchdog_begin(&watchdog, start->limit_s, "the ranks that share its stage");
+	skep_shards_begin(shards, scenario, reterr);
+	skep_watchdog_end(&watchdog);
+	return skep_together_agree(start, "its shard", 1, reterr);
+}
+
+/* `shards` has begun when it returns. */
+static bool run_checked(struct skep_start *start, const struct skep_scenario *whole,
+	const struct skep_exec_options *options, const struct skep_recorder *recorder, struct skep_shards *shards,
+	struct skep_exec_result *ret, bool *ret_clean, struct skep_diag *reterr)
 {
 	int rank, ranks;
 	struct skep_transport transport = {0};
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-	if (!skep_together_agree(start, "to begin the run", SKEP_START_AT_WORK, reterr))
+	if (!skep_together_agree(start, "to begin the run", SKEP_START_AT_WORK, reterr) ||
+		!agree_on_shards(start, whole, shards, reterr))
 		return false;
+	const struct skep_scenario *scenario = skep_shards_scenario(shards, whole);
+	const uint32_t place = shards->place;
 	bool one = skep_together_one_host(start);
 	if (options->shape && !one)
 		skep_fail(reterr, "--shape plays the network on one host, and these processes are on several");
@@ -356,22 +381,21 @@ static bool run_checked(struct skep_start *start, const struct skep_scenario *sc
 		.device_kind = options->device,
 		.signal_fd = -1};
 	struct skep_checkpoint_folder folder = {0};
-	if (rank == 0 && !one && !reterr->set)
+	if (rank == 0 && !one && shards->ranks == 1 && !reterr->set)
 		skep_placed_say(
 			&scenario->topology, (const char(*)[SKEP_HOST_NAME])start->host, scenario->plan.workers);
-	if (!look_around(scenario, options, rank > 0, start, &setup.device_place, reterr) ||
-		!agree_on_scenario(start, scenario, options, reterr) ||
+	if (!look_around(scenario, options, place, start, &setup.device_place, reterr) ||
+		!agree_on_scenario(start, whole, options, reterr) ||
 		!skep_together_same_files(start, &scenario->files, reterr) ||
-		!agree_on_device(
-			start, scenario, options, (uint32_t)rank, &setup.device_place, &setup.device, reterr) ||
+		!agree_on_device(start, scenario, options, place, &setup.device_place, &setup.device, reterr) ||
 		!look_at_pace(scenario, options, setup.device, start, reterr) ||
-		!agree_on_checkpoints(start, scenario, &folder, &setup, reterr))
+		!agree_on_checkpoints(start, scenario, shards, &folder, &setup, reterr))
 		return false;
 	if (rank == 0) /* the others wait for its HALT */
 		setup.signal_fd = skep_quit_open();
-	transport.rank = (uint32_t)rank;
+	transport.rank = place;
 	bool fine = !one || !skep_ulfm_active() || share_post_mortem(start, scenario, (size_t)ranks, &setup, reterr);
-	fine = fine && run_loop(start, &setup, one, ret, reterr);
+	fine = fine && run_loop(start, shards, &setup, one, ret, ret_clean, reterr);
 	if (setup.signal_fd >= 0)
 		close(setup.signal_fd);
 	return fine;
@@ -381,23 +405,31 @@ bool skep_exec_run(const struct skep_scenario *scenario, const struct skep_exec_
 	const struct skep_recorder *recorder, struct skep_exec_result *ret, struct skep_diag *reterr)
 {
 	const struct skep_recorder no_worker = {0};
-	uint32_t workers = scenario->plan.workers;
+	uint32_t workers = scenario->plan.workers, needed = skep_shard_processes(scenario);
 	int ranks;
+	bool clean = false;
+	struct skep_shards shards = {.ranks = 1};
 	assert(!scenario->unresolved);
 	*ret = (struct skep_exec_result){.outcome = SKEP_FAILED};
 	MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-	if ((uint32_t)ranks < workers + 1 || ((uint32_t)ranks > workers + 1 && !skep_exec_survives()))
+	if ((uint32_t)ranks < needed || ((uint32_t)ranks > needed && !skep_exec_survives()))
 		return skep_fail(reterr,
-			"the scenario needs %" PRIu32 " processes (%" PRIu32
+			"the scenario needs %" PRIu32 " processes (of %" PRIu32
 			" workers and the directory), this run has %d",
-			workers + 1, workers, ranks);
+			needed, workers, ranks);
 	int rank;
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	if (rank == 0 && scenario->has_trace)
 		say_how_hard((uint32_t)ranks - workers - 1);
 	struct skep_start start = {
 		.limit_s = options->start_limit_s > 0 ? options->start_limit_s : SKEP_EXEC_START_LIMIT_S};
-	bool fine = run_checked(&start, scenario, options, recorder != NULL ? recorder : &no_worker, ret, reterr);
+	bool fine = run_checked(
+		&start, scenario, options, recorder != NULL ? recorder : &no_worker, &shards, ret, &clean, reterr);
+	if (shards.ranks > 1)
+		clean = clean && skep_mpi_meet(MPI_COMM_WORLD, SHARDS_MEET_S);
+	if (clean)
+		skep_shards_say(&shards);
+	skep_shards_finish(&shards, clean);
 	ret->bereaved = ret->bereaved || start.lost;
 	ret->orphaned = ret->orphaned || start.orphaned;
 	skep_start_finish(&start);

@@ -49,8 +49,8 @@ int skep_exec_launch(const struct skep_scenario *scenario, const struct skep_exe
 int skep_exec_launch_ranks(uint32_t ranks, char *const argv[], struct skep_diag *reterr);
 
 /* MPI up and down. *ret_rank 0 is the directory, *ret_ranks all processes. A process that has waited for the others for limit_s
- * seconds says so and ends. */
-bool skep_exec_init(uint32_t limit_s, uint32_t *ret_rank, uint32_t *ret_ranks, struct skep_diag *reterr);
+ * seconds says so and ends. `threads`: several threads of a process will call MPI, as they do with tensor parallelism. */
+bool skep_exec_init(uint32_t limit_s, bool threads, uint32_t *ret_rank, uint32_t *ret_ranks, struct skep_diag *reterr);
 /* Collective: rank 0's numbers become those of all. When a rank does not come within ten times limit_s, for rank 0 may have to
  * work for the numbers, all are ended (MPI_Abort). */
 void skep_exec_tell_all(uint64_t *number, uint32_t count, uint32_t limit_s);
@@ -60,8 +60,9 @@ void skep_exec_finish(int status, const struct skep_exec_result *result);
 void skep_exec_abort(int status);
 
 /* Runs this rank's machine to its end: rank 0 the directory, rank r worker r-1; needs workers + 1 ranks, and takes more as
- * spares if it survives. Rank 0's `recorder` hears of all ranks; others pass NULL. Returns false with the reason when the
- * run could not go on (device, memory, peer lost). */
+ * spares if it survives. Of a scenario whose stages are split over T ranks (shard.h) ranks p T to p T + T - 1 run machine p
+ * together, each about its own shard. Rank 0's `recorder` hears of all ranks; others pass NULL. Returns false with the reason
+ * when the run could not go on (device, memory, peer lost). */
 bool skep_exec_run(const struct skep_scenario *scenario, const struct skep_exec_options *options,
 	const struct skep_recorder *recorder, struct skep_exec_result *ret, struct skep_diag *reterr);
 

@@ -46,9 +46,10 @@ int skep_exec_launch_ranks(uint32_t ranks, char *const argv[], struct skep_diag 
 	return -1;
 }
 
-bool skep_exec_init(uint32_t limit_s, uint32_t *ret_rank, uint32_t *ret_ranks, struct skep_diag *reterr)
+bool skep_exec_init(uint32_t limit_s, bool threads, uint32_t *ret_rank, uint32_t *ret_ranks, struct skep_diag *reterr)
 {
 	(void)limit_s;
+	(void)threads;
 	*ret_rank = 0;
 	*ret_ranks = 0;
 	return skep_exec_ready(NULL, reterr);

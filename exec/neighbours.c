@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "scenarios/shard/shard.h"
 
 struct neighbours { /* the processes of a host that have devices */
 	const char *name;
@@ -150,30 +151,31 @@ void skep_neighbours_say_pace(const struct skep_scenario *scenario, struct skep_
 }
 
 struct skep_device_place skep_neighbours_place(
-	const struct skep_scenario *scenario, const struct skep_exec_options *options, bool has)
+	const struct skep_scenario *scenario, const struct skep_exec_options *options, uint32_t place)
 {
 	MPI_Comm host = MPI_COMM_NULL; /* it stays that when a process dies meanwhile */
 	char name[MPI_MAX_PROCESSOR_NAME] = "";
 	int length = 0, rank = 0;
+	const bool has = place > 0;
 	bool cpu = options->device == SKEP_DEVICE_CPU;
 	uint32_t one = has, nth = 0, here = 0, count = skep_device_count(options->device);
-	struct skep_device_place place = {.threads = cpu ? scenario->threads : 1};
+	struct skep_device_place ret = {.threads = cpu ? scenario->threads : 1};
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	MPI_Get_processor_name(name, &length);
 	MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &host);
 	MPI_Scan(&one, &nth, 1, MPI_UINT32_T, MPI_SUM, host);
 	MPI_Allreduce(&one, &here, 1, MPI_UINT32_T, MPI_SUM, host);
-	struct neighbours neighbours = {name, here, count, cores_of(host), place.threads};
+	struct neighbours neighbours = {name, here, count, cores_of(host), ret.threads};
 	MPI_Comm_free(&host);
-	bool speaks = has && nth == 1 && (uint32_t)rank <= scenario->plan.workers;
+	bool speaks = has && nth == 1 && place <= scenario->plan.workers;
 	if (speaks)
 		say_who_shares(&neighbours);
 	if (speaks && options->pace)
-		say_what_paces(scenario, (uint32_t)rank - 1);
+		say_what_paces(scenario, place - 1);
 	if (speaks && cpu && !options->pace)
-		say_how_slow(scenario, &neighbours, (uint32_t)rank - 1);
-	if (rank == 1 && cpu && !options->pace)
+		say_how_slow(scenario, &neighbours, place - 1);
+	if ((uint32_t)rank == skep_shard_ranks(scenario) && cpu && !options->pace)
 		say_type(scenario, 0);
-	place.ordinal = has && count > 0 ? (nth - 1) % count : 0;
-	return place;
+	ret.ordinal = has && count > 0 ? (nth - 1) % count : 0;
+	return ret;
 }

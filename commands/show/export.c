@@ -5,6 +5,7 @@
  */
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -12,9 +13,11 @@
 #include "commands/commands.h"
 #include "commands/output.h"
 #include "commands/show/export_database.h"
+#include "models/checkpoint/checkpoint_folder.h"
 #include "models/read/hf_config.h"
 #include "models/stage/stage_weights.h"
 #include "scenarios/resume/resume.h"
+#include "scenarios/shard/shard.h"
 
 #define SHARD_BYTES (UINT64_C(5) << 30) /* larger files are cut, as others cut them */
 
@@ -24,13 +27,59 @@ struct export_arguments {
 	bool bf16, csv;
 };
 
+/* Are the states those of shards, as of a run in which several ranks share each stage? */
+static bool kept_in_shards(const struct skep_scenario *scenario)
+{
+	struct skep_checkpoints list;
+	uint32_t degree = skep_shard_degree(scenario), parts = degree * skep_plan_parts(&scenario->plan);
+	if (degree == 1 || skep_model_refuses_shard(&scenario->model, degree) != NULL ||
+		!skep_checkpoints_find(scenario->checkpoint_to, scenario->job, parts, &list))
+		return false;
+	bool all = list.versions > 0;
+	skep_checkpoints_finish(&list);
+	return all;
+}
+
+/* Of states in shards what the training is to each of them; *ret_shard and *ret_training have `degree` places each. */
+static bool make_shards(const struct skep_scenario *scenario, uint32_t degree, struct skep_shard **ret_shard,
+	const struct skep_training **ret_training)
+{
+	for (uint32_t rank = 0; rank < degree; rank++) {
+		ret_shard[rank] = skep_shard_create(scenario, rank, degree, NULL);
+		if (ret_shard[rank] == NULL)
+			return false;
+		ret_training[rank] = &ret_shard[rank]->scenario.training;
+	}
+	return true;
+}
+
+static bool write_weights(const struct skep_scenario *scenario, struct skep_export *options,
+	struct skep_export_facts *ret_facts, struct skep_diag *reterr)
+{
+	if (!kept_in_shards(scenario))
+		return skep_export_weights(&scenario->training, options, ret_facts, reterr);
+	uint32_t degree = skep_shard_degree(scenario);
+	struct skep_shard **shard = calloc(degree, sizeof *shard);
+	const struct skep_training **training = calloc(degree, sizeof *training);
+	options->shards = degree;
+	options->shard = training;
+	bool good = (shard && training && make_shards(scenario, degree, shard, training)) ||
+	            skep_fail(reterr, "not enough memory for the shards of the stages");
+	good = good && skep_export_weights(&scenario->training, options, ret_facts, reterr);
+	for (uint32_t rank = 0; shard && rank < degree; rank++)
+		skep_shard_destroy(shard[rank]);
+	free(shard);
+	free((void *)training);
+	return good;
+}
+
 static enum status export_weights(const struct export_arguments *a, const struct skep_scenario *scenario)
 {
 	struct skep_export_facts facts;
 	struct skep_diag diag = {0};
 	char differs[SKEP_RESUME_DIFFERS_BYTES];
 	skep_resume_differs(scenario, &diag, differs);
-	const struct skep_export options = {.from = scenario->checkpoint_to,
+	struct skep_export options = {.from = scenario->checkpoint_to,
 		.job = scenario->job,
 		.step = a->step,
 		.to = a->common.output,
@@ -48,7 +97,7 @@ static enum status export_weights(const struct export_arguments *a, const struct
 		skep_diag_set(&diag, scenario->path, 0, 0, NULL,
 			"keeps no checkpoints to take weights from: add `checkpoint: {every: 100, to: FOLDER}` and run "
 			"it");
-	if (diag.set || !skep_export_weights(&scenario->training, &options, &facts, &diag))
+	if (diag.set || !write_weights(scenario, &options, &facts, &diag))
 		return skep_report_diag(STATUS_BAD_INPUT, &diag);
 	if (a->common.json)
 		printf("{\"step\":%" PRIu64 ",\"weights\":%" PRIu32 ",\"parameters\":%" PRIu64 "}\n", facts.step,

@@ -85,6 +85,7 @@ void skep_rank_halt(struct rank *rank, const char *reason)
 	if (rank->halted)
 		return;
 	rank->halted = true;
+	skep_lockstep_halt(rank);
 	rank->give_up_ns = rank_now(rank) + GRACE_NS;
 	if (rank->phase == PHASE_LEAVING)
 		return; /* the run is over already; only the waiting has an end now */
@@ -159,7 +160,8 @@ static bool take_own(struct rank *rank)
 
 static bool take_deadline(struct rank *rank)
 {
-	if (rank->phase == PHASE_LEAVING || !rank->alive || skep_node_deadline(rank->node) > rank_now(rank))
+	if (rank->phase == PHASE_LEAVING || !rank->alive || skep_lockstep_follows(rank) ||
+		skep_node_deadline(rank->node) > rank_now(rank))
 		return false;
 	struct skep_event event = {.kind = SKEP_EVENT_TIMER};
 	skep_perform_step(rank, &event);
@@ -208,7 +210,7 @@ static skep_time earliest(skep_time a, skep_time b)
 /* How long nothing will happen here by itself. */
 static uint64_t quiet_ns(struct rank *rank)
 {
-	bool stepped = rank->alive && rank->phase != PHASE_LEAVING;
+	bool stepped = rank->alive && rank->phase != PHASE_LEAVING && !skep_lockstep_follows(rank);
 	skep_time next =
 		earliest(stepped ? skep_node_deadline(rank->node) : SKEP_TIME_NEVER, skep_incarnations_next(rank));
 	if (rank->shaper != NULL)
@@ -358,6 +360,7 @@ static void turn(struct rank *rank)
 	bool any = skep_receive_frames(rank);
 	any = take_ended(rank) || any;
 	any = take_own(rank) || any;
+	any = skep_lockstep_turn(rank) || any;
 	any = take_deadline(rank) || any;
 	any = take_arrivals(rank) || any;
 	any = skep_incarnations_poll(rank) || any;
@@ -453,6 +456,7 @@ static void rank_finish(struct rank *rank)
 	free(rank->left_epoch);
 	free(rank->inbox.message);
 	skep_unheard_finish(&rank->unheard);
+	skep_lockstep_finish(rank);
 	free(rank->to_answer);
 	if (rank->setup->used == NULL)
 		free(rank->use);

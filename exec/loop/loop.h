@@ -5,12 +5,15 @@
 #ifndef SKEP_EXEC_LOOP_H
 #define SKEP_EXEC_LOOP_H
 
+#include <stdatomic.h>
+
 #include "base/diag.h"
 #include "exec/exec.h"
 #include "exec/loop/clock.h"
 #include "exec/transport/rejects.h"
 #include "exec/transport/transport.h"
 
+struct skep_plane;
 struct skep_post_mortem;
 
 /* Who decides which process gets the place of a lost worker. All NULL: any spare process will do, and no more come than
@@ -33,6 +36,9 @@ struct skep_loop_setup {
 	 * told of when it dies is not known. */
 	struct skep_link_use *used;
 	struct skep_transport *transport;
+	struct skep_plane *
+		plane; /* that `transport` is of; NULL: there is one alone, as in every run without tensor parallelism */
+	atomic_bool *abandoned; /* with planes: set when the run ends early, so that no pass waits for another plane */
 	const struct skep_clock *clock;
 	const struct skep_recorder *recorder; /* rank 0; else NULL */
 	struct skep_rejects *rejects;

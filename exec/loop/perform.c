@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "exec/loop/rank.h"
+#include "exec/transport/plane.h"
 
 static bool inbox_push(struct inbox *inbox, const struct skep_message *message)
 {
@@ -60,8 +61,9 @@ static void count_use(struct rank *rank, const struct skep_message *message)
 	use->source = rank->self;
 	use->destination = message->to.index;
 	use->traffic = (uint8_t)traffic;
-	use->bytes += skep_message_bytes(message);
-	use->messages++; /* last: what a killed process leaves is heard if it counts more messages */
+	uint32_t planes = rank->setup->plane != NULL ? skep_plane_count(rank->setup->plane) : 1;
+	use->bytes += planes * skep_message_bytes(message); /* of a stage that is split, by all of its ranks */
+	use->messages += planes; /* last: what a killed process leaves is heard if it counts more messages */
 }
 
 static bool has_payload(const struct skep_message *message)
@@ -152,9 +154,10 @@ static void relocate_node(struct rank *rank)
 	rank->memory = larger;
 }
 
-static void step(struct rank *rank, struct skep_event *event)
+/* Steps the machine through an event that is stamped. */
+static void step_at(struct rank *rank, struct skep_event *event)
 {
-	event->now = rank_now(rank);
+	skep_lockstep_tell(rank, event);
 	skep_node_step(rank->node, rank->plan, event, &rank->actions);
 	if (skep_node_wanted(rank->node) > 0)
 		relocate_node(rank);
@@ -164,12 +167,33 @@ static void step(struct rank *rank, struct skep_event *event)
 		perform(rank, &rank->actions.item[i]);
 }
 
+static void step(struct rank *rank, struct skep_event *event)
+{
+	event->now = rank_now(rank);
+	step_at(rank, event);
+}
+
+void skep_perform_told(struct rank *rank, struct skep_event *event)
+{
+	assert(skep_lockstep_follows(rank));
+	step_at(rank, event);
+}
+
+void skep_perform_again(struct rank *rank, const struct skep_message *message)
+{
+	perform_send(rank, message);
+}
+
 /* What traffic has cost comes before what may close a round: a process reports what it has sent before it reports a sum. */
 void skep_perform_step(struct rank *rank, struct skep_event *event)
 {
 	struct skep_event egress;
 	if (rank->phase == PHASE_LEAVING || !rank->alive)
 		return;
+	if (skep_lockstep_follows(rank)) {
+		skep_lockstep_hold(rank, event);
+		return;
+	}
 	if (skep_rank_is_root(rank) && skep_egress_bill_due(&rank->bill, rank->setup->scenario, &egress))
 		step(rank, &egress);
 	step(rank, event);

@@ -6,6 +6,7 @@
  *   receive.c       incoming frames, which are checked here before the state machine sees them
  *   perform.c       the actions that the state machine asks for
  *   report.c        what the recorder on rank 0 is told
+ *   lockstep.c      the same machine in several planes
  *   incarnations.c  starts and ends of workers: the trace, soft kills, slots for spare processes
  *
  * Rank 0 runs the directory (machine `workers`) and is the only one with a recorder and a shaper; the others run a worker,
@@ -36,6 +37,11 @@ enum phase {
 struct inbox {                        /* messages to oneself */
 	struct skep_message *message; /* [count], those before head are done */
 	size_t head, count, room;
+};
+
+struct held_events {              /* that have come, and that plane 0 has not told yet (lockstep.c) */
+	struct skep_event *event; /* [count] in the order in which they came */
+	size_t count, room;
 };
 
 struct books {                               /* rank 0: the figures of one machine */
@@ -72,6 +78,7 @@ struct rank {
 	struct skep_shaper *shaper; /* NULL unless rank 0 shapes */
 	struct skep_delay_queue held;
 	struct inbox inbox;
+	struct held_events ahead;
 	struct skep_unheard unheard;  /* tensors sent whose receivers have not answered */
 	struct skep_heard *to_answer; /* [ranks] tensors that have come from each */
 	struct skep_rows rows;
@@ -157,6 +164,8 @@ void skep_receive_release(struct rank *rank, uint32_t source, uint64_t number); 
 void skep_perform_step(
 	struct rank *rank, struct skep_event *event); /* stamps it, steps the machine, does what it asks for */
 void skep_perform_delivery(struct rank *rank, const struct skep_message *message);
+void skep_perform_told(struct rank *rank, struct skep_event *event);            /* by plane 0, and stamped */
+void skep_perform_again(struct rank *rank, const struct skep_message *message); /* its tensor was damaged on its way */
 void skep_perform_shape(struct rank *rank, const struct skep_shaper_flow *flow, uint64_t bytes, skep_time sent);
 
 /* report.c */
@@ -172,6 +181,14 @@ void skep_report_started(struct rank *rank, uint32_t machine);
 void skep_report_missing(struct rank *rank, uint32_t machine); /* it has no process at the start */
 void skep_report_ended(struct rank *rank, uint32_t peer, uint32_t machine);
 void skep_report_machines(struct rank *rank); /* at the end, and what all have sent */
+
+/* lockstep.c */
+bool skep_lockstep_follows(const struct rank *rank); /* another plane leads this one */
+void skep_lockstep_tell(struct rank *rank, const struct skep_event *event);
+void skep_lockstep_hold(struct rank *rank, const struct skep_event *event);
+bool skep_lockstep_turn(struct rank *rank);
+void skep_lockstep_halt(struct rank *rank); /* the run ends early */
+void skep_lockstep_finish(struct rank *rank);
 
 /* incarnations.c */
 bool skep_incarnations_at_start(const struct rank *rank); /* is there a worker at this rank when the run begins? */

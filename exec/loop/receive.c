@@ -124,6 +124,10 @@ static void settle(struct rank *rank, enum skep_unheard_end end, const struct sk
 		skep_device_buffer_release(rank->setup->device, message->payload);
 		return;
 	}
+	if (rank->setup->plane != NULL) { /* which may have happened in this plane alone */
+		skep_perform_again(rank, message);
+		return;
+	}
 	event.u.message = *message;
 	skep_perform_step(rank, &event);
 }

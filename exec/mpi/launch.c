@@ -29,6 +29,7 @@
 #include "exec/mpi/launch.h"
 #include "exec/mpi/ulfm.h"
 #include "models/layers/thread_pool.h"
+#include "scenarios/shard/shard.h"
 
 /* srun numbers real steps from 0; the batch script, an interactive shell and the like have numbers from here on. */
 #define SLURM_SPECIAL_STEPS 4294967280u
@@ -522,7 +523,7 @@ static void say_how_many(uint32_t ranks)
 int skep_exec_launch(const struct skep_scenario *scenario, const struct skep_exec_options *options, char *const argv[],
 	struct skep_diag *reterr)
 {
-	uint32_t ranks = scenario->plan.workers + 1;
+	uint32_t ranks = skep_shard_processes(scenario);
 	/* What survives deaths has to do without shared memory, which a run as fast as this machine can would feel. */
 	bool shall = options->has_spares || ((scenario->has_trace || options->pace) && skep_exec_survives());
 	say_how_many(ranks);

@@ -377,6 +377,7 @@ static void content(struct skep_wire *wire, struct skep_frame *frame)
 	case SKEP_FRAME_FAULT:
 	case SKEP_FRAME_PROBE:
 	case SKEP_FRAME_HEARD:
+	case SKEP_FRAME_LOCKSTEP:
 		text(wire, frame);
 		break;
 	default: /* HALT, LAST and END say all by being there, AGAIN by its number */

@@ -49,6 +49,7 @@ enum skep_frame_type {
 	SKEP_FRAME_PROBE,       /* an order or a result of a measurement (probe_rank.h), to and from rank 0 */
 	SKEP_FRAME_HEARD,       /* the numbers of messages whose tensors have come, each of 8 bytes */
 	SKEP_FRAME_AGAIN,       /* the tensor of your message `number` was damaged when it came */
+	SKEP_FRAME_LOCKSTEP,    /* between planes (plane.h) */
 	SKEP_FRAME_TYPES
 };
 
@@ -76,7 +77,8 @@ struct skep_frame {
 			uint32_t machine, rank, life; /* GONE: the rank alone */
 		} slot;
 		struct
-		{ /* ROWS, LOG, FAULT, PROBE and HEARD: not copied; the caller's when encoding, inside the bytes when decoded */
+		{ /* ROWS, LOG, FAULT, PROBE, HEARD and LOCKSTEP: not copied; the caller's when encoding, inside the bytes when
+		     decoded */
 			const uint8_t *bytes;
 			uint32_t count;
 		} text;

@@ -16,6 +16,7 @@
 #include "base/files/outputs.h"
 #include "models/checkpoint/checkpoint_folder.h"
 #include "models/read/hf_config.h"
+#include "models/tensor/runs.h"
 #include "models/weights/hf_weights.h"
 
 enum { PATH_BYTES = 4096 };
@@ -86,9 +87,9 @@ bool skep_stage_begin(const struct skep_training *training, struct skep_thread_p
 
 /* ---- out ---------------------------------------------------------------------------------------------------- */
 
-/* The stage as the checkpoint has it. */
-static bool load_stage(const struct skep_training *training, struct skep_checkpoint_folder *kept, uint32_t version,
-	uint32_t index, struct skep_stage *ret, struct skep_diag *reterr)
+/* The stage as part `part` of the checkpoint has it. */
+static bool load_part(const struct skep_training *training, struct skep_checkpoint_folder *kept, uint32_t version,
+	uint32_t index, uint32_t part, struct skep_stage *ret, struct skep_diag *reterr)
 {
 	struct skep_keeper keeper = skep_checkpoint_keeper(kept);
 	const char *folder = kept->path;
@@ -100,11 +101,41 @@ static bool load_stage(const struct skep_training *training, struct skep_checkpo
 	bool good = state != NULL;
 	if (!good)
 		skep_diag_set(reterr, folder, 0, 0, NULL, "not enough memory for stage %u", index);
-	good = good &&
-	       keeper.read(keeper.context, skep_plan_part(training->plan, index, 0), version, state, bytes, reterr);
+	good = good && keeper.read(keeper.context, part, version, state, bytes, reterr);
 	good = good && (skep_stage_take_up(ret, version, state, bytes) ||
 			       fail(folder, "the checkpoint of stage %u is of another model or optimizer", index));
 	free(state);
+	return good;
+}
+
+/* Puts the layers of the shard of rank `nth` into those of the whole stage. */
+static bool put_shard(const struct skep_export *options, struct skep_checkpoint_folder *kept, uint32_t version,
+	uint32_t nth, struct skep_stage *stage, struct skep_diag *reterr)
+{
+	const struct skep_training *training = options->shard[nth];
+	uint32_t part = skep_plan_part(training->plan, stage->index, 0) * options->shards + nth;
+	struct skep_stage shard = {0};
+	bool good = load_part(training, kept, version, stage->index, part, &shard, reterr);
+	for (uint32_t l = 0; good && l < stage->layers; l++)
+		skep_layer_put_shard(&shard.layer[l], skep_stage_parameters(&shard, version) + shard.layer[l].parameter,
+			skep_stage_parameters(stage, version) + stage->layer[l].parameter);
+	stage->version = version;
+	skep_stage_finish(&shard);
+	return good;
+}
+
+/* The stage as the checkpoint has it. */
+static bool load_stage(const struct skep_training *training, const struct skep_export *options,
+	struct skep_checkpoint_folder *kept, uint32_t version, uint32_t index, struct skep_stage *ret,
+	struct skep_diag *reterr)
+{
+	if (options->shards == 0)
+		return load_part(training, kept, version, index, skep_plan_part(training->plan, index, 0), ret, reterr);
+	if (!skep_stage_init(training, index, ret))
+		return fail(kept->path, "not enough memory for stage %u", index);
+	bool good = true;
+	for (uint32_t nth = 0; good && nth < options->shards; nth++)
+		good = put_shard(options, kept, version, nth, ret, reterr);
 	return good;
 }
 
@@ -163,7 +194,8 @@ static bool choose(const struct skep_export *options, const struct skep_plan *pl
 {
 	struct skep_checkpoints list;
 	uint32_t at = 0;
-	if (!skep_checkpoints_find(options->from, options->job, skep_plan_parts(plan), &list))
+	uint32_t parts = skep_plan_parts(plan) * (options->shards > 0 ? options->shards : 1);
+	if (!skep_checkpoints_find(options->from, options->job, parts, &list))
 		return fail(options->from, "not enough memory");
 	bool good = choose_version(&list, plan, options, &at, reterr);
 	*ret_from = (struct skep_checkpoint_folder){.path = options->from, .job = options->job, .run = list.run};
@@ -220,7 +252,7 @@ bool skep_export_weights(const struct skep_training *training, const struct skep
 		return fail(options->to, "not enough memory");
 	bool good = true;
 	while (good && made < stages) {
-		good = load_stage(training, &from, version, made, &stage[made], reterr);
+		good = load_stage(training, options, &from, version, made, &stage[made], reterr);
 		made++;
 	}
 	good = good && write_stages(stage, stages, options, ret, reterr);

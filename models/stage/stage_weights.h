@@ -27,7 +27,10 @@ struct skep_export {
 	const char *to;   /* a folder, made if its parent is there: config.json and model.safetensors */
 	enum skep_dtype dtype;
 	uint64_t shard_bytes;
-	const char *name;    /* of the run */
+	const char *name; /* of the run */
+	/* [shards] what the training is to each of the ranks that share a stage, where the states are those of shards; else 0. */
+	const struct skep_training *const *shard;
+	uint32_t shards;
 	const char *differs; /* how this job is another one than that of the states, for an error; "": not known */
 };
 struct skep_export_facts {

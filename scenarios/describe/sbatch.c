@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/units.h"
+#include "scenarios/shard/shard.h"
 
 #define MARGIN 2.0    /* times what is expected, which knows no churn, ... */
 #define START_S 600.0 /* ... and so long for a start */
@@ -223,7 +224,7 @@ static void put_run(const struct skep_scenario *s, bool requeue, const struct sk
 	if (b->cuda)
 		put_components(s, b, out);
 	else
-		put_tasks(s, b, s->plan.workers + 1, out);
+		put_tasks(s, b, (s->plan.workers + 1) * skep_shard_degree(s), out);
 	put_start(s, requeue, b, out);
 }
 

@@ -508,6 +508,7 @@ static void read_text(const char *path, const char *text, size_t size, const str
 		return;
 	skep_files_note(&ret->files, path, true);
 	snprintf(ret->path, sizeof ret->path, "%s", path);
+	ret->split = options && options->split && !options->pace;
 	struct draft d = {.r = {skep_yaml_parse(path, text, size, reterr), reterr},
 		.s = ret,
 		.details = options ? options->details : NULL,

@@ -143,7 +143,8 @@ struct skep_scenario {
 
 	uint32_t tensor_parallel; /* GPUs of its machine that a worker splits its stage over; 0: all that it has */
 	bool sequence_parallel;   /* ... and the sequence between the split products */
-	uint32_t zero;            /* stage of ZeRO; 0: none */
+	bool split;    /* for real: a worker is as many ranks, which share its stage (scenarios/shard/shard.h) */
+	uint32_t zero; /* stage of ZeRO; 0: none */
 	enum skep_offload offload;
 
 	struct skep_plan plan;         /* points into stage[] and first_stage_of[] */
@@ -181,6 +182,7 @@ struct skep_scenario_options {
 	uint64_t seed;   /* replaces the file's */
 	FILE *details;   /* for lists that a diagnosis has no room for; NULL: nowhere */
 	bool real, pace; /* it is to run for real, with --pace: what cannot is an error */
+	bool split;      /* what its ranks read: skep_scenario.split */
 	bool any_memory; /* what does not fit is no error: for who looks for what does */
 	const char *root,
 		*folder; /* where its files are looked for: skep_files; they outlive the scenario. NULL: everywhere */

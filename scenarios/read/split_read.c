@@ -9,6 +9,7 @@
 #include "scenarios/plan/plan.h"
 #include "scenarios/plan/split.h"
 #include "scenarios/read/planned.h"
+#include "scenarios/shard/shard.h"
 
 /* ---- cluster ---------------------------------------------------------------------------------------------------- */
 
@@ -228,8 +229,7 @@ static void refuse_stage_2(const struct skep_scenario *s, struct skep_diag *rete
 
 bool skep_scenario_runs(const struct skep_scenario *s, bool pace, const char *ret_key[2], struct skep_diag *reterr)
 {
-	static const char *const keys[][2] = {
-		{"model", "file"}, {"train", "arithmetic"}, {"sync", "zero"}, {"cluster", "topology"}};
+	static const char *const keys[][2] = {{"model", "file"}, {"train", "arithmetic"}, {"sync", "zero"}};
 	uint32_t which = 0;
 	if (s->model.kind != SKEP_MODEL_MLP && s->model.architecture == SKEP_ARCHITECTURE_NONE) {
 		skep_fail(reterr,
@@ -253,16 +253,8 @@ bool skep_scenario_runs(const struct skep_scenario *s, bool pace, const char *re
 		which = 2;
 		refuse_stage_2(s, reterr);
 	}
-	for (uint32_t gpu = 0; !pace && !reterr->set && gpu < s->topology.gpus; gpu++) {
-		uint32_t gpus = skep_split_of(s, gpu).gpus;
-		if (gpus == 1)
-			continue;
-		which = 3;
-		skep_fail(reterr,
-			"worker %u splits its stage over %u GPUs: here one process does all of its arithmetic, once; "
-			"run with --pace, so that it takes as long as on %u",
-			worker_with(s, gpu), gpus, gpus);
-	}
+	if (!pace && !reterr->set && !skep_shard_runs(s, ret_key, reterr))
+		return false;
 	ret_key[0] = keys[which][0];
 	ret_key[1] = keys[which][1];
 	return !reterr->set;

@@ -14,6 +14,7 @@
 #include "base/yaml/settings.h"
 #include "models/checkpoint/checkpoint_folder.h"
 #include "scenarios/read/job.h"
+#include "scenarios/shard/shard.h"
 
 #define fail(file, ...) (skep_diag_set(reterr, file, 0, 0, NULL, __VA_ARGS__), false)
 
@@ -97,7 +98,7 @@ static bool choose(
 	const struct skep_scenario *s, struct skep_checkpoints *list, struct skep_resume *ret, struct skep_diag *reterr)
 {
 	char why[512], differs[SKEP_RESUME_DIFFERS_BYTES] = "";
-	uint32_t parts = skep_plan_parts(&s->plan);
+	uint32_t parts = skep_shard_parts(s);
 	if (!skep_checkpoints_pass_over(s->checkpoint_to, s->job, parts, list))
 		return fail(s->checkpoint_to, "not enough memory");
 	if (list->damaged[0] != '\0' && list->versions == 0)
@@ -106,7 +107,17 @@ static bool choose(
 			"remove it to begin anew",
 			s->plan.stages);
 	ret->nothing = list->versions == 0;
-	if (s->plan.sharded && (list->beyond > 0 || (ret->nothing && list->files > list->foreign + list->older)))
+	bool other_parts = list->beyond > 0 || (ret->nothing && list->files > list->foreign + list->older);
+	if (other_parts && skep_shard_ranks(s) > 1)
+		return fail(s->checkpoint_to,
+			"has states in another number of parts than the %u of a run in which %u ranks share each stage, or not "
+			"all of any version: go on with the cluster.tensor_parallel of the run that kept them",
+			parts, skep_shard_ranks(s));
+	if (list->beyond > 0 && !s->plan.sharded)
+		return fail(s->checkpoint_to,
+			"has states of a run in which several ranks share each stage, and here one process has all of it: go on "
+			"with the cluster.tensor_parallel of the run that kept them, or begin anew with another checkpoint.to");
+	if (other_parts && s->plan.sharded)
 		return fail(s->checkpoint_to,
 			"has states in another number of shards than the %u of these workers, or not all of any version: "
 			"with sync.zero each worker has kept its own part, so go on with as many workers in each stage as "
@@ -138,7 +149,7 @@ bool skep_resume_find(const struct skep_scenario *scenario, struct skep_resume *
 		return fail(scenario->path,
 			"keeps no states to go on with: add `checkpoint: {every: 100, to: FOLDER}`, and run it once "
 			"without --resume");
-	if (!skep_checkpoints_find(scenario->checkpoint_to, scenario->job, skep_plan_parts(&scenario->plan), &list))
+	if (!skep_checkpoints_find(scenario->checkpoint_to, scenario->job, skep_shard_parts(scenario), &list))
 		return fail(scenario->checkpoint_to, "not enough memory");
 	bool good = choose(scenario, &list, ret, reterr) && same_files(scenario, reterr);
 	skep_checkpoints_finish(&list);

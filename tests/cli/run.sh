@@ -36,7 +36,7 @@ refuses 'a text without arithmetic' 'set train.arithmetic=real' run "$root/scena
 refuses 'a missing scenario' 'none.yaml' run none.yaml
 ln -s "$root/topologies/gpus" gpus
 sed 's/gpu: v100/gpu: v100, gpus: 2, inner: {bandwidth: 150 GB\/s, latency: 5 us}/' "$root/topologies/one-worker.yaml" >two-gpus.yaml
-refuses 'two GPUs without a pace' 'splits its stage over 2 GPUs: here one process does all of its arithmetic' \
+refuses 'two GPUs without a pace' 'splits its stage over 2 ranks: model square-mlp is no transformer .*; or run with --pace' \
 	run "${quick[@]}" --set cluster.topology=two-gpus.yaml
 # A law's scenario: the line, and what the message says does it.
 world=$root/scenarios/plan-world.yaml
