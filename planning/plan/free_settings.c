@@ -40,7 +40,8 @@
 #define ADOPTED_POINTS 2u
 #define AS_GOOD 1.02 /* times the best value */
 #define WHOLE_POINTS 3u
-#define HOPELESS 1.5     /* times the best value of the short searches: so much a full search hardly gains */
+#define HOPELESS                                                                                                       \
+	1.25 /* times the best value of the short searches: so much more than the best a full search hardly gains */
 #define WHOLE_EVENTS 2e7 /* of all whole runs of a point */
 
 /* ---- a rung ------------------------------------------------------------------------------------------------------ */
