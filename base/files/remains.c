@@ -16,29 +16,22 @@
 #include <unistd.h>
 
 #include "base/files/outputs.h"
+#include "base/sum.h"
 
 enum { DAY_S = 24 * 60 * 60 };
 
-static uint32_t mixed(uint32_t hash, const void *bytes, size_t size) /* FNV-1a */
-{
-	for (size_t i = 0; i < size; i++)
-		hash = (hash ^ ((const unsigned char *)bytes)[i]) * UINT32_C(16777619);
-	return hash;
-}
-
 uint32_t skep_remains_mark(void)
 {
-	uint32_t hash = UINT32_C(2166136261);
 	char boot[64];
 	struct stat space;
 	FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
 	size_t got = file != NULL ? fread(boot, 1, sizeof boot, file) : 0;
 	if (file != NULL)
 		fclose(file);
-	hash = mixed(hash, boot, got);
+	uint64_t sum = skep_sum(0, boot, got);
 	if (stat("/proc/self/ns/pid", &space) == 0)
-		hash = mixed(hash, &space.st_ino, sizeof space.st_ino);
-	return got > 0 ? hash : 0; /* 0: not known, and so the mark of no process */
+		sum = skep_sum(sum, &space.st_ino, sizeof space.st_ino);
+	return got > 0 ? (uint32_t)sum : 0; /* 0: not known, and so the mark of no process */
 }
 
 /* Is it the name of a temporary file of the target of so many bytes? Then also of which process and mark. */

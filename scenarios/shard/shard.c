@@ -87,8 +87,8 @@ bool skep_shard_runs(const struct skep_scenario *s, const char *ret_key[2], stru
 			"numbers that share a scale are others in each rank's gradients: take `fp16`, or none"},
 		{plan->eager, {"sync", "overlap"}, "leave out sync.overlap"},
 		{plan->strided, {"sync", "fragment_pattern"}, "take `fragment_pattern: consecutive`"},
-		{plan->clip && (plan->delayed || plan->async), {"train", "optimizer"},
-			"leave out train.optimizer.clip_norm, or sync.delayed"},
+		{skep_plan_steps_beside(plan), {"sync", "delayed"},
+			"ranks that step beside passes would wait for each other in another order: leave out sync.delayed"},
 		{s->offload != SKEP_OFFLOAD_NONE, {"train", "optimizer"}, "leave out train.optimizer.offload"},
 	};
 	for (size_t i = 0; ranks > 1 && i < sizeof refusal / sizeof refusal[0]; i++) {
@@ -97,7 +97,7 @@ bool skep_shard_runs(const struct skep_scenario *s, const char *ret_key[2], stru
 		ret_key[0] = refusal[i].key[0];
 		ret_key[1] = refusal[i].key[1];
 		return skep_fail(reterr,
-			"a worker splits its stage over %u ranks: %s%s%.80s%s; or run with --pace, so that one process does "
+			"a worker splits its stage over %u ranks: %s%.60s%s%.120s; or run with --pace, so that one process does "
 			"its arithmetic and takes as long as %u GPUs",
 			ranks, i == 0 ? "model " : "", i == 0 ? s->model.name : "", i == 0 ? " " : "", refusal[i].why,
 			ranks);

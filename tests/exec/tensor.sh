@@ -117,6 +117,23 @@ accepts 'llama, two ranks' run run.yaml -q --json --db four.db "${one[@]}" --set
 accepts 'llama, four ranks that recompute' run run.yaml -q --json --db four.db "${one[@]}" --set schedule.checkpoint_activations=true
 check 'losses of four and two ranks' same four.db 1e-5
 
+# ---- with what else a stage can be -------------------------------------------------------------------------------------------
+
+# both NAME OPTION ..: whole and shared stages learn the same.
+both() {
+	local name=$1 set=() option
+	shift
+	for option in "$@"; do set+=(--set "$option"); done
+	rm -f both.db
+	accepts "whole, $name" run run.yaml -q --json --db both.db "${set[@]}" "${whole[@]}"
+	accepts "shared, $name" run run.yaml -q --json --db both.db "${set[@]}"
+	check "losses, $name" same both.db 1e-5
+}
+both 'optimizers in shards of shards' sync.zero=1
+both 'DiLoCo of shards' 'sync={method: diloco, every: 2, outer: {lr: 0.7, momentum: 0.9}}' schedule.accumulate=2 schedule.global_batch=8
+both 'model chunks, and validation' schedule.pipeline=interleaved schedule.model_chunks=2 train.validate.every=8
+both 'norms of whole tensors' train.optimizer.name=lamb train.optimizer.lr=1.0e-2
+
 # ---- what is kept ---------------------------------------------------------------------------------------------------------------
 
 keeps=(--set 'checkpoint={every: 5, to: kept}')
@@ -165,6 +182,8 @@ check 'the same weights' weights
 refuses 'degrees that do not divide heads' 'number of heads that is no multiple' run run.yaml --set cluster.topology=hosts-2-3.yaml
 refuses 'no sequence' 'sequence_parallel: true' run run.yaml --set cluster.sequence_parallel=false
 refuses 'too few processes' 'needs 10 processes, 2 of them the directory' run run.yaml -n 5
+refuses 'steps beside passes' 'leave out sync.delayed' run run.yaml --set sync.delayed=true --set schedule.pipeline=swarm
+refuses 'a scale in common' 'take .fp16., or none' run run.yaml --set sync.compression=int8
 refuses 'served' 'only .skep run. starts as many' serve run.yaml
 refuses 'a perceptron' 'run with --pace' run "$root/scenarios/two-datacentres.yaml" --set cluster.topology=hosts-4-2.yaml
 accepts 'one process each, paced' run run.yaml -q --pace --set train.until.steps=2 --db paced.db
