@@ -10,7 +10,7 @@
 #include "models/weights/safetensors.h"
 
 /* Opens the weights and compares them with those of the whole model, which has an architecture. NULL if they do not fit: then
- * *ret_list, which the caller frees, has a line for each difference, or is NULL. */
+ * *ret_list has a line for each difference, or is NULL. The caller frees it, also where they fit. */
 struct skep_safetensors *skep_model_weights_open(
 	const struct skep_model *model, const char *path, char **ret_list, struct skep_diag *reterr);
 

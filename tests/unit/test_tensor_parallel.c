@@ -420,6 +420,7 @@ static void check_weights(const struct shape *shape)
 		struct job *job = &run.rank[r].job;
 		struct skep_safetensors *set = skep_model_weights_open(&job->model, path, &list, &diag);
 		assert_non_null(set);
+		free(list);
 		job->training.weights = set;
 		job_restart(job);
 		run.rank[r].first = job_parameters(job, &run.rank[r].numbers);
