@@ -58,26 +58,18 @@ void skep_layer_runs(
 }
 
 struct copy {
-	const skep_real *whole, *shard;
-	skep_real *ret_whole, *ret_shard; /* NULL: it is the other that is made */
+	const skep_real *shard;
+	skep_real *ret_whole;
 };
 
-static void copy_run(void *context, const struct skep_run *run)
+static void put_run(void *context, const struct skep_run *run)
 {
 	const struct copy *copy = context;
-	const size_t at = run->tensor->offset + run->at, bytes = run->count * sizeof *copy->whole;
-	if (copy->ret_shard)
-		memcpy(copy->ret_shard + run->own, copy->whole + at, bytes);
-	else
-		memcpy(copy->ret_whole + at, copy->shard + run->own, bytes);
-}
-
-void skep_layer_take_shard(const struct skep_layer *layer, const skep_real *whole, skep_real *ret_shard)
-{
-	skep_layer_runs(layer, copy_run, &(struct copy){.whole = whole, .ret_shard = ret_shard});
+	memcpy(copy->ret_whole + run->tensor->offset + run->at, copy->shard + run->own,
+		run->count * sizeof *copy->shard);
 }
 
 void skep_layer_put_shard(const struct skep_layer *layer, const skep_real *shard, skep_real *ret_whole)
 {
-	skep_layer_runs(layer, copy_run, &(struct copy){.shard = shard, .ret_whole = ret_whole});
+	skep_layer_runs(layer, put_run, &(struct copy){shard, ret_whole});
 }

@@ -19,8 +19,7 @@ struct skep_run {
 void skep_layer_runs(
 	const struct skep_layer *layer, void (*take)(void *context, const struct skep_run *run), void *context);
 
-/* Between the parameters of the shard's layer and those of the whole one; what puts the shards of all ranks has put it all. */
-void skep_layer_take_shard(const struct skep_layer *layer, const skep_real *whole, skep_real *ret_shard);
+/* Puts the parameters of the shard's layer where they are in the whole one; what puts those of all ranks has put it all. */
 void skep_layer_put_shard(const struct skep_layer *layer, const skep_real *shard, skep_real *ret_whole);
 
 #endif

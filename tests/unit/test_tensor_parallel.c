@@ -268,6 +268,18 @@ static float *put_together(struct run *run, float *(*which)(const struct rank *r
 	return ret;
 }
 
+struct taken {
+	const float *whole;
+	float *ret_shard;
+};
+
+static void take_run(void *context, const struct skep_run *run)
+{
+	const struct taken *taken = context;
+	memcpy(taken->ret_shard + run->own, taken->whole + run->tensor->offset + run->at,
+		run->count * sizeof *taken->whole);
+}
+
 /* Has the shard exactly what is put together of all, so that all ranks have the same of what each has? */
 static void check_shards(struct run *run, const float *all, float *(*which)(const struct rank *rank))
 {
@@ -277,7 +289,7 @@ static void check_shards(struct run *run, const float *all, float *(*which)(cons
 		size_t at = 0, whole = 0;
 		for (uint32_t l = 0; l < rank->job.model.layers; l++) {
 			const struct skep_layer layer = skep_layer_of(&rank->job.model, l);
-			skep_layer_take_shard(&layer, all + whole, shard + at);
+			skep_layer_runs(&layer, take_run, &(struct taken){all + whole, shard + at});
 			at += layer.parameters;
 			whole += skep_layer_of(&run->whole.job.model, l).parameters;
 		}
