@@ -582,8 +582,9 @@ sqlite3_stmt *skep_store_query(
 
 bool skep_store_rounds_closed(const char *path, uint64_t kept_as, uint32_t *ret_rounds)
 {
-	static const char *const SQL = "SELECT coalesce((SELECT max(round) + 1 FROM rounds WHERE run = runs.id), 0)"
-				       " FROM runs WHERE kept_as = ?1 AND world = 'real' ORDER BY id DESC";
+	static const char *const SQL =
+		"SELECT coalesce((SELECT max(round) + 1 FROM rounds WHERE run = runs.id), first_round)"
+		" FROM runs WHERE kept_as = ?1 ORDER BY id DESC";
 	struct skep_diag why = {0};
 	struct skep_store *store = skep_store_open(path, false, &why);
 	sqlite3_stmt *row = store != NULL ? skep_store_query(store, SQL, (int64_t)kept_as, 0, &why) : NULL;

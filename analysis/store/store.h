@@ -41,8 +41,8 @@ struct skep_recorder skep_store_recorder(struct skep_store *store);
  * says what it waits for (NULL: nowhere). */
 void skep_store_patience(struct skep_store *store, uint32_t seconds, FILE *say);
 
-/* How many rounds the database has of the real run with this number in its folder of checkpoints (scenario.kept_as). False: it
- * cannot be read, or does not know the run. */
+/* Behind how many rounds the run with this number in its folder of checkpoints (scenario.kept_as) has come by the rows of the
+ * database: those that it has closed, and those before it began. False: it cannot be read, or does not know the run. */
 bool skep_store_rounds_closed(const char *path, uint64_t kept_as, uint32_t *ret_rounds);
 
 /* What could not be written is lost; the run then keeps the rounds written before and, where that still works, is marked

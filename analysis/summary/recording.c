@@ -13,6 +13,27 @@
 
 #define END_PATIENCE_S 600 /* a run is worth more than the time until its database is free */
 
+/* Workers step before their round is closed and has a row. Where the run was lost between the two, and the states that this one
+ * begins with are from behind that step, the round has no row in either. */
+static void say_unrecorded(struct skep_recording *r)
+{
+	uint32_t rounds, first = r->scenario->plan.first_round;
+	bool known =
+		r->scenario->kept_from > 0 && skep_store_rounds_closed(r->options.db, r->scenario->kept_from, &rounds);
+	if (!known || rounds >= first)
+		return;
+	skep_tally_unrecorded(r->tally, first - rounds);
+	char to[32] = "";
+	if (first - rounds > 1)
+		snprintf(to, sizeof to, "s %u to %u", rounds, first - 1);
+	else
+		snprintf(to, sizeof to, " %u", rounds);
+	fprintf(stderr,
+		"skep: warning: the run that this one goes on with was lost before it had recorded round%s, which its workers "
+		"had made: %s has no row of %s\n",
+		to, r->options.db, first - rounds > 1 ? "them" : "it");
+}
+
 bool skep_recording_begin(struct skep_recording *r, const struct skep_recording_options *options,
 	const struct skep_scenario *scenario, struct skep_diag *reterr)
 {
@@ -27,6 +48,7 @@ bool skep_recording_begin(struct skep_recording *r, const struct skep_recording_
 		skep_store_keep_details(r->store);
 	skep_store_patience(r->store, END_PATIENCE_S, stderr);
 	r->tally = skep_tally_create(scenario, options->world);
+	say_unrecorded(r);
 	r->results = (struct skep_recorder_pair){skep_store_recorder(r->store), skep_tally_recorder(r->tally)};
 	bool terminal = skep_say_draws();
 	r->progress = skep_progress_begin(options->world, !options->quiet && !options->json && terminal);

@@ -50,8 +50,9 @@ struct skep_tally {
 	bool *returned;              /* [workers]: when it leaves, its machine was given back */
 	struct span *span;           /* [spans] by round */
 	size_t spans;
-	bool lacking;     /* memory, for them: then the figures are not known */
-	uint32_t warm_up; /* rounds that throughput leaves out */
+	bool lacking;               /* memory, for them: then the figures are not known */
+	uint32_t warm_up;           /* rounds that throughput leaves out */
+	uint32_t unrecorded_before; /* the first round: without books in the run that this one goes on with */
 	uint64_t warm_samples, closed_samples;
 	skep_time warm_ns, closed_ns; /* of the last of these rounds, and of the last of all */
 	struct skep_candidates candidates;
@@ -169,7 +170,7 @@ static uint64_t unrecorded(const struct skep_tally *tally, uint32_t round)
 static void hear_resumed(struct skep_tally *tally, const struct skep_note *note)
 {
 	tally->sum.outages++;
-	tally->sum.rounds_unrecorded = unrecorded(tally, note->round);
+	tally->sum.rounds_unrecorded = tally->unrecorded_before + unrecorded(tally, note->round);
 	for (size_t i = note->round; i < tally->spans; i++) {
 		struct span *span = &tally->span[i];
 		tally->sum.steps -= span->closed;
@@ -484,6 +485,12 @@ static bool extrapolated(const struct skep_tally *tally)
 void skep_tally_warm_up(struct skep_tally *tally, uint32_t rounds)
 {
 	tally->warm_up = rounds;
+}
+
+void skep_tally_unrecorded(struct skep_tally *tally, uint32_t rounds)
+{
+	tally->unrecorded_before = rounds;
+	tally->sum.rounds_unrecorded = rounds;
 }
 
 /* Here steps are still rounds. */

@@ -32,7 +32,8 @@ struct skep_summary { /* the keys of --json in this order, then what only the te
 	uint64_t checkpoints, restarts; /* states of stages that were kept; stages that were restored */
 	uint64_t outages,
 		rounds_again; /* losses of the directory that all went on behind; rounds that were made again then */
-	/* Rounds that workers had made and the directory that was lost had not closed, of which there are no books. No steps. */
+	/* Rounds that workers had made and the directory that was lost, or the run that this one goes on with, had not closed, of
+	 * which there are no books. No steps. */
 	uint64_t rounds_unrecorded;
 	uint64_t unequal; /* workers whose parameters were not those of the others of their stage */
 	uint64_t damaged; /* real runs: tensors that came with a wrong sum, and were sent again */
@@ -79,6 +80,8 @@ void skep_tally_destroy(struct skep_tally *tally);
 struct skep_recorder skep_tally_recorder(struct skep_tally *tally);
 /* Before the run: throughput is then that from the close of so many rounds to that of the last one, if there are more. */
 void skep_tally_warm_up(struct skep_tally *tally, uint32_t rounds);
+/* Before the run: so many rounds before its first one have no books in the run that it goes on with. */
+void skep_tally_unrecorded(struct skep_tally *tally, uint32_t rounds);
 void skep_tally_finish(struct skep_tally *tally, skep_time end_ns, uint64_t events, double wall_s,
 	enum skep_outcome outcome, struct skep_summary *ret);
 

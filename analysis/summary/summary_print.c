@@ -203,6 +203,24 @@ static void print_experts(FILE *out, const struct skep_summary *summary)
 	fputc('\n', out);
 }
 
+static void print_directory(FILE *out, const struct skep_summary *summary)
+{
+	if (summary->outages + summary->rounds_unrecorded == 0)
+		return;
+	print_key(out, "directory");
+	if (summary->outages > 0)
+		fprintf(out, "lost %llu time%s, %llu round%s made again%s", (unsigned long long)summary->outages,
+			summary->outages == 1 ? "" : "s", (unsigned long long)summary->rounds_again,
+			summary->rounds_again == 1 ? " was" : "s were", summary->rounds_unrecorded > 0 ? "; " : "");
+	if (summary->rounds_unrecorded > 0)
+		fprintf(out, "of %llu%s, which workers had made, there are no books",
+			(unsigned long long)summary->rounds_unrecorded,
+			summary->outages > 0             ? " more"
+			: summary->rounds_unrecorded > 1 ? " rounds"
+							 : " round");
+	fputc('\n', out);
+}
+
 /* A real run takes as long as its own clock says, which `time` has told. */
 static void print_events(FILE *out, const struct skep_summary *summary)
 {
@@ -272,16 +290,7 @@ void skep_summary_print_text(const struct skep_summary *summary, FILE *out)
 			fprintf(out, " (%llu more could not be written)", (unsigned long long)summary->unkept);
 		fprintf(out, ", %llu restored\n", (unsigned long long)summary->restarts);
 	}
-	if (summary->outages > 0) {
-		print_key(out, "directory");
-		fprintf(out, "lost %llu time%s, %llu round%s made again", (unsigned long long)summary->outages,
-			summary->outages == 1 ? "" : "s", (unsigned long long)summary->rounds_again,
-			summary->rounds_again == 1 ? " was" : "s were");
-		if (summary->rounds_unrecorded > 0)
-			fprintf(out, "; of %llu more, which workers had made, there are no books",
-				(unsigned long long)summary->rounds_unrecorded);
-		fputc('\n', out);
-	}
+	print_directory(out, summary);
 	print_loss(out, summary);
 	if (!isnan(summary->cost_usd)) {
 		print_key(out, "cost");

@@ -245,8 +245,11 @@ class Case:
         steps = {n for numbers in rounds.values() for n in numbers}
         ends = self.over or rounds.get(last, [0])[-1] + 1 == self.given.steps
         # The round that was open when the server was killed may have been stepped by all and not recorded yet: workers that hold
-        # what they have (--stay) then go on behind it, and it has no row. No other one may be missing.
+        # what they have (--stay) then go on behind it, and it has no row, which the server says. No other one may be missing.
         open_ones = {n[0] - 1 for run, n in rounds.items() if self.stay and n[0] - 1 not in steps and n[0] - 2 in steps | {-1}}
+        with open(os.path.join(self.folder, 'server.err')) as err:
+            told = {int(n) for n in re.findall(r'before it had recorded round (\d+),', err.read())}
+        self.wrong += ['silent gap'] if open_ones - told else []
         missing = set(range(self.given.steps)) - steps - open_ones
         self.wrong += ['steps missing'] if not whole or not ends or (not self.over and missing) else []
         db.close()
