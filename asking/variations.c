@@ -328,6 +328,18 @@ static void connect_more(struct skep_ask_answer *a, struct skep_ask_question *wi
 	take_connections(a, with);
 }
 
+/* --what-if asks for it, so that its own row says it. */
+static bool is_asked(const struct skep_ask_question *q, uint32_t from, uint32_t to, double Bps)
+{
+	for (uint32_t i = 0; i < q->changes; i++) {
+		const struct skep_ask_change *c = &q->change[i];
+		bool same = (c->from == from && c->to == to) || (c->from == to && c->to == from);
+		if (same && isnan(c->latency_s) && fabs(c->Bps - Bps) < 1e-9 * Bps)
+			return true;
+	}
+	return false;
+}
+
 static void list_lines(struct skep_ask_answer *a)
 {
 	const struct skep_ask_question *q = &a->question;
@@ -337,6 +349,8 @@ static void list_lines(struct skep_ask_answer *a)
 		for (uint32_t j = i + 1; j < q->sites && a->helps < 10; j++) {
 			const struct skep_ask_link *l = &q->link[i][j];
 			far = far || l->latency_s > 5e-3;
+			if (is_asked(q, i, j, MORE * l->Bps))
+				continue;
 			struct skep_ask_question *with = add_help(a, "%s between %s and %s instead of %s",
 				rate(MORE * l->Bps, then), q->site[i].name, q->site[j].name, rate(l->Bps, now));
 			if (!with)
@@ -351,7 +365,7 @@ static void list_lines(struct skep_ask_answer *a)
 		if (s->kind == SKEP_ASK_HOME)
 			with = add_help(a, "%s upwards from each machine at %s instead of %s",
 				rate(MORE * s->up_Bps, then), s->name, rate(s->up_Bps, now));
-		else if (q->sites == 1)
+		else if (q->sites == 1 && !is_asked(q, i, i, MORE * s->inside_Bps))
 			with = add_help(a, "%s inside of %s instead of %s", rate(MORE * s->inside_Bps, then), s->name,
 				rate(s->inside_Bps, now));
 		if (!with)
@@ -435,12 +449,30 @@ static void list_cards(struct skep_ask_answer *a)
 	}
 }
 
+/* Says what it is now and what it would be, unless its time changes too. */
+static struct skep_ask_question *add_change(struct skep_ask_answer *a, const struct skep_ask_change *c)
+{
+	const struct skep_ask_question *q = &a->question;
+	const struct skep_ask_site *s = &q->site[c->from];
+	char now[SKEP_TEXT_BYTES], then[SKEP_TEXT_BYTES];
+	rate(c->Bps, then);
+	if (!isnan(c->latency_s))
+		return add_help(a, "as asked (--what-if): %s", c->text);
+	if (c->from != c->to)
+		return add_help(a, "as asked (--what-if): %s between %s and %s instead of %s", then, s->name,
+			q->site[c->to].name, rate(q->link[c->from][c->to].Bps, now));
+	if (s->kind == SKEP_ASK_HOME)
+		return add_help(a, "as asked (--what-if): %s down and up for each machine at %s", then, s->name);
+	return add_help(a, "as asked (--what-if): %s inside of %s instead of %s", then, s->name,
+		rate(s->inside_Bps, now));
+}
+
 static void list_changes(struct skep_ask_answer *a)
 {
 	const struct skep_ask_question *q = &a->question;
 	for (uint32_t i = 0; i < q->changes; i++) {
 		const struct skep_ask_change *c = &q->change[i];
-		struct skep_ask_question *with = add_help(a, "--what-if %s", c->text);
+		struct skep_ask_question *with = add_change(a, c);
 		if (!with)
 			return;
 		struct skep_ask_site *s = &with->site[c->from];

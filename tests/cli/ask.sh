@@ -116,7 +116,10 @@ check 'traffic is paid for' python3 - "$out" <<-'END'
 	assert len(a["traffic"]) == 2 and paid > least and math.isclose(paid, a["egress_usd"], rel_tol=1e-6), (a["traffic"], least)
 	assert 0.9 < s["egress_usd"] / paid < 1.1 and 0.9 < s["cost_usd"] / a["cost_usd"]["mean"] < 1.1, (s["egress_usd"], s["cost_usd"], paid)
 	END
-accepts 'its own files may be replaced' ask "${small[@]}" --every 1 --stages 2 --pipeline swarm -q -o answer
+accepts 'its own files may be replaced' ask "${small[@]}" --every 1 --stages 2 --pipeline swarm --link us-central1:europe-west4=200Mbit/s \
+	--what-if us-central1:europe-west4=2Gbit/s -q -o answer
+check 'what was asked is one row, in words' test "$(tr -s '\n ' ' ' <"$out" | grep -o '[^ ]* *[^ ]* 2 Gbit/s between us-central1 and europe-west4' |
+	tr '\n' ';')" = 'asked (--what-if): 2 Gbit/s between us-central1 and europe-west4;'
 for part in '^answer$' '^who serves what$' '^why these settings' '^what holds it back$' '^what would help most' '^what was assumed$' '^go on with$'; do
 	check "the page has: $part" grep -q "$part" "$out"
 done
