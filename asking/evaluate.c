@@ -415,5 +415,5 @@ bool skep_ask_evaluate(const struct skep_assignments *base, const struct skep_as
 	struct batch b = {.base = base, .variation = variation, .ret = ret};
 	for (uint32_t i = 0; i < count; i++)
 		assert(variation[i].seeds > 0 && variation[i].first + variation[i].seeds <= SKEP_ASK_SEEDS_MAX);
-	return skep_jobs_run(processes, 0, count, work, take, &b, NULL, ret_signal);
+	return skep_jobs_run(processes, 0, count, work, take, &b, NULL, NULL, ret_signal);
 }

@@ -463,8 +463,8 @@ static struct skep_ask_question *add_change(struct skep_ask_answer *a, const str
 			q->site[c->to].name, rate(q->link[c->from][c->to].Bps, now));
 	if (s->kind == SKEP_ASK_HOME)
 		return add_help(a, "as asked (--what-if): %s down and up for each machine at %s", then, s->name);
-	return add_help(a, "as asked (--what-if): %s inside of %s instead of %s", then, s->name,
-		rate(s->inside_Bps, now));
+	return add_help(
+		a, "as asked (--what-if): %s inside of %s instead of %s", then, s->name, rate(s->inside_Bps, now));
 }
 
 static void list_changes(struct skep_ask_answer *a)

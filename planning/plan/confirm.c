@@ -202,7 +202,7 @@ static enum status run_all(struct skep_planner *w, struct skep_confirm *ret)
 	if (progress)
 		*progress = skep_progress_begin("new seeds", progress->visible);
 	bool ran = skep_jobs_run(
-		w->options->processes, 0, ret->seeds * ret->sides, work_on, take_answer, &c, progress, &by);
+		w->options->processes, 0, ret->seeds * ret->sides, work_on, take_answer, &c, NULL, progress, &by);
 	if (progress)
 		skep_progress_end(progress);
 	ret->kept = c.store && !c.failed;

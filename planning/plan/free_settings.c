@@ -49,8 +49,7 @@
 static void take_answer(void *context, uint32_t number, void *bytes, uint64_t count)
 {
 	struct skep_free_settings *j = context;
-	(void)count;
-	skep_point_take(&j->point[j->list[number]], bytes);
+	skep_point_take(j, &j->point[j->list[number]], bytes, count);
 }
 
 static const char *const RUNG[] = {
@@ -79,6 +78,20 @@ static uint32_t best_tried(const struct skep_free_settings *j)
 	return best;
 }
 
+/* Those of list[] by the events that a trial of them took, the most first and of equal ones in their order: a long search that
+ * begins late keeps one process busy while others have nothing left. To be freed; NULL: no memory. */
+static uint32_t *order_of(const struct skep_free_settings *j)
+{
+	uint32_t *order = calloc(j->lists, sizeof *order);
+	for (uint32_t i = 0; order && i < j->lists; i++) {
+		uint32_t at = i;
+		for (; at > 0 && j->point[j->list[order[at - 1]]].events < j->point[j->list[i]].events; at--)
+			order[at] = order[at - 1];
+		order[at] = i;
+	}
+	return order;
+}
+
 /* All of list[]. What there is to beat is what was known before, however many processes there are. */
 static enum status climb(struct skep_planner *w, enum skep_rung rung)
 {
@@ -89,7 +102,10 @@ static enum status climb(struct skep_planner *w, enum skep_rung rung)
 	struct skep_progress *progress = j->options->progress;
 	if (progress)
 		*progress = skep_progress_begin(RUNG[rung], progress->visible);
-	bool ran = skep_jobs_run(j->options->processes, rung, j->lists, skep_point_work, take_answer, j, progress, &by);
+	uint32_t *order = order_of(j);
+	bool ran = skep_jobs_run(
+		j->options->processes, rung, j->lists, skep_point_work, take_answer, j, order, progress, &by);
+	free(order);
 	if (progress)
 		skep_progress_end(progress);
 	if (ran)
@@ -454,6 +470,7 @@ static enum status adopt(struct skep_planner *w)
 	if (!skep_point_assignments(j, chosen->number, &w->with))
 		return skep_planner_lack(w);
 	skep_scenario_finish(&w->scenario);
+	w->known = &j->known;
 	w->given = chosen->stage_of;
 	w->given_layers = chosen->layers;
 	return skep_planner_open(w, &w->error) ? STATUS_DONE : STATUS_BAD_INPUT;
@@ -511,6 +528,7 @@ void skep_free_settings_destroy(struct skep_free_settings *j)
 		free(j->point[i].layers);
 	}
 	skep_planned_destroy(j->planned);
+	skep_known_finish(&j->known);
 	free(j->point);
 	free(j->list);
 	free(j);

@@ -28,6 +28,7 @@ struct skep_point {
 	char why[200];                        /* it cannot be */
 	double expected_s;                    /* of a step */
 	double round_s;                       /* simulated, of a step */
+	double events;                        /* ... in so many events */
 	double expected_value;                /* of what is wanted, less is better ... */
 	double value;                         /* ... simulated over a few rounds ... */
 	double whole_value;                   /* ... and until the target; INFINITY: not known, or never */
@@ -54,6 +55,7 @@ struct skep_free_settings {
 	uint32_t points, room, chosen;
 	uint32_t *list, lists; /* points of the rung that goes on */
 	double to_beat;        /* the best that was simulated before this rung; 0: nothing was */
+	struct skep_known_trials known;
 };
 
 /* Chooses; afterwards the planner's scenario, `with` and `given` are those of the choice, and its `settings` is this. */
@@ -69,10 +71,10 @@ bool skep_point_extrapolates(const struct skep_point *point);
 /* Those that were given, and behind them those of a combination. False: no memory; to be finished all the same. */
 bool skep_point_assignments(const struct skep_free_settings *settings, uint32_t number, struct skep_assignments *ret);
 
-/* A job of the pool: kind: a rung; number: of list[]. The context is a struct skep_free_settings, and is not changed. */
+/* A job of the pool: kind: a rung; number: of list[]. The context is a struct skep_free_settings, of which only `known` grows. */
 bool skep_point_work(void *context, const struct skep_sweep_job *job, void **ret, uint64_t *ret_count);
-/* Its answer takes the place of the point; frees the answer. */
-void skep_point_take(struct skep_point *point, void *bytes);
+/* Its answer takes the place of the point, and what it has simulated is known; frees the answer. */
+void skep_point_take(struct skep_free_settings *settings, struct skep_point *point, void *bytes, uint64_t count);
 
 /* The list that a point carries becomes a copy of another's. */
 void skep_point_keep(uint32_t **list, uint32_t *count, const uint32_t *from, uint32_t from_count);

@@ -73,7 +73,7 @@ bool skep_point_assignments(const struct skep_free_settings *j, uint32_t number,
 
 /* `with` becomes the planner's. */
 static bool open_point(
-	const struct skep_free_settings *j, struct skep_point *p, struct skep_assignments with, struct skep_planner *w)
+	struct skep_free_settings *j, struct skep_point *p, struct skep_assignments with, struct skep_planner *w)
 {
 	*w = (struct skep_planner){
 		.options = j->options, .with = with, .begin_ns = skep_monotonic_ns(), .cuts = true, .hasty = true};
@@ -85,6 +85,7 @@ static bool open_point(
 	w->rounds = skep_trial_rounds(&w->scenario);
 	w->aim = j->aim;
 	w->to_beat = j->to_beat;
+	w->known = &j->known;
 	return true;
 }
 
@@ -185,6 +186,7 @@ static void keep_trial(struct skep_planner *w, struct skep_point *p, const struc
 	p->value = c->value;
 	p->tried = c->forecast;
 	p->round_s = c->round_s;
+	p->events = c->events;
 	skep_point_keep(&p->stage_of, &p->workers, c->stage_of, w->planning.workers);
 	keep_cut(w, p, c->layers);
 }
@@ -276,7 +278,7 @@ static bool is_late(const struct skep_free_settings *j, uint64_t quarters)
 }
 
 /* `nth` of its list. A few are looked at cheaply however late it is, so that with any budget something is compared. */
-static void look(const struct skep_free_settings *j, enum skep_rung rung, uint32_t nth, struct skep_point *p)
+static void look(struct skep_free_settings *j, enum skep_rung rung, uint32_t nth, struct skep_point *p)
 {
 	struct skep_planner *w = malloc(sizeof *w);
 	struct skep_assignments with = {.sets = 0};
@@ -321,24 +323,37 @@ static void clear(struct skep_point *p)
 	free(p->layers);
 }
 
-void skep_point_take(struct skep_point *p, void *bytes)
+/* Of the answer, before what became known. */
+static size_t bytes_of(const struct skep_point *p)
+{
+	return sizeof *p + ((size_t)p->workers + p->vstages) * sizeof *p->stage_of;
+}
+
+void skep_point_take(struct skep_free_settings *j, struct skep_point *p, void *bytes, uint64_t count)
 {
 	struct skep_point from;
 	memcpy(&from, bytes, sizeof from);
 	const uint32_t *lists = (const uint32_t *)(const void *)((const char *)bytes + sizeof from);
 	clear(p);
 	copy(&from, lists, lists + from.workers, p);
+	const char *known = (const char *)bytes + bytes_of(&from), *end = (const char *)bytes + count;
+	for (struct skep_known_trial trial; known < end; known += sizeof trial) {
+		memcpy(&trial, known, sizeof trial);
+		skep_known_add(&j->known, &trial);
+	}
 	free(bytes);
 }
 
 bool skep_point_work(void *context, const struct skep_sweep_job *job, void **ret, uint64_t *ret_count)
 {
-	const struct skep_free_settings *j = context;
+	struct skep_free_settings *j = context;
 	const struct skep_point *from = &j->point[j->list[job->number]];
+	uint32_t before = j->known.count;
 	struct skep_point p;
 	copy(from, from->stage_of, from->layers, &p);
 	look(j, (enum skep_rung)job->kind, job->number, &p);
-	*ret_count = sizeof p + ((uint64_t)p.workers + p.vstages) * sizeof *p.stage_of;
+	size_t known = (j->known.count - before) * sizeof *j->known.trial;
+	*ret_count = bytes_of(&p) + known;
 	char *bytes = malloc(*ret_count);
 	if (bytes) {
 		uint32_t *lists = (uint32_t *)(void *)(bytes + sizeof p);
@@ -347,6 +362,8 @@ bool skep_point_work(void *context, const struct skep_sweep_job *job, void **ret
 			memcpy(lists, p.stage_of, p.workers * sizeof *p.stage_of);
 		if (p.vstages > 0)
 			memcpy(lists + p.workers, p.layers, p.vstages * sizeof *p.layers);
+		if (known > 0)
+			memcpy(bytes + bytes_of(&p), j->known.trial + before, known);
 	}
 	clear(&p);
 	*ret = bytes;

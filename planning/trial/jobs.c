@@ -39,13 +39,14 @@ static bool run_here(uint32_t kind, uint32_t count, skep_sweep_work *work, skep_
 
 /* Hands out and hears until all are done. */
 static bool run_there(struct skep_sweep_pool *pool, uint32_t processes, uint32_t kind, uint32_t count,
-	struct slot *slot, struct skep_progress *progress, int *ret_signal)
+	const uint32_t *order, struct slot *slot, struct skep_progress *progress, int *ret_signal)
 {
 	uint32_t given = 0, done = 0;
 	while (done < count) {
 		struct skep_sweep_answer answer = {0};
 		while (given < count && skep_sweep_pool_busy(pool) < processes) {
-			const struct skep_sweep_job job = {.kind = kind, .number = given++};
+			const struct skep_sweep_job job = {.kind = kind, .number = order ? order[given] : given};
+			given++;
 			if (!skep_sweep_pool_give(pool, &job))
 				return false;
 		}
@@ -63,7 +64,7 @@ static bool run_there(struct skep_sweep_pool *pool, uint32_t processes, uint32_t
 }
 
 bool skep_jobs_run(uint32_t processes, uint32_t kind, uint32_t count, skep_sweep_work *work, skep_jobs_answer *answer,
-	void *context, struct skep_progress *progress, int *ret_signal)
+	void *context, const uint32_t *order, struct skep_progress *progress, int *ret_signal)
 {
 	struct skep_diag error = {0};
 	*ret_signal = 0;
@@ -74,7 +75,7 @@ bool skep_jobs_run(uint32_t processes, uint32_t kind, uint32_t count, skep_sweep
 	struct skep_quit_before before;
 	skep_quit_block(&before);
 	struct skep_sweep_pool *pool = slot ? skep_sweep_pool_create(processes, work, context, &error) : NULL;
-	bool ok = pool && run_there(pool, processes, kind, count, slot, progress, ret_signal);
+	bool ok = pool && run_there(pool, processes, kind, count, order, slot, progress, ret_signal);
 	skep_sweep_pool_destroy(pool);
 	skep_quit_restore(&before);
 	for (uint32_t i = 0; slot && i < count; i++)

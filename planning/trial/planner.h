@@ -13,6 +13,7 @@
 #include "planning/problem/forecast.h"
 #include "planning/problem/problem.h"
 #include "planning/trial/assignments.h"
+#include "planning/trial/known.h"
 
 #define SKEP_PLANNER_RANDOMS 8u /* random allocations that are simulated, at most */
 #define SKEP_PLANNER_CANDIDATES                                                                                        \
@@ -46,6 +47,7 @@ struct skep_candidate {
 	bool lean;                       /* its search might leave machines out */
 	bool tried, fits;                /* simulated; fits memory, as far as that is known */
 	double samples_per_s, round_s;   /* simulated, and ... */
+	double events;                   /* ... with so many events, and ... */
 	struct skep_forecast forecast;   /* ... what that means for the loss */
 	char why[256];                   /* its trial failed; "": it did not, or there was none */
 	double value;                    /* of what is wanted, less is better; INFINITY: not tried */
@@ -84,6 +86,7 @@ struct skep_planner {
 	const uint32_t *given_layers;            /* [vstages] with this cut; NULL: with the scenario's own */
 	bool cuts;                               /* may it cut the model elsewhere? */
 	bool hasty;                              /* one of many that are looked at */
+	struct skep_known_trials *known;         /* what was simulated before; NULL: nothing is kept */
 	double to_beat;                          /* what other settings came to in the simulator; 0: not known */
 	uint32_t *even;                          /* [vstages] the cut before another one was looked for */
 	double even_samples_per_s;               /* the most that was simulated with it; 0: nothing was */

@@ -116,6 +116,7 @@ static bool simulate(const struct skep_scenario *s, uint32_t steps, struct skep_
 					   : "a stage lost its last worker, and no other came in time");
 	c->samples_per_s += summary.throughput_samples_per_s;
 	c->round_s += summary.time_s / (double)(summary.steps > 0 ? summary.steps : 1);
+	c->events += (double)summary.events;
 	return summary.ok;
 }
 
@@ -139,12 +140,10 @@ static bool try_seed(const struct skep_planner *w, struct skep_candidate *c, boo
 }
 
 /* False: it cannot be. */
-static bool try_seeds(const struct skep_planner *w, struct skep_candidate *c, bool glance)
+static bool simulate_seeds(const struct skep_planner *w, struct skep_candidate *c, bool glance)
 {
 	uint32_t seeds = skep_planner_seeds(w);
-	c->samples_per_s = c->round_s = 0;
-	c->value = INFINITY;
-	c->why[0] = '\0';
+	c->samples_per_s = c->round_s = c->events = 0;
 	c->tried = true;
 	for (uint32_t nth = 0; c->tried && nth < seeds; nth++)
 		c->tried = try_seed(w, c, glance, nth);
@@ -152,6 +151,26 @@ static bool try_seeds(const struct skep_planner *w, struct skep_candidate *c, bo
 		return false;
 	c->samples_per_s /= seeds;
 	c->round_s /= seeds;
+	return true;
+}
+
+/* Takes over what is known of it, or simulates it. False: it cannot be. */
+static bool try_seeds(const struct skep_planner *w, struct skep_candidate *c, bool glance)
+{
+	uint64_t key = w->known ? skep_known_key(w, c, glance) : 0;
+	const struct skep_known_trial *known = w->known ? skep_known_find(w->known, key) : NULL;
+	c->value = INFINITY;
+	c->why[0] = '\0';
+	if (known) {
+		c->tried = c->fits = true;
+		c->samples_per_s = known->samples_per_s;
+		c->round_s = known->round_s;
+		c->events = known->events;
+	} else if (!simulate_seeds(w, c, glance)) {
+		return false;
+	} else if (w->known) {
+		skep_known_add(w->known, &(struct skep_known_trial){key, c->samples_per_s, c->round_s, c->events});
+	}
 	skep_forecast_make(&w->planning, c->stage_of, c->round_s, &c->forecast);
 	c->forecast.samples_per_s = c->samples_per_s;
 	c->value = skep_forecast_value(&c->forecast, w->aim);
