@@ -18,8 +18,15 @@
 	" egress_usd, events, wall_s, ops_dropped, notes_dropped, activity_bin_s, expert_imbalance,"                           \
 	" expert_dropped, expert_balance, damaged, extrapolated"
 
+/* Databases of older programs have no table of them. */
+#define NAMES                                                                                                                  \
+	", (SELECT label FROM labels WHERE run = id AND kind = 'name') AS name, (SELECT group_concat(label, ' ') FROM"         \
+	" (SELECT label FROM labels WHERE run = id AND kind = 'tag' ORDER BY label)) AS tags"
+#define NO_NAMES ", NULL AS name, NULL AS tags"
+#define OF_RUNS " FROM runs WHERE ?1 = 0 OR id = ?1 ORDER BY id"
+
 static const char *const SQL[] = {
-	[SKEP_EXPORT_RUNS] = "SELECT " RUN_COLUMNS " FROM runs WHERE ?1 = 0 OR id = ?1 ORDER BY id",
+	[SKEP_EXPORT_RUNS] = "SELECT " RUN_COLUMNS NAMES OF_RUNS,
 	[SKEP_EXPORT_ROUNDS] =
 		"SELECT run, round, opened_s, closed_s, issued, loss, staleness, cost_usd, bytes_pipeline,"
 		" bytes_sync FROM rounds WHERE ?1 = 0 OR run = ?1 ORDER BY run, round",
@@ -71,14 +78,26 @@ static bool is_there(struct skep_store *store, int64_t run, struct skep_diag *re
 	return there;
 }
 
+/* NULL: it cannot be read. */
+static const char *sql_of(struct skep_store *store, enum skep_export_table table, struct skep_diag *reterr)
+{
+	sqlite3_stmt *row = skep_store_query(store, "SELECT 1 FROM sqlite_master WHERE name = 'labels'", 0, 0, reterr);
+	if (row == NULL)
+		return NULL;
+	bool labels = skep_store_row(store, row);
+	sqlite3_finalize(row);
+	return table == SKEP_EXPORT_RUNS && !labels ? "SELECT " RUN_COLUMNS NO_NAMES OF_RUNS : SQL[table];
+}
+
 bool skep_export_csv(struct skep_store *store, enum skep_export_table table, const int64_t *run, uint32_t runs,
 	FILE *out, struct skep_diag *reterr)
 {
 	for (uint32_t i = 0; i < runs; i++)
 		if (!is_there(store, run[i], reterr))
 			return false;
-	for (uint32_t i = 0; i < (runs > 0 ? runs : 1); i++) {
-		sqlite3_stmt *row = skep_store_query(store, SQL[table], runs > 0 ? run[i] : 0, 0, reterr);
+	const char *sql = sql_of(store, table, reterr);
+	for (uint32_t i = 0; sql != NULL && i < (runs > 0 ? runs : 1); i++) {
+		sqlite3_stmt *row = skep_store_query(store, sql, runs > 0 ? run[i] : 0, 0, reterr);
 		if (row == NULL)
 			return false;
 		if (i == 0)
@@ -92,5 +111,5 @@ bool skep_export_csv(struct skep_store *store, enum skep_export_table table, con
 		}
 		sqlite3_finalize(row);
 	}
-	return skep_store_read_all(store, reterr);
+	return sql != NULL && skep_store_read_all(store, reterr);
 }

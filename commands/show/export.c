@@ -126,10 +126,12 @@ static enum status run(struct skep_command_line *line)
 		return skep_report_error(STATUS_BAD_INPUT,
 			"export what of that run? `skep export runs RUN`, rounds or timeline; weights are exported of a "
 			"scenario");
-	if (a.csv || a.common.has_db || a.common.positionals > 1)
-		return skep_report_error(STATUS_BAD_INPUT,
-			"export of weights takes one scenario, without --csv and --db: the kinds timeline, runs and "
-			"rounds take runs of the database");
+	if (a.csv || a.common.has_db || a.common.positionals > 1) {
+		skep_say("skep: export: '%.80s' is not timeline, runs or rounds, which take runs of the database; export "
+			 "of weights takes one scenario, without --csv and --db\n",
+			first);
+		return STATUS_BAD_INPUT;
+	}
 	if (a.common.output == NULL)
 		return skep_report_error(STATUS_BAD_INPUT, "export needs -o FOLDER");
 	if (!skep_output_folder_ready(&a.common) || !skep_arguments_scenario(&a.common, &scenario))

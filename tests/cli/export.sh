@@ -37,6 +37,15 @@ echo '{}' >other.json
 refuses 'but not over another file' 'not what this command writes' export timeline 1 -o other.json
 accepts 'all runs' export runs --csv -o runs.csv
 held 'as a table' csv runs.csv skep.db runs id
+accepts 'a name' runs name 1 first
+accepts 'a tag' runs tag first good
+accepts 'and another' runs tag first best
+accepts 'runs with them' export runs --csv 1 3 -o named.csv
+check 'are in its last columns' test "$(sed 's/.*,\([^,]*,[^,]*\)$/\1/' named.csv | tr '\n' ';')" = 'name,tags;first,best good;,;'
+cp skep.db old.db
+python3 -c 'import sqlite3; db = sqlite3.connect("old.db"); db.execute("DROP TABLE labels"); db.commit()'
+accepts 'a database without names' export runs --csv 1 --db old.db -o old.csv
+check 'has none' test "$(sed 's/.*,\([^,]*,[^,]*\)$/\1/' old.csv | tr '\n' ';')" = 'name,tags;,;'
 accepts 'rounds of two' export rounds 1 3 --csv
 cp "$out" rounds.csv
 held 'as a table' csv rounds.csv skep.db rounds run,round 1,3
