@@ -19,8 +19,8 @@
 	" expert_dropped, expert_balance, damaged, extrapolated"
 
 /* Databases of older programs have no table of them. */
-#define NAMES                                                                                                                  \
-	", (SELECT label FROM labels WHERE run = id AND kind = 'name') AS name, (SELECT group_concat(label, ' ') FROM"         \
+#define NAMES                                                                                                          \
+	", (SELECT label FROM labels WHERE run = id AND kind = 'name') AS name, (SELECT group_concat(label, ' ') FROM" \
 	" (SELECT label FROM labels WHERE run = id AND kind = 'tag' ORDER BY label)) AS tags"
 #define NO_NAMES ", NULL AS name, NULL AS tags"
 #define OF_RUNS " FROM runs WHERE ?1 = 0 OR id = ?1 ORDER BY id"

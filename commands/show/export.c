@@ -127,8 +127,9 @@ static enum status run(struct skep_command_line *line)
 			"export what of that run? `skep export runs RUN`, rounds or timeline; weights are exported of a "
 			"scenario");
 	if (a.csv || a.common.has_db || a.common.positionals > 1) {
-		skep_say("skep: export: '%.80s' is not timeline, runs or rounds, which take runs of the database; export "
-			 "of weights takes one scenario, without --csv and --db\n",
+		skep_say(
+			"skep: export: '%.80s' is not timeline, runs or rounds, which take runs of the database; export "
+			"of weights takes one scenario, without --csv and --db\n",
 			first);
 		return STATUS_BAD_INPUT;
 	}

@@ -79,6 +79,20 @@ for kind in gantt jobs; do
 	drawn "$kind-long" "$kind" --db long.db -- --has "$long 5"
 done
 
+# Laws over the losses that they are fitted to: of one choice of H, and of twelve under a long name. What losses a law made stands for
+# losses of runs, so that no minutes are trained.
+for h in 1 2 3 4 5 6 8 10 12 16 20 24; do
+	accepts "losses at H = $h" sim scenarios/three-spot.yaml --set cluster.trace=null --set "sync.every=$h" --set train.until.steps=480 \
+		--set train.arithmetic=law --set train.law.file=scenarios/laws/tiny-gpt2.yaml --db fit.db -q
+done
+python3 - "$long" <<'END'
+import sqlite3, sys
+with sqlite3.connect("fit.db") as db:
+    db.execute("UPDATE runs SET arithmetic = 'real', scenario = ?", [sys.argv[1]])
+END
+drawn fit-one fit 1 --db fit.db -- --has 'H = 1, '
+drawn fit-many fit 1..12 --db fit.db -- --has 'H = 24, ' --has 'thousand tokens'
+
 # How well the two agree stands in the picture, as compare has it: here the real one is made a quarter longer.
 python3 - <<'END'
 import sqlite3
