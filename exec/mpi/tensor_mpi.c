@@ -7,9 +7,11 @@
 #include <assert.h>
 #include <limits.h>
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sum.h"
 #include "exec/mpi/mpi_bytes.h"
 
 enum { TAG_GATHER = 1, TAG_SCATTER, TAG_SUM };
@@ -20,22 +22,69 @@ static void give_up(void)
 	MPI_Abort(MPI_COMM_WORLD, 1);
 }
 
-static void expect(struct skep_tensor_mpi *t, int peer, int tag, void *memory, size_t bytes)
+/* A message: a part of so many bytes, and behind it their sum (base/sum.h). */
+static size_t message_bytes(size_t bytes)
 {
-	assert(bytes <= INT_MAX);
-	if (MPI_Irecv(memory, (int)bytes, MPI_BYTE, peer, tag, t->comm, &t->request[peer]) != MPI_SUCCESS)
+	return bytes + sizeof(uint64_t);
+}
+
+static void reserve(struct skep_tensor_mpi *t, size_t bytes)
+{
+	size_t wanted = 2 * (size_t)t->ranks * message_bytes(bytes);
+	assert(message_bytes(bytes) <= INT_MAX);
+	if (wanted <= t->room)
+		return;
+	free(t->scratch);
+	t->scratch = malloc(wanted);
+	t->room = wanted;
+	if (t->scratch == NULL)
 		give_up();
+}
+
+/* In scratch: what rank `peer` sends to this one, or behind these what it is sent. */
+static char *place_of(const struct skep_tensor_mpi *t, bool sent, int peer, size_t bytes)
+{
+	return t->scratch + (size_t)(sent ? t->ranks + peer : peer) * message_bytes(bytes);
+}
+
+static void expect(struct skep_tensor_mpi *t, int tag, size_t bytes)
+{
+	for (int r = 0; r < t->ranks; r++) {
+		if (r != t->rank && MPI_Irecv(place_of(t, false, r, bytes), (int)message_bytes(bytes), MPI_BYTE, r, tag,
+					    t->comm, &t->request[r]) != MPI_SUCCESS)
+			give_up();
+	}
 }
 
 static void tell(struct skep_tensor_mpi *t, int peer, int tag, const void *memory, size_t bytes)
 {
-	if (MPI_Isend(memory, (int)bytes, MPI_BYTE, peer, tag, t->comm, &t->request[t->ranks + peer]) != MPI_SUCCESS)
+	char *message = place_of(t, true, peer, bytes);
+	const uint64_t sum = skep_sum(0, memory, bytes);
+	memcpy(message, memory, bytes);
+	memcpy(message + bytes, &sum, sizeof sum);
+	if (MPI_Isend(message, (int)message_bytes(bytes), MPI_BYTE, peer, tag, t->comm, &t->request[t->ranks + peer]) !=
+		MPI_SUCCESS)
 		give_up();
 	t->bytes += bytes;
 }
 
+/* In the middle of a pass, and its sender goes on with other numbers: it is too late to ask again. */
+static void check(const struct skep_tensor_mpi *t, int peer, size_t bytes)
+{
+	const char *message = place_of(t, false, peer, bytes);
+	uint64_t said;
+	memcpy(&said, message + bytes, sizeof said);
+	if (skep_sum(0, message, bytes) == said)
+		return;
+	fprintf(stderr,
+		"skep: %zu bytes from tensor parallel rank %d to rank %d were damaged on their way, within a pass (their "
+		"sum is not that of what was sent): the run ends\n",
+		bytes, peer, t->rank);
+	give_up();
+}
+
 /* Until all has been sent and has come, or nothing is waited for any more. Other threads of the host may need the core. */
-static void finish(struct skep_tensor_mpi *t)
+static void finish(struct skep_tensor_mpi *t, size_t bytes)
 {
 	int done = 0;
 	while (!done && !atomic_load_explicit(&t->abandoned, memory_order_relaxed)) {
@@ -44,21 +93,27 @@ static void finish(struct skep_tensor_mpi *t)
 		if (!done)
 			sched_yield();
 	}
+	for (int r = 0; done && r < t->ranks; r++) {
+		if (r != t->rank)
+			check(t, r, bytes);
+	}
 	t->calls++;
 }
 
 /* Each rank's part goes to all others: part r of `ret` comes from rank r. */
 static void exchange(struct skep_tensor_mpi *t, int tag, size_t bytes, const void *own, void *ret)
 {
-	for (int r = 0; r < t->ranks; r++) {
-		if (r != t->rank)
-			expect(t, r, tag, (char *)ret + (size_t)r * bytes, bytes);
-	}
+	reserve(t, bytes);
+	expect(t, tag, bytes);
 	for (int r = 0; r < t->ranks; r++) {
 		if (r != t->rank)
 			tell(t, r, tag, own, bytes);
 	}
-	finish(t);
+	finish(t, bytes);
+	for (int r = 0; r < t->ranks; r++) {
+		if (r != t->rank)
+			memcpy((char *)ret + (size_t)r * bytes, place_of(t, false, r, bytes), bytes);
+	}
 }
 
 static void all_gather(void *context, size_t n, const skep_real *own, skep_real *ret)
@@ -70,34 +125,21 @@ static void all_gather(void *context, size_t n, const skep_real *own, skep_real 
 	exchange(t, TAG_GATHER, n * sizeof *ret, place, ret);
 }
 
-static bool reserve(struct skep_tensor_mpi *t, size_t n)
-{
-	if (n <= t->room)
-		return true;
-	free(t->scratch);
-	t->scratch = malloc(n * sizeof *t->scratch);
-	t->room = t->scratch != NULL ? n : 0;
-	return t->scratch != NULL;
-}
-
 static void reduce_scatter(void *context, size_t n, skep_real *full, skep_real *ret)
 {
 	struct skep_tensor_mpi *t = context;
-	if (!reserve(t, (size_t)t->ranks * n))
-		give_up();
+	const size_t bytes = n * sizeof *ret;
+	reserve(t, bytes);
+	expect(t, TAG_SCATTER, bytes);
 	for (int r = 0; r < t->ranks; r++) {
 		if (r != t->rank)
-			expect(t, r, TAG_SCATTER, t->scratch + (size_t)r * n, n * sizeof *ret);
+			tell(t, r, TAG_SCATTER, full + (size_t)r * n, bytes);
 	}
-	for (int r = 0; r < t->ranks; r++) {
-		if (r != t->rank)
-			tell(t, r, TAG_SCATTER, full + (size_t)r * n, n * sizeof *ret);
-	}
-	finish(t);
-	memcpy(t->scratch + (size_t)t->rank * n, full + (size_t)t->rank * n, n * sizeof *ret);
-	memcpy(ret, t->scratch, n * sizeof *ret);
+	finish(t, bytes);
+	memcpy(place_of(t, false, t->rank, bytes), full + (size_t)t->rank * n, bytes);
+	memcpy(ret, place_of(t, false, 0, bytes), bytes);
 	for (int r = 1; r < t->ranks; r++) {
-		const skep_real *part = t->scratch + (size_t)r * n;
+		const skep_real *part = (const skep_real *)(const void *)place_of(t, false, r, bytes);
 		for (size_t i = 0; i < n; i++)
 			ret[i] += part[i];
 	}

@@ -4,8 +4,9 @@
  * stage of a worker. They are called by the thread of a device while the loop's thread uses MPI for the messages of the core, so
  * MPI has to be initialised with MPI_THREAD_MULTIPLE.
  *
- * Each collective sends every other rank its part directly, and adds up in the order of the ranks: of V bytes in all a rank sends
- * (T - 1) / T V for an all-gather or a reduce-scatter, as a ring does, in one step instead of T - 1.
+ * Each collective sends every other rank its part directly, and adds up in the order of the ranks: of V bytes in all a rank
+ * sends (T - 1) / T V for an all-gather or a reduce-scatter, as a ring does, in one step instead of T - 1. Behind each part is
+ * its sum, 8 bytes that are not counted; a part that was damaged on its way ends the run.
  */
 #ifndef SKEP_EXEC_MPI_TENSOR_MPI_H
 #define SKEP_EXEC_MPI_TENSOR_MPI_H
@@ -22,7 +23,7 @@ struct skep_tensor_mpi {
 	int rank, ranks;
 	MPI_Request *request; /* [2 * ranks] */
 	double *part;         /* [ranks] of a sum */
-	skep_real *scratch;   /* grows; what the others send of a sum */
+	char *scratch;        /* grows; messages that come, and that go */
 	size_t room;
 	uint64_t bytes, calls; /* that this rank has sent, and collectives */
 	atomic_bool abandoned; /* set: nothing is waited for, and results are worthless */

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # damaged.sh FAULTS - bits that flip on the way between real processes (flips.c): a tensor is counted and sent again, and what is
-# learnt is what a run learns that nothing has happened to, to the bit; a small message ends the run with a sentence.
+# learnt is what a run learns that nothing has happened to, to the bit; a small message, or one within a pass, ends the run with a
+# sentence.
 set -u
 faults=$(readlink -f "$1")
 . tests/cli/lib.sh
@@ -50,6 +51,33 @@ run_skep run two.yaml "${one[@]}"
 unset LD_PRELOAD FAULT_FLIP_FRAME
 check 'a small message: the run has failed' [ "$status" = 1 ]
 check 'a small message: why is said' grep -q 'lost a message with a wrong sum, from rank 1' "$err"
+
+# Ranks that share a stage: what they send each other within passes (rank 2 is the worker's first one).
+cp "$root/models/tiny-gpt2.yaml" "$root/models/text/tinyshakespeare.txt" .
+cat >hosts.yaml <<-END
+	name: one host with two GPUs
+	source: assumed for this test
+	directory: rack
+	sites:
+	  rack:
+	    machines: [{count: 1, gpu: v100, gpus: 2, inner: {bandwidth: 40 GB/s, latency: 5 us}, up: 10 Gbit/s, down: 10 Gbit/s}]
+	    inside: {bandwidth: 10 Gbit/s, latency: 0.05 ms}
+	END
+cat >shared.yaml <<-END
+	name: a stage of two ranks
+	seed: 7
+	model: {file: tiny-gpt2.yaml, stages: 1}
+	cluster: {topology: hosts.yaml, allocation: {method: strided}, tensor_parallel: 2, sequence_parallel: true}
+	schedule: {global_batch: 4, microbatch: 2}
+	train: {data: {corpus: text, file: tinyshakespeare.txt}, optimizer: {name: sgd, lr: 1.0e-2}, until: {steps: 2}}
+	END
+for nth in 5 60; do
+	FAULT_RANK=2 LD_PRELOAD=$faults FAULT_FLIP=$nth run_skep run shared.yaml -q --db shared.db
+	check "within a pass, message $nth: the run has failed" [ "$status" = 1 ]
+	check "within a pass, message $nth: why is said" grep -q \
+		'skep: [0-9]* bytes from tensor parallel rank 0 to rank 1 were damaged on their way, within a pass' "$err"
+done
+
 # Replicas compare: of three that should be equal one has a weight with a flipped bit, in both worlds.
 job three.yaml 3 12 3 1
 unequal() { # unequal: one worker was told so, has come again, and the run is done
