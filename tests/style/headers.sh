@@ -15,15 +15,21 @@ alone() { # alone COMPILER LANGUAGE STANDARD HEADER
 	printf '#include "%s"\n' "$4" | "$1" -x "$2" -std="$3" $warnings $mpi $cblas -fsyntax-only -
 }
 
-# clang takes longer to start than to compile a header, and its front end takes many files, each by itself: those of $together in one
-# process. It is told what clang itself tells it.
-all_alone() { # all_alone: with clang, as C17
+# Each header is a file of its own for the compiler all the same: those of $together, as C17. gcc's driver takes 64 of them at a time.
+# clang takes longer to start than to compile a header, and its front end takes many files, each by itself, in one process. It is
+# told what clang itself tells it.
+all_alone() { # all_alone COMPILER
 	local header number=0
 	local -a sources=()
 	for header in "${together[@]}"; do
 		sources+=("$scratch/$((number++)).c")
 		printf '#include "%s"\n' "$header" >"${sources[-1]}"
 	done
+	if [ "$1" = gcc ]; then
+		# shellcheck disable=SC2086
+		printf '%s\0' "${sources[@]}" | xargs -0 -P 4 -n 64 gcc -std=c17 $warnings $mpi $cblas -fsyntax-only 2>"$scratch/said"
+		return
+	fi
 	# shellcheck disable=SC2086
 	eval "set -- $(clang -### -std=c17 $warnings $mpi $cblas -fsyntax-only "${sources[0]}" 2>&1 | tail -n 1)"
 	[ "${*: -1}" = "${sources[0]}" ] && "${@:1:$# - 1}" "${sources[@]}" 2>"$scratch/said"
@@ -46,14 +52,10 @@ for compiler in gcc clang; do
 			skip "$header as C17 with $compiler" 'the headers of OpenSSL are not installed'
 			continue
 		fi
-		if [ "$compiler" = clang ]; then
-			together+=("$header")
-		else
-			check "$header as C17 with $compiler" alone "$compiler" c c17 "$header"
-		fi
+		together+=("$header")
 	done
 	[ ${#together[@]} -gt 0 ] || continue
-	if all_alone; then
+	if all_alone "$compiler"; then
 		for header in "${together[@]}"; do pass "$header as C17 with $compiler"; done
 	else # one by one, to tell which
 		for header in "${together[@]}"; do check "$header as C17 with $compiler" alone "$compiler" c c17 "$header"; done
