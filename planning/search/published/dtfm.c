@@ -229,6 +229,8 @@ const struct skep_objective *skep_dtfm_init(void *mem, const struct skep_dtfm *d
 			d->least_along = i != j && d->along[at] < d->least_along ? d->along[at] : d->least_along;
 		}
 	d->least_along = d->stages > 1 ? d->least_along : 0;
+	memset(d->edge, 0,
+		(size_t)d->stages * d->stages * sizeof *d->edge); /* also what no two stages have, for it is compared */
 	d->objective = (struct skep_objective){.self = d,
 		.whole = skep_dtfm_whole,
 		.change = change,
