@@ -50,8 +50,8 @@ void skep_ask_members(const struct skep_ask_answer *a, uint32_t stage, char *ret
 		uint32_t count = count_members(a, &q->group[i], stage);
 		size_t used = strlen(ret);
 		if (count > 0)
-			snprintf(ret + used, size - used, "%s%u x %s at %s", used > 0 ? ", " : "", count,
-				q->group[i].gpu, q->site[q->group[i].site].name);
+			snprintf(ret + used, size - used, "%s%u x %s %s", used > 0 ? ", " : "", count, q->group[i].gpu,
+				q->site[q->group[i].site].where);
 	}
 }
 
@@ -132,8 +132,8 @@ static void print_question(const struct skep_ask_answer *a, FILE *out)
 	int used = snprintf(text, sizeof text, "%s (%.3g million parameters), %.4g tokens, on", a->model.name,
 		a->model.parameters * 1e-6, a->job.tokens);
 	for (uint32_t i = 0; i < q->groups && used > 0 && (size_t)used < sizeof text; i++)
-		used += snprintf(text + used, sizeof text - (size_t)used, "%s %u x %s at %s", i > 0 ? "," : "",
-			q->group[i].count, q->group[i].gpu, q->site[q->group[i].site].name);
+		used += snprintf(text + used, sizeof text - (size_t)used, "%s %u x %s %s", i > 0 ? "," : "",
+			q->group[i].count, q->group[i].gpu, q->site[q->group[i].site].where);
 	if (q->request->spot && used > 0 && (size_t)used < sizeof text)
 		snprintf(text + used, sizeof text - (size_t)used, ", spot");
 	wrap("", text, out);
@@ -308,13 +308,13 @@ static void print_others(const struct skep_ask_answer *a, FILE *out)
 /* "what a l4 at us-central1 computes". */
 static void name_bound(const struct skep_ask_answer *a, char *ret, size_t size)
 {
-	static const char *const of[] = {[SKEP_EXPECTED_COMPUTE] = "how fast a %s at %s computes",
-		[SKEP_EXPECTED_UP] = "what a %s at %s can send",
-		[SKEP_EXPECTED_DOWN] = "what a %s at %s can receive"};
+	static const char *const of[] = {[SKEP_EXPECTED_COMPUTE] = "how fast a %s %s computes",
+		[SKEP_EXPECTED_UP] = "what a %s %s can send",
+		[SKEP_EXPECTED_DOWN] = "what a %s %s can receive"};
 	const struct skep_ask_figures *f = &a->figures;
 	const struct skep_ask_group *g = group_of(&a->question, f->bound_machine);
 	if (g && f->expected.bound <= SKEP_EXPECTED_DOWN)
-		snprintf(ret, size, of[f->expected.bound], g->gpu, a->question.site[g->site].name);
+		snprintf(ret, size, of[f->expected.bound], g->gpu, a->question.site[g->site].where);
 	else
 		snprintf(ret, size, "%s", f->bound);
 }

@@ -87,7 +87,7 @@ static bool read_group(struct skep_ask_question *q, const struct words *w, const
 	const char *end = w->at + w->length, *site = memchr(w->at, '@', w->length);
 	const char *kind_end = site ? site : end, *x = w->at, *colon;
 	struct skep_ask_group *g = &q->group[q->groups];
-	char text[48], name[40] = "here";
+	char text[48], name[40] = SKEP_ASK_HERE;
 	struct skep_diag why = skep_diag_beside(reterr);
 	uint64_t count = 0;
 	while (x < kind_end && *x >= '0' && *x <= '9' && count <= SKEP_ASK_MACHINES_MAX)
@@ -147,8 +147,8 @@ static bool read_groups(struct skep_ask_question *q, const char *from, struct sk
 static void note_price(struct skep_ask_question *q, const struct skep_ask_group *g, const struct skep_gpu_price *p)
 {
 	if (p->elsewhere)
-		skep_ask_note(q, "price of a %s at %s: that of %s, %s; none of its own provider is known", g->base,
-			q->site[g->site].name, p->provider, p->as_of);
+		skep_ask_note(q, "price of a %s %s: that of %s, %s; none of its own provider is known", g->base,
+			q->site[g->site].where, p->provider, p->as_of);
 	if (q->request->spot && isnan(p->usd_per_h[1]) && !isnan(p->usd_per_h[0]))
 		skep_ask_note(q, "no spot price of a %s at %s is known: the price on demand, %.4g USD/h, stands for it",
 			g->base, p->provider, p->usd_per_h[0]);
@@ -218,14 +218,14 @@ static bool read_prices(struct skep_ask_question *q, struct skep_diag *reterr)
 		if (isnan(q->group[i].price[r->spot])) {
 			if (r->objective == SKEP_ASK_MONEY)
 				return skep_fail(reterr,
-					"--cheapest: no price of a %s at %s is known: give it, as in "
+					"--cheapest: no price of a %s %s is known: give it, as in "
 					"--price %s@%s=0.20USD/h",
-					q->group[i].base, q->site[q->group[i].site].name, q->group[i].base,
+					q->group[i].base, q->site[q->group[i].site].where, q->group[i].base,
 					q->site[q->group[i].site].name);
 			skep_ask_note(q,
-				"no price of a %s at %s is known, so costs are not: give it, as in --price "
+				"no price of a %s %s is known, so costs are not: give it, as in --price "
 				"%s@%s=0.20USD/h",
-				q->group[i].base, q->site[q->group[i].site].name, q->group[i].base,
+				q->group[i].base, q->site[q->group[i].site].where, q->group[i].base,
 				q->site[q->group[i].site].name);
 		}
 	return true;

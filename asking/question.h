@@ -25,6 +25,7 @@
 #define SKEP_ASK_GIVEN_MAX 32u
 #define SKEP_ASK_NOTES_MAX 24u
 #define SKEP_ASK_MACHINES_MAX 512u
+#define SKEP_ASK_HERE "here" /* the site of machines of which no site is said */
 
 enum skep_ask_objective { SKEP_ASK_TIME, SKEP_ASK_MONEY };
 
@@ -49,6 +50,7 @@ enum skep_ask_kind { SKEP_ASK_CLOUD, SKEP_ASK_HOME, SKEP_ASK_OWN };
 
 struct skep_ask_site {
 	char name[32];   /* in the topology */
+	char where[40];  /* "at us-central1", or "here" */
 	char region[40]; /* "gcp:us-central1", or a region of the home table */
 	enum skep_ask_kind kind;
 	double inside_Bps, inside_s;

@@ -116,7 +116,7 @@ static bool is_own(const struct skep_ask_question *q, const char *name)
 	for (uint32_t i = 0; i < q->request->sites; i++)
 		if (strncmp(q->request->site[i], name, length) == 0 && q->request->site[i][length] == '=')
 			return true;
-	return strcmp(name, "here") == 0;
+	return strcmp(name, SKEP_ASK_HERE) == 0;
 }
 
 static bool make_site(struct skep_ask_question *q, struct skep_ask_site *site, const struct skep_ask_place *p,
@@ -170,7 +170,13 @@ bool skep_ask_site_find(
 	if (q->sites == SKEP_ASK_SITES_MAX)
 		return wrong(p, reterr, "more than %u sites", SKEP_ASK_SITES_MAX);
 	*ret_site = q->sites;
-	return make_site(q, &q->site[q->sites++], p, reterr);
+	struct skep_ask_site *site = &q->site[q->sites++];
+	bool made = make_site(q, site, p, reterr);
+	if (made && strcmp(site->name, SKEP_ASK_HERE) == 0)
+		strcpy(site->where, SKEP_ASK_HERE);
+	else if (made)
+		strcat(strcpy(site->where, "at "), site->name);
+	return made;
 }
 
 /* ---- RATE[,TIME] ---------------------------------------------------------------------------------------------------- */
@@ -298,9 +304,8 @@ static bool read_insides(struct skep_ask_question *q, struct skep_diag *reterr)
 				"inside of a region two machines have %s and %.1f ms: `skep probe` measures it",
 				skep_rate_text(s->inside_Bps, rate), 1e3 * s->inside_s);
 		else if (s->kind == SKEP_ASK_OWN)
-			skep_ask_note(q,
-				"inside of %s two machines have %s and %.1f ms; --site %s=RATE,TIME is another",
-				s->name, skep_rate_text(s->inside_Bps, rate), 1e3 * s->inside_s, s->name);
+			skep_ask_note(q, "two machines %s have %s and %.1f ms; --site %s=RATE,TIME is another",
+				s->where, skep_rate_text(s->inside_Bps, rate), 1e3 * s->inside_s, s->name);
 	}
 	return true;
 }

@@ -224,8 +224,8 @@ static void list_members(struct skep_ask_answer *a, const struct skep_scenario *
 	for (uint32_t i = 0; q->groups > 1 && i < q->groups && i < 4; i++)
 		if (!strstr(members, q->site[q->group[i].site].name) || !strstr(members, q->group[i].gpu))
 			set_without(a,
-				add_other(a, "without the %u x %s at %s", q->group[i].count, q->group[i].gpu,
-					q->site[q->group[i].site].name),
+				add_other(a, "without the %u x %s %s", q->group[i].count, q->group[i].gpu,
+					q->site[q->group[i].site].where),
 				i);
 }
 
@@ -366,8 +366,8 @@ static void list_lines(struct skep_ask_answer *a)
 			with = add_help(a, "%s upwards from each machine at %s instead of %s",
 				rate(MORE * s->up_Bps, then), s->name, rate(s->up_Bps, now));
 		else if (q->sites == 1 && !is_asked(q, i, i, MORE * s->inside_Bps))
-			with = add_help(a, "%s inside of %s instead of %s", rate(MORE * s->inside_Bps, then), s->name,
-				rate(s->inside_Bps, now));
+			with = add_help(a, "%s between two machines %s instead of %s", rate(MORE * s->inside_Bps, then),
+				s->where, rate(s->inside_Bps, now));
 		if (!with)
 			continue;
 		with->site[i].up_Bps *= s->kind == SKEP_ASK_HOME ? MORE : 1;
@@ -422,7 +422,7 @@ static void list_cards(struct skep_ask_answer *a)
 	const struct skep_ask_group *s = &q->group[slow], *f = &q->group[fast];
 	if (strcmp(s->gpu, f->gpu) != 0) {
 		struct skep_ask_question *with =
-			add_help(a, "%u x %s at %s instead of the %s", s->count, f->gpu, q->site[s->site].name, s->gpu);
+			add_help(a, "%u x %s %s instead of the %s", s->count, f->gpu, q->site[s->site].where, s->gpu);
 		if (with) {
 			change_machines(a, with);
 			with->group[slow].count = s->count;
@@ -431,14 +431,14 @@ static void list_cards(struct skep_ask_answer *a)
 	}
 	if (q->groups > 1 && skep_ask_group_members(a, slow) > 0) {
 		struct skep_ask_question *with =
-			add_help(a, "without the %u x %s at %s", s->count, s->gpu, q->site[s->site].name);
+			add_help(a, "without the %u x %s %s", s->count, s->gpu, q->site[s->site].where);
 		if (with) {
 			change_machines(a, with);
 			with->group[slow].count = 0;
 		}
 	}
 	uint32_t more = (f->count + 3) / 4;
-	struct skep_ask_question *with = add_help(a, "%u more %s at %s", more, f->gpu, q->site[f->site].name);
+	struct skep_ask_question *with = add_help(a, "%u more %s %s", more, f->gpu, q->site[f->site].where);
 	if (with) {
 		change_machines(a, with);
 		with->group[fast].count += more;
@@ -463,8 +463,8 @@ static struct skep_ask_question *add_change(struct skep_ask_answer *a, const str
 			q->site[c->to].name, rate(q->link[c->from][c->to].Bps, now));
 	if (s->kind == SKEP_ASK_HOME)
 		return add_help(a, "as asked (--what-if): %s down and up for each machine at %s", then, s->name);
-	return add_help(
-		a, "as asked (--what-if): %s inside of %s instead of %s", then, s->name, rate(s->inside_Bps, now));
+	return add_help(a, "as asked (--what-if): %s between two machines %s instead of %s", then, s->where,
+		rate(s->inside_Bps, now));
 }
 
 static void list_changes(struct skep_ask_answer *a)

@@ -171,7 +171,7 @@ wrong 'a bandwidth' '^--site: error: expected a bandwidth with its unit' 6 --gpu
 wrong 'a price of what is not there' '^--price: error: --gpus has no t4' 1 --gpus 8xl4 --model 30M --price t4=1USD/h
 wrong 'too large a model' 'does not fit: .* GB with AdamW.* all machines together have 192 GB' 0 --gpus 8xl4 --model llama-2-70b
 wrong 'no line between' 'what joins us-central1 and lab is not known' 0 --gpus 1xl4@us-central1,1xl4@lab --site lab=1Gbit/s --model 30M
-wrong 'money without a price' 'no price of a l4 at here is known: give it' 0 --gpus 8xl4 --model 30M --cheapest
+wrong 'money without a price' 'no price of a l4 here is known: give it' 0 --gpus 8xl4 --model 30M --cheapest
 wrong 'no model' '^skep: ask: --model is missing' 0 --gpus 8xl4
 mkdir other && echo 'mine: true' >other/scenario.yaml
 wrong 'files of others' 'other/scenario.yaml' 0 --gpus 8xl4 --model 30M -o other
