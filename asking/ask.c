@@ -12,6 +12,7 @@
 #include "asking/loss.h"
 #include "base/clock.h"
 #include "base/files/outputs.h"
+#include "base/layout.h"
 #include "base/options.h"
 #include "topologies/gpu/gpu.h"
 
@@ -91,6 +92,7 @@ static bool ask_memory(struct skep_ask_answer *a, struct skep_diag *reterr)
 static bool fill_job(struct skep_ask_answer *a, struct skep_diag *reterr)
 {
 	struct skep_ask_question *q = &a->question;
+	char text[SKEP_TEXT_BYTES];
 	double batch = q->batch_tokens > 0 ? q->batch_tokens : usual_batch(a->model.parameters);
 	a->job = (struct skep_ask_job){.question = q, .model = &a->model, .law = &a->law};
 	a->job.tokens = q->tokens > 0 ? q->tokens : 20 * a->model.parameters;
@@ -110,12 +112,13 @@ static bool fill_job(struct skep_ask_answer *a, struct skep_diag *reterr)
 			"for smaller steps with --batch",
 			a->job.tokens, steps, batch);
 	if (a->job.tokens < a->law.least[SKEP_LAW_TOKENS])
-		skep_ask_note(q, "the law of losses is asked below its data, which begin at %.3g tokens",
-			a->law.least[SKEP_LAW_TOKENS]);
+		skep_ask_note(q, "the law of losses is asked below its data, which begin at %s tokens",
+			skep_count_text(a->law.least[SKEP_LAW_TOKENS], text));
 	if (q->tokens <= 0)
 		skep_ask_note(q, "--tokens: 20 for each parameter (Hoffmann et al. 2022)");
 	if (q->batch_tokens <= 0)
-		skep_ask_note(q, "a step has %.4g tokens, as GPT-3's models of this size; --batch is another", batch);
+		skep_ask_note(q, "a step has %s tokens, as GPT-3's models of this size; --batch is another",
+			skep_count_text(batch, text));
 	return true;
 }
 

@@ -128,9 +128,9 @@ static const char *days(double seconds, char ret[SKEP_TEXT_BYTES])
 static void print_question(const struct skep_ask_answer *a, FILE *out)
 {
 	const struct skep_ask_question *q = &a->question;
-	char text[1200];
-	int used = snprintf(text, sizeof text, "%s (%.3g million parameters), %.4g tokens, on", a->model.name,
-		a->model.parameters * 1e-6, a->job.tokens);
+	char text[1200], parameters[SKEP_TEXT_BYTES], tokens[SKEP_TEXT_BYTES];
+	int used = snprintf(text, sizeof text, "%s (%s parameters), %s tokens, on", a->model.name,
+		skep_count_text(a->model.parameters, parameters), skep_count_text(a->job.tokens, tokens));
 	for (uint32_t i = 0; i < q->groups && used > 0 && (size_t)used < sizeof text; i++)
 		used += snprintf(text + used, sizeof text - (size_t)used, "%s %u x %s %s", i > 0 ? "," : "",
 			q->group[i].count, q->group[i].gpu, q->site[q->group[i].site].where);
@@ -169,10 +169,10 @@ static void print_answer(const struct skep_ask_answer *a, FILE *out)
 		wrap("  ", text, out);
 	}
 	snprintf(text, sizeof text,
-		"to the loss of synchronous training behind %.4g tokens, %.3f by the law: %.4g tokens, "
+		"to the loss of synchronous training behind %s tokens, %.3f by the law: %s tokens, "
 		"%.0f steps%s%s%s",
-		a->job.tokens, a->job.target_loss, f->tokens, f->steps, f->extrapolated ? " (extrapolated: " : "",
-		f->extrapolated ? f->how : "", f->extrapolated ? ")" : "");
+		skep_count_text(a->job.tokens, low), a->job.target_loss, skep_count_text(f->tokens, high), f->steps,
+		f->extrapolated ? " (extrapolated: " : "", f->extrapolated ? f->how : "", f->extrapolated ? ")" : "");
 	wrap("  ", text, out);
 	if (f->lost > 0)
 		fprintf(out, "  %u of %u seeds came to no end: a stage lost its last machine for an hour or longer\n",
@@ -222,7 +222,7 @@ static void lay_row(
 	skep_layout_cell(layout, "%+.0f %%", 100 * (f->time_s / own->time_s - 1));
 	if (prices)
 		skep_layout_cell(layout, "%.4g", skep_ask_usd(f));
-	skep_layout_cell(layout, "%.3g", f->tokens);
+	skep_layout_cell(layout, "%s", skep_count_text(f->tokens, text));
 	skep_layout_cell(layout, "%.0f %%", 100 * f->utilisation);
 	bool other = f->extrapolated && !strstr(own->how, f->how); /* what is said of the choice is not said again */
 	skep_layout_cell(layout, "%s", other ? f->how : "");

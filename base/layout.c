@@ -23,6 +23,7 @@ struct unit {
 static const struct unit TIME[] = {{"us", 1e-6}, {"ms", 1e-3}, {"s", 1}, {"min", 60}, {"h", 3600}};
 static const struct unit BYTES[] = {{"B", 1}, {"kB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12}, {"PB", 1e15}};
 static const struct unit BINARY[] = {{"B", 1}, {"KiB", 1024}, {"MiB", 1048576}, {"GiB", 1073741824}};
+static const struct unit LARGE[] = {{"", 1}, {"k", 1e3}, {"M", 1e6}, {"B", 1e9}, {"T", 1e12}};
 static const struct unit RATE[] = {{"bit/s", 1}, {"kbit/s", 1e3}, {"Mbit/s", 1e6}, {"Gbit/s", 1e9}, {"Tbit/s", 1e12}};
 
 #define COUNT(units) (sizeof(units) / sizeof((units)[0]))
@@ -58,10 +59,9 @@ static const char *quantity(double value, const struct unit *unit, char ret[SKEP
 }
 
 /* What people chose is written as they would: 3 s, not 3.00 s. */
-static const char *short_quantity(double value, const struct unit *unit, char ret[SKEP_TEXT_BYTES])
+static const char *short_number(double value, char digits[SKEP_TEXT_BYTES])
 {
-	char digits[SKEP_TEXT_BYTES];
-	number(value / unit->size, digits);
+	number(value, digits);
 	size_t length = strlen(digits);
 	while (strchr(digits, '.') && strchr("0.", digits[length - 1])) {
 		bool point = digits[--length] == '.';
@@ -69,7 +69,13 @@ static const char *short_quantity(double value, const struct unit *unit, char re
 		if (point)
 			break;
 	}
-	snprintf(ret, SKEP_TEXT_BYTES, "%.36s %s", digits, unit->name);
+	return digits;
+}
+
+static const char *short_quantity(double value, const struct unit *unit, char ret[SKEP_TEXT_BYTES])
+{
+	char digits[SKEP_TEXT_BYTES];
+	snprintf(ret, SKEP_TEXT_BYTES, "%.36s %s", short_number(value / unit->size, digits), unit->name);
 	return ret;
 }
 
@@ -104,6 +110,14 @@ const char *skep_bytes_text(double bytes, char ret[SKEP_TEXT_BYTES])
 const char *skep_binary_text(double bytes, char ret[SKEP_TEXT_BYTES])
 {
 	return short_quantity(bytes, unit_for(bytes, BINARY, COUNT(BINARY)), ret);
+}
+
+const char *skep_count_text(double count, char ret[SKEP_TEXT_BYTES])
+{
+	char digits[SKEP_TEXT_BYTES];
+	const struct unit *unit = unit_for(count, LARGE, COUNT(LARGE));
+	snprintf(ret, SKEP_TEXT_BYTES, "%.36s%s", short_number(count / unit->size, digits), unit->name);
+	return ret;
 }
 
 const char *skep_rate_text(double Bps, char ret[SKEP_TEXT_BYTES])

@@ -19,6 +19,8 @@ const char *skep_time_range_text(double least_s, double most_s, char ret[SKEP_TE
 /* As 1.23 MB, in powers of 1000, and for what people write in powers of 1024 as 4 MiB; nothing is "-". */
 const char *skep_bytes_text(double bytes, char ret[SKEP_TEXT_BYTES]);
 const char *skep_binary_text(double bytes, char ret[SKEP_TEXT_BYTES]);
+/* As 355M, 1.43B: in the letters in which it may be given (skep_count_parse()), with three digits. */
+const char *skep_count_text(double count, char ret[SKEP_TEXT_BYTES]);
 /* Bits per second; "unlimited" if infinite. */
 const char *skep_rate_text(double Bps, char ret[SKEP_TEXT_BYTES]);
 /* "12.3 ± 0.4": at most four digits of the mean and two of the spread; a spread that is not seen then, or 0 or NAN, goes

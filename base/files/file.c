@@ -19,6 +19,16 @@
 
 #define fail(...) skep_diag_set(reterr, path[0] ? path : "''", 0, 0, NULL, __VA_ARGS__)
 
+#define NOT_TEXT "is not text: it holds zero bytes (a binary file, or text that is not UTF-8)"
+
+/* A program or weights in place of a text are seldom small. */
+static bool begins_binary(int fd)
+{
+	char first[4096];
+	ssize_t got = pread(fd, first, sizeof first, 0);
+	return got > 0 && memchr(first, 0, (size_t)got) != NULL;
+}
+
 static bool is_file(int fd, size_t limit, const char *path, struct skep_diag *reterr)
 {
 	struct stat st;
@@ -28,6 +38,8 @@ static bool is_file(int fd, size_t limit, const char *path, struct skep_diag *re
 		fail("is a directory: expected a file");
 	else if (!S_ISREG(st.st_mode))
 		fail("is not a regular file");
+	else if ((uint64_t)st.st_size > limit && begins_binary(fd))
+		fail(NOT_TEXT);
 	else if ((uint64_t)st.st_size > limit)
 		fail("is too large: %lld bytes, the limit for such a file is %zu", (long long)st.st_size, limit);
 	return !reterr->set;
@@ -91,7 +103,7 @@ bool skep_file_read(const char *path, size_t limit, char **ret, size_t *ret_size
 		text = read_all(fd, limit, &size, path, reterr);
 	close(fd);
 	if (text && memchr(text, 0, size)) {
-		fail("is not text: it holds zero bytes (a binary file, or text that is not UTF-8)");
+		fail(NOT_TEXT);
 		free(text);
 		return false;
 	}

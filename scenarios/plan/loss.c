@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/layout.h"
+
 void skep_loss_read(struct skep_reader *r, const struct skep_yaml_node *train, struct skep_scenario *s)
 {
 	struct skep_diag why = skep_diag_beside(r->diag);
@@ -105,8 +107,9 @@ bool skep_loss_extrapolates(const struct skep_scenario *s, uint32_t rounds, char
 	if (!ends_early(s, at[SKEP_LAW_TOKENS] + at[SKEP_LAW_BATCH] * skep_plan_steps(&s->plan, rounds - 1)))
 		return leaves;
 	size_t used = strlen(ret);
-	snprintf(ret + used, size - used, "%sfewer tokens than %.4g, where its data begin", leaves ? "; " : "",
-		s->law->least[SKEP_LAW_TOKENS]);
+	char least[SKEP_TEXT_BYTES];
+	snprintf(ret + used, size - used, "%sfewer tokens than %s, where its data begin", leaves ? "; " : "",
+		skep_count_text(s->law->least[SKEP_LAW_TOKENS], least));
 	return true;
 }
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * test_options.c - a command line is read by a table of rows: types, ranges, forms of an option, defaults from the environment,
- * and the words in which it is refused; the help keeps to 80 columns.
+ * and the words in which it is refused; the help keeps to 80 columns; large counts are written as they are given.
  */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -10,7 +11,9 @@
 
 #include <cmocka.h>
 
+#include "base/layout.h"
 #include "base/options.h"
+#include "base/text.h"
 
 enum colour { RED, GREEN };
 
@@ -230,6 +233,22 @@ static void the_help_keeps_to_80_columns(void **state)
 	assert_non_null(strstr(text, "\n                          "));
 }
 
+static void counts_have_the_letters_they_are_given_in(void **state)
+{
+	static const struct {
+		double count;
+		const char *text;
+	} cases[] = {{7, "7"}, {524288, "524k"}, {355e6, "355M"}, {1e9, "1B"}, {1.431e9, "1.43B"}, {999.7e6, "1B"},
+		{13e12, "13T"}};
+	char text[SKEP_TEXT_BYTES];
+	double back;
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		assert_string_equal(skep_count_text(cases[i].count, text), cases[i].text);
+		assert_true(skep_count_parse(text, &back) && fabs(back / cases[i].count - 1) < 0.005);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -238,6 +257,7 @@ int main(void)
 		cmocka_unit_test(the_environment_gives_defaults),
 		cmocka_unit_test(what_is_wrong_is_named),
 		cmocka_unit_test(the_help_keeps_to_80_columns),
+		cmocka_unit_test(counts_have_the_letters_they_are_given_in),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -191,6 +191,7 @@ static void file_read_refuses(void **state)
 	check_unreadable("/dev/zero", 10, "not a regular file");
 	check_unreadable(write_file("a", "12345678901", 11), 10, "too large");
 	check_unreadable(write_file("a", "a\0b", 3), 10, "zero bytes");
+	check_unreadable(write_file("a", "a\0b45678901", 11), 10, "zero bytes");
 	check_unreadable("/proc/self/maps", 10, "too large");
 	snprintf(fifo, sizeof fifo, "%s/fifo", folder);
 	assert_int_equal(mkfifo(fifo, 0600), 0);
