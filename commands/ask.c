@@ -116,9 +116,8 @@ static const struct skep_example examples[] = {
 		"two continents: who serves what, how long, how much?"},
 	{"skep ask --gpus 8xrtx-3090@home --line 100Mbit/s --model 150M", "volunteers: which H?"},
 	{"skep ask --gpus 3xl4,1xl4:0.5 --stages 4 --model 350M", "one GPU is half as fast: GPipe or a swarm?"},
-	{"skep ask --gpus 8xl4@west,8xl4@east --site west=10Gbit/s --site east=10Gbit/s --link west:east=1Gbit/s "
-	 "--what-if west:east=10Gbit/s --model 350M",
-		"two places of your own: what would 10 Gbit/s between them bring?"},
+	{"skep ask --gpus 8xl4 --site here=1Gbit/s --what-if here=10Gbit/s --model 350M",
+		"a network of 1 Gbit/s: what would 10 Gbit/s bring?"},
 	{0},
 };
 
