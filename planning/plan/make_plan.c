@@ -5,6 +5,7 @@
 #include "planning/plan/make_plan.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "planning/plan/confirm.h"
@@ -46,12 +47,15 @@ static enum status prepare(struct skep_planner *w)
 static enum status search(struct skep_planner *w)
 {
 	char why[512];
+	int by = 0;
 	if (skep_planner_dtfm(w) && !skep_even_groups_possible(w))
 		return STATUS_BAD_INPUT;
 	if (!skep_searches_run(w) || (!w->options->unstated && !skep_searches_random(w)))
 		return skep_planner_lack(w);
-	if (!skep_planner_dtfm(w))
-		skep_trial_again(w);
+	if (!skep_planner_dtfm(w) && !skep_trial_again(w, &by))
+		return by != 0 ? skep_planner_fail(w, (enum status)(STATUS_SIGNAL + by),
+					 "ended by SIG%s before anything was chosen", sigabbrev_np(by))
+		               : skep_planner_fail(w, STATUS_FAILED, "a process that simulated has died");
 	if (!skep_searches_choose(w)) {
 		skep_searches_why(w, why, sizeof why);
 		return skep_planner_refuse(w, "%s", why);

@@ -11,10 +11,10 @@
 #include "base/sum.h"
 #include "planning/trial/planner.h"
 
-uint64_t skep_known_key(const struct skep_planner *w, const struct skep_candidate *c, bool glance)
+uint64_t skep_known_key(const struct skep_planner *w, const struct skep_candidate *c, uint64_t how)
 {
-	const uint64_t how[] = {w->rounds, skep_planner_seeds(w), w->scenario.seed, glance, c->layers != NULL};
-	uint64_t key = skep_sum(0, how, sizeof how);
+	const uint64_t numbers[] = {w->rounds, skep_planner_seeds(w), w->scenario.seed, how, c->layers != NULL};
+	uint64_t key = skep_sum(0, numbers, sizeof numbers);
 	for (uint32_t i = 0; i < w->with.sets; i++)
 		key = skep_sum(key, w->with.set[i], strlen(w->with.set[i]) + 1);
 	key = skep_sum(key, c->stage_of, w->planning.workers * sizeof *c->stage_of);

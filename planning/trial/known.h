@@ -25,8 +25,8 @@ struct skep_known_trials {
 	uint32_t count;
 };
 
-/* Of all that a trial follows from: assignments, allocation, cut, seeds, rounds, and whether it is a glance. */
-uint64_t skep_known_key(const struct skep_planner *planner, const struct skep_candidate *candidate, bool glance);
+/* Of all that a trial follows from: assignments, allocation, cut, seeds, rounds; `how`: a number for all else. */
+uint64_t skep_known_key(const struct skep_planner *planner, const struct skep_candidate *candidate, uint64_t how);
 /* NULL: it is not known. */
 const struct skep_known_trial *skep_known_find(const struct skep_known_trials *known, uint64_t key);
 /* Without memory it is not known afterwards, as before. */

@@ -13,9 +13,12 @@
  */
 #include "planning/trial/trial.h"
 
+#include <assert.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "planning/trial/jobs.h"
 #include "planning/trial/long_rounds.h"
 
 #define EVENTS_MOST 250000.0 /* of a trial: about a second */
@@ -264,8 +267,9 @@ bool skep_trial_run_span(const struct skep_trial_span *span, struct skep_scenari
 	return skep_long_rounds_simulate(s, steps, span->warm_up, ear, ret, &error) && ret->ok;
 }
 
-/* With the seeds that trials have. False: it cannot be, or does not come to an end. */
-static bool try_again(const struct skep_planner *w, const struct skep_trial_span *span, struct skep_candidate *c)
+/* With the seeds that trials have: a step takes so long in the mean. False: it cannot be, or does not come to an end. */
+static bool simulate_again(const struct skep_planner *w, const struct skep_trial_span *span,
+	const struct skep_candidate *c, double *ret_step_s)
 {
 	uint32_t seeds = skep_planner_seeds(w);
 	double round_s = 0;
@@ -284,8 +288,25 @@ static bool try_again(const struct skep_planner *w, const struct skep_trial_span
 			return false;
 		round_s += summary.round_s / w->planning.throughput[0].period;
 	}
+	*ret_step_s = round_s / seeds;
+	return true;
+}
+
+static uint64_t key_again(
+	const struct skep_planner *w, const struct skep_trial_span *span, const struct skep_candidate *c)
+{
+	return skep_known_key(w, c, UINT64_C(1) << 63 | (uint64_t)span->rounds << 31 | span->warm_up);
+}
+
+/* Takes over what is known of it, or simulates it. False: it cannot be. */
+static bool try_again(const struct skep_planner *w, const struct skep_trial_span *span, struct skep_candidate *c)
+{
+	const struct skep_known_trial *known = w->known ? skep_known_find(w->known, key_again(w, span, c)) : NULL;
 	struct skep_forecast forecast;
-	skep_forecast_make(&w->planning, c->stage_of, round_s / seeds, &forecast);
+	double step_s = known ? known->round_s : 0;
+	if (!known && !simulate_again(w, span, c, &step_s))
+		return false;
+	skep_forecast_make(&w->planning, c->stage_of, step_s, &forecast);
 	c->value = skep_forecast_value(&forecast, w->aim);
 	c->again = true;
 	return true;
@@ -325,14 +346,80 @@ static void share(struct skep_planner *w, const struct skep_candidate *c)
 	}
 }
 
-void skep_trial_again(struct skep_planner *w)
+/* ---- side by side ------------------------------------------------------------------------------------------------ */
+
+struct finalists {
+	struct skep_planner *planner;
+	const struct skep_trial_span *span;
+	const struct skep_candidate *list[1 + FINALISTS];
+	uint32_t count;
+};
+
+static bool work_again(void *context, const struct skep_sweep_job *job, void **ret, uint64_t *ret_count)
+{
+	const struct finalists *f = context;
+	double *step_s = malloc(sizeof *step_s);
+	if (step_s && !simulate_again(f->planner, f->span, f->list[job->number], step_s))
+		*step_s = NAN;
+	*ret = step_s;
+	*ret_count = sizeof *step_s;
+	return step_s != NULL;
+}
+
+/* What cannot be is found out anew. */
+static void take_again(void *context, uint32_t number, void *bytes, uint64_t count)
+{
+	struct finalists *f = context;
+	double step_s;
+	assert(count == sizeof step_s);
+	memcpy(&step_s, bytes, sizeof step_s);
+	uint64_t key = key_again(f->planner, f->span, f->list[number]);
+	if (!isnan(step_s))
+		skep_known_add(f->planner->known, &(struct skep_known_trial){.key = key, .round_s = step_s});
+	free(bytes);
+}
+
+static bool is_final(const struct finalists *f, const struct skep_candidate *c)
+{
+	for (uint32_t i = 0; i < f->count; i++)
+		if (same(f->planner, f->list[i], c))
+			return true;
+	return false;
+}
+
+/* Those that skep_trial_again() comes to, if all of them can be, are simulated at once. */
+static bool know_finalists(struct skep_planner *w, const struct skep_trial_span *span, int *ret_signal)
+{
+	struct finalists f = {.planner = w, .span = span};
+	if (!w->known || w->until_ns > 0 || w->options->processes < 2)
+		return true;
+	if (w->candidate[0].tried)
+		f.list[f.count++] = &w->candidate[0];
+	while (f.count <= FINALISTS) {
+		const struct skep_candidate *best = NULL;
+		for (uint32_t i = 0; i < w->candidates; i++) {
+			const struct skep_candidate *c = &w->candidate[i];
+			if (c->tried && !is_final(&f, c) && (!best || c->value < best->value))
+				best = c;
+		}
+		if (!best)
+			break;
+		f.list[f.count++] = best;
+	}
+	return skep_jobs_run(w->options->processes, 0, f.count, work_again, take_again, &f, NULL, NULL, ret_signal);
+}
+
+bool skep_trial_again(struct skep_planner *w, int *ret_signal)
 {
 	struct skep_candidate *c = next_best(w);
+	*ret_signal = 0;
 	if (!c)
-		return;
+		return true;
 	struct skep_trial_span span = skep_trial_span_of(w, c->forecast.rounds);
 	if (span.rounds <= w->rounds)
-		return;
+		return true;
+	if (!know_finalists(w, &span, ret_signal))
+		return false;
 	for (uint32_t n = 0; n <= FINALISTS; n++) { /* the scenario's own, so that what is chosen is never worse */
 		c = n == 0 && w->candidate[0].tried ? &w->candidate[0] : next_best(w);
 		if (!c || (n > 1 && skep_planner_is_late(w)))
@@ -341,4 +428,5 @@ void skep_trial_again(struct skep_planner *w)
 		share(w, c);
 		c->tried = ended;
 	}
+	return true;
 }

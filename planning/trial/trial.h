@@ -41,7 +41,8 @@ struct skep_trial_span skep_trial_span_of(const struct skep_planner *planner, ui
  * does not come to an end, or there is no memory. */
 bool skep_trial_run_span(const struct skep_trial_span *span, struct skep_scenario *scenario, struct skep_trial_ear *ear,
 	struct skep_summary *ret);
-/* Tries the best few of the candidates that were tried again, over the span, for the choice; not if that says nothing new. */
-void skep_trial_again(struct skep_planner *planner);
+/* Tries the best few of the candidates that were tried again, over the span, for the choice; not if that says nothing new. False:
+ * a signal came, or a process died (0). */
+bool skep_trial_again(struct skep_planner *planner, int *ret_signal);
 
 #endif
