@@ -33,7 +33,7 @@ static void take(const struct skep_planner *w, struct row *ret)
 	const struct skep_candidate *c = &w->candidate[w->chosen];
 	ret->samples_per_s = c->samples_per_s;
 	ret->round_s = c->round_s;
-	ret->usd = skep_planner_whole_usd(w);
+	ret->usd = skep_planner_whole_usd(w, skep_planner_whole_s(w));
 	for (uint32_t s = 0; s < w->planning.stages; s++) {
 		uint32_t size = 0;
 		size_t at = strlen(ret->sizes);

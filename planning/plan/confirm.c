@@ -280,6 +280,22 @@ struct skep_interval skep_confirm_mean(const struct skep_confirm *c, uint32_t si
 	return skep_interval_of(c->side[side].value[figure], c->seeds);
 }
 
+bool skep_confirm_has_whole(const struct skep_planner *w)
+{
+	const struct skep_confirm *c = w->stated;
+	return c != NULL && c->span.whole && c->side[c->sides - 1].ended > 0;
+}
+
+double skep_confirm_whole_s(const struct skep_planner *w)
+{
+	const struct skep_candidate *chosen = &w->candidate[w->chosen];
+	double trial_s = skep_planner_whole_s(w);
+	if (!skep_confirm_has_whole(w))
+		return trial_s;
+	return trial_s * chosen->samples_per_s /
+	       skep_confirm_mean(w->stated, w->stated->sides - 1, SKEP_FIGURE_RATE).mean;
+}
+
 double skep_confirm_least_times(const struct skep_confirm *c, uint32_t side, enum skep_figure figure)
 {
 	const double *plan = c->side[c->sides - 1].value[figure], *other = c->side[side].value[figure];

@@ -55,4 +55,8 @@ struct skep_interval skep_confirm_difference(
 	const struct skep_confirm *confirm, uint32_t side, enum skep_figure figure);
 struct skep_interval skep_confirm_mean(const struct skep_confirm *confirm, uint32_t side, enum skep_figure figure);
 
+/* Has the statement whole runs of the plan? Then what all steps take is their mean; else it is skep_planner_whole_s(). */
+bool skep_confirm_has_whole(const struct skep_planner *planner);
+double skep_confirm_whole_s(const struct skep_planner *planner);
+
 #endif

@@ -389,6 +389,17 @@ void skep_planner_print_stated(const struct skep_planner *w, const char *margin,
 
 /* ---- all of it ------------------------------------------------------------------------------------------------------ */
 
+static void print_whole(const struct skep_planner *w, FILE *out)
+{
+	char time[SKEP_TEXT_BYTES];
+	double whole_s = skep_confirm_whole_s(w), usd = skep_planner_whole_usd(w, whole_s);
+	fprintf(out, "all %" PRIu64 " step%s: %s", skep_planner_steps(w), skep_plural(skep_planner_steps(w)),
+		skep_time_text(whole_s, time));
+	if (isfinite(usd))
+		fprintf(out, ", %.4g USD at the prices of the start", usd);
+	fprintf(out, skep_confirm_has_whole(w) ? ", in the mean of whole runs\n" : ", if no machine is lost\n");
+}
+
 static void print_chosen(const struct skep_planner *w, FILE *out)
 {
 	const struct skep_candidate *c = &w->candidate[w->chosen];
@@ -411,12 +422,7 @@ static void print_chosen(const struct skep_planner *w, FILE *out)
 		fprintf(out, ", %.4g USD", c->forecast.usd);
 	fprintf(out, "\n");
 	if (c->tried)
-		fprintf(out, "all %" PRIu64 " step%s: %s", skep_planner_steps(w), skep_plural(skep_planner_steps(w)),
-			skep_time_text(skep_planner_whole_s(w), time));
-	if (c->tried && isfinite(skep_planner_whole_usd(w)))
-		fprintf(out, ", %.4g USD at the prices of the start", skep_planner_whole_usd(w));
-	if (c->tried)
-		fprintf(out, ", if no machine is lost\n");
+		print_whole(w, out);
 	if (w->opened)
 		fprintf(out,
 			"%s: as it is cut by itself the model fits no machine's memory, so all of this is with another cut\n",

@@ -285,8 +285,8 @@ void skep_planner_print_json(const struct skep_planner *w, FILE *out)
 	cJSON_AddStringToObject(root, "chosen", c->name);
 	skep_json_add_number(root, "throughput_samples_per_s", c->samples_per_s);
 	cJSON_AddStringToObject(root, "objective", skep_planner_dtfm(w) ? "dt-fm" : skep_aim_name(w->aim));
-	skep_json_add_number(root, "whole_run_s", skep_planner_whole_s(w));
-	skep_json_add_number(root, "whole_run_usd", skep_planner_whole_usd(w));
+	skep_json_add_number(root, "whole_run_s", skep_confirm_whole_s(w));
+	skep_json_add_number(root, "whole_run_usd", skep_planner_whole_usd(w, skep_confirm_whole_s(w)));
 	skep_json_add_number(root, "time_to_target_s", c->forecast.rounds > 0 ? c->forecast.time_s : NAN);
 	skep_json_add_number(root, "cost_to_target_usd", c->forecast.rounds > 0 ? c->forecast.usd : NAN);
 	cJSON_AddBoolToObject(root, "extrapolated", c->forecast.extrapolated);

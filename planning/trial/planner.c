@@ -269,10 +269,10 @@ double skep_planner_whole_s(const struct skep_planner *w)
 	return c->tried ? (double)skep_planner_steps(w) * c->round_s : NAN;
 }
 
-double skep_planner_whole_usd(const struct skep_planner *w)
+double skep_planner_whole_usd(const struct skep_planner *w, double whole_s)
 {
 	const struct skep_forecast *f = &w->candidate[w->chosen].forecast;
-	return skep_planner_whole_s(w) / 3600 * f->usd_per_h + (double)skep_planner_steps(w) * f->egress_usd;
+	return whole_s / 3600 * f->usd_per_h + (double)skep_planner_steps(w) * f->egress_usd;
 }
 
 #define TRIALS_USUAL 16u /* of one search, with what it is compared with */

@@ -129,11 +129,11 @@ bool skep_planner_recut(struct skep_planner *planner, const uint32_t *layers);
 bool skep_planner_read(const struct skep_planner *planner, const uint32_t *stage_of, const uint64_t *seed,
 	const uint32_t *layers, struct skep_scenario *ret, struct skep_diag *reterr);
 
-/* What all steps of the scenario take and cost with the chosen allocation, if no machine is lost, by the step that its trial took
- * and the prices of the start. NAN: there was no trial, or a price is not known. */
+/* What all steps of the scenario take with the chosen allocation, if no machine is lost, by the step that its trial took; and
+ * what they cost in so many seconds at the prices of the start. NAN: there was no trial, or a price is not known. */
 uint64_t skep_planner_steps(const struct skep_planner *planner);
 double skep_planner_whole_s(const struct skep_planner *planner);
-double skep_planner_whole_usd(const struct skep_planner *planner);
+double skep_planner_whole_usd(const struct skep_planner *planner, double whole_s);
 
 /* Draws how far the simulations have come that allocations are tried with: one more. */
 void skep_planner_show_trial(const struct skep_planner *planner);

@@ -99,6 +99,13 @@ accepts 'a plan' plan "${plan[@]}" -q
 check 'says how long and how much' said '^all 100 steps: [0-9.]+ (ms|s|min), [0-9.]+ USD at the prices of the start' "$out"
 accepts 'a plan as JSON' plan "${plan[@]}" -q --json
 check 'has both' python3 -c 'import json, sys; p = json.load(open(sys.argv[1])); assert p["whole_run_s"] > 0 and p["whole_run_usd"] > 0' "$out"
+accepts 'a plan of machines that are lost' plan "$root/scenarios/three-spot.yaml" -q --json
+check 'its time is that of whole runs' python3 -c 'import json, sys
+p = json.load(open(sys.argv[1]))
+plan = p["stated"]["sides"][-1]
+assert p["stated"]["whole"] and plan["ended"] > 0
+steps = p["whole_run_s"] * plan["throughput_samples_per_s"]["mean"] / 48
+assert 0.95 < steps / 240 < 1.05, steps' "$out"
 rm -f skep.db
 
 # Of 64 tokens a sample and 32 samples a step, 300,000 tokens are 146.5 steps.
