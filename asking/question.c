@@ -248,7 +248,7 @@ bool skep_ask_read(const struct skep_ask_request *request, const char *from, str
 	struct skep_diag *reterr)
 {
 	char found[TRACE_PATH_BYTES];
-	if (request->trace && !skep_file_find(reterr->files, from, request->trace, found, sizeof found)) {
+	if (request->trace && !skep_file_find_given(reterr->files, from, request->trace, found, sizeof found)) {
 		skep_diag_set(reterr, "--trace", 0, 1, request->trace,
 			"there is no such file; recordings are in topologies/traces, and `skep trace "
 			"import` makes one");

@@ -24,13 +24,16 @@
  * terminated, the caller frees it. */
 bool skep_file_read(const char *path, size_t limit, char **ret, size_t *ret_size, struct skep_diag *reterr);
 
-/* `name` as written in the file `from`: absolute, or relative to the working directory if it exists there, else relative to the
- * folder of `from`, else relative to each parent of that folder (so that scenarios/a.yaml may name models/b.yaml from anywhere),
- * else in the data that comes with the program (files/data.h).
+/* `name` as written in the file `from`: absolute, or relative to the folder of `from` if it exists there, else relative to the
+ * working directory, else relative to each folder above that of `from` (so that scenarios/a.yaml may name models/b.yaml from
+ * anywhere), else in the data that comes with the program (files/data.h). So two files that are written together stay together,
+ * whatever else has the name of one of them where the program is started.
  * With a root in `files` all of that is under the root, and `from` is a path there. Notes what it finds, if `files` is not NULL.
  * Returns false when none exists; the caller's diagnosis says where it looked. */
 struct skep_files;
 bool skep_file_find(struct skep_files *files, const char *from, const char *name, char *ret, size_t size);
+/* The same for a name that is given on the command line: the working directory comes first. */
+bool skep_file_find_given(struct skep_files *files, const char *from, const char *name, char *ret, size_t size);
 
 bool skep_text_is_utf8(const char *text, size_t size);
 
@@ -108,7 +111,13 @@ const struct skep_yaml_node *skep_read_entry(
 /* A string; fallback NULL means required. Lives as long as the yaml. */
 const char *skep_read_string(
 	struct skep_reader *r, const struct skep_yaml_node *map, const char *key, const char *fallback);
-/* The path of the file that a required string names, by skep_file_find() from the file `from`; returns the string. Where there is
+/* Whether the value at the key stands in a --set and not in the file. */
+bool skep_read_given(const struct skep_yaml_node *map, const char *key);
+/* The path of the file that the value `name` of the key names in the file `from`: by skep_file_find(), or by
+ * skep_file_find_given() where a --set gave the value. */
+bool skep_read_find(struct skep_reader *r, const struct skep_yaml_node *map, const char *key, const char *from,
+	const char *name, char *ret, size_t size);
+/* The path of the file that a required string names, by skep_read_find() from the file `from`; returns the string. Where there is
  * none the error says where it was looked for, and what is there of nearly that name. `in` is what the value is called in errors,
  * `what` the thing: "file". */
 const char *skep_read_path(struct skep_reader *r, const struct skep_yaml_node *map, const char *key, const char *in,

@@ -295,15 +295,12 @@ static void install(struct files *f)
 
 static bool begin_folder(struct files *f)
 {
-	char gpus[PATH_BYTES + 8], topology[PATH_BYTES + 32];
+	char gpus[PATH_BYTES + 8];
 	size_t length = strlen(f->folder);
 	while (length > 1 && f->folder[length - 1] == '/')
 		length--;
 	if (length == 0 || length > PATH_BYTES - 64)
 		return skep_fail(f->diag, "-o: expected the name of a folder");
-	snprintf(topology, sizeof topology, "%s/topology.yaml", f->folder);
-	if (!skep_outputs_unshadowed(f->diag, topology))
-		return false;
 	snprintf(f->temporary, sizeof f->temporary, "%.*s.XXXXXX", (int)length, f->folder);
 	if (mkdtemp(f->temporary) == NULL)
 		return skep_fail(f->diag, "%s: cannot be made: %s", f->folder, strerror(errno));

@@ -152,14 +152,22 @@ static bool find_copied(const char *root, const char *name, char *ret, size_t si
 }
 
 /* The same places, in the same order, as in the file system that is copied under the root. */
-static bool find_under(const struct skep_files *files, const char *from, const char *name, char *ret, size_t size)
+static bool find_under(
+	const struct skep_files *files, const char *from, bool given, const char *name, char *ret, size_t size)
 {
 	char folder[4096];
 	size_t length = strlen(files->root);
+	bool under = from != NULL && strncmp(from, files->root, length) == 0 && from[length] == '/';
+	under = under && name[0] != '/' && skep_path_normal("/", from + length, folder, sizeof folder);
+	if (under && !given) {
+		char beside[4096];
+		snprintf(beside, sizeof beside, "%.*s", (int)(strrchr(folder, '/') - folder), folder);
+		if (try_under(files->root, beside[0] != 0 ? beside : "/", name, ret, size))
+			return true;
+	}
 	if (try_under(files->root, files->folder, name, ret, size))
 		return true;
-	bool under = from != NULL && strncmp(from, files->root, length) == 0 && from[length] == '/';
-	if (name[0] == '/' || !under || !skep_path_normal("/", from + length, folder, sizeof folder))
+	if (!under)
 		return false;
 	while (folder[1] != 0) {
 		char *slash = strrchr(folder, '/');
@@ -202,22 +210,42 @@ static bool find_above(const char *from, const char *name, char *ret, size_t siz
 	return false;
 }
 
-static bool find(const char *from, const char *name, char *ret, size_t size)
+/* `name` in the folder of `from`, where that is written with a folder. */
+static bool find_beside(const char *from, const char *name, char *ret, size_t size)
 {
-	if (try(ret, size, "", 0, name))
+	const char *slash = from != NULL && name[0] != '/' ? strrchr(from, '/') : NULL;
+	if (slash == NULL)
+		return false;
+	return slash == from ? try(ret, size, "/", 1, name) : try(ret, size, from, (size_t)(slash - from), name);
+}
+
+static bool find(const char *from, bool given, const char *name, char *ret, size_t size)
+{
+	if ((!given && find_beside(from, name, ret, size)) || try(ret, size, "", 0, name))
 		return true;
 	if (name[0] == '/' || !from)
 		return false;
 	return find_above(from, name, ret, size) || skep_data_find(name, ret, size);
 }
 
-bool skep_file_find(struct skep_files *files, const char *from, const char *name, char *ret, size_t size)
+static bool find_first(struct skep_files *files, const char *from, bool given, const char *name, char *ret, size_t size)
 {
 	bool under = files != NULL && files->root != NULL;
-	bool found = name[0] != 0 && (under ? find_under(files, from, name, ret, size) : find(from, name, ret, size));
+	bool found = name[0] != 0 &&
+	             (under ? find_under(files, from, given, name, ret, size) : find(from, given, name, ret, size));
 	if (found)
 		skep_files_note(files, ret, false);
 	return found;
+}
+
+bool skep_file_find(struct skep_files *files, const char *from, const char *name, char *ret, size_t size)
+{
+	return find_first(files, from, false, name, ret, size);
+}
+
+bool skep_file_find_given(struct skep_files *files, const char *from, const char *name, char *ret, size_t size)
+{
+	return find_first(files, from, true, name, ret, size);
 }
 
 bool skep_program_find(const char *name)

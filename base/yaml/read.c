@@ -309,13 +309,26 @@ const char *skep_read_string(
 	return text ? text : fallback ? fallback : "";
 }
 
+bool skep_read_given(const struct skep_yaml_node *map, const char *key)
+{
+	const struct skep_yaml_node *value = value_of(map, key);
+	return value != NULL && value->option != NULL;
+}
+
+bool skep_read_find(struct skep_reader *r, const struct skep_yaml_node *map, const char *key, const char *from,
+	const char *name, char *ret, size_t size)
+{
+	return skep_read_given(map, key) ? skep_file_find_given(r->diag->files, from, name, ret, size)
+	                                 : skep_file_find(r->diag->files, from, name, ret, size);
+}
+
 const char *skep_read_path(struct skep_reader *r, const struct skep_yaml_node *map, const char *key, const char *in,
 	const char *what, const char *from, char *ret, size_t size)
 {
 	const char *name = skep_read_string(r, map, key, NULL);
 	char near[512];
 	struct skep_data_folders own;
-	if (r->diag->set || skep_file_find(r->diag->files, from, name, ret, size))
+	if (r->diag->set || skep_read_find(r, map, key, from, name, ret, size))
 		return name;
 	bool here = r->diag->files == NULL || r->diag->files->root == NULL; /* else the folders are another machine's */
 	if (here && skep_file_near_from(from, name, near, sizeof near)) {
@@ -324,7 +337,7 @@ const char *skep_read_path(struct skep_reader *r, const struct skep_yaml_node *m
 	}
 	skep_data_folders(&own);
 	skep_reader_fail_value(r, map, key,
-		"%s: no %s `%.200s` (looked in the working directory, beside %.100s, in the folders above it%s%.100s)",
+		"%s: no %s `%.200s` (looked beside %.100s, in the working directory, in the folders above it%s%.100s)",
 		in, what, name, from, own.count > 0 ? ", and in skep's data, " : "", own.count > 0 ? own.path[0] : "");
 	return name;
 }

@@ -88,8 +88,15 @@ static int by_bytes(const void *a, const void *b)
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
+static bool find(struct skep_files *files, const char *from, bool given, const char *name, char *ret, size_t size)
+{
+	return given ? skep_file_find_given(files, from, name, ret, size)
+	             : skep_file_find(files, from, name, ret, size);
+}
+
 /* The folder of the pattern is looked for as any file is; what follows it is matched there. */
-static bool expand(struct skep_files *files, const struct skep_tokens_options *o, const char *pattern, glob_t *ret)
+static bool expand(
+	struct skep_files *files, const struct skep_tokens_options *o, bool given, const char *pattern, glob_t *ret)
 {
 	char folder[4096], whole[8192];
 	size_t cut = strcspn(pattern, "*?[");
@@ -98,7 +105,7 @@ static bool expand(struct skep_files *files, const struct skep_tokens_options *o
 	if (cut >= sizeof folder || strlen(pattern) >= sizeof folder)
 		return false;
 	snprintf(whole, sizeof whole, "%.*s", (int)(cut > 1 ? cut - 1 : cut), pattern);
-	if (cut > 0 ? !skep_file_find(files, o->from, whole, folder, sizeof folder)
+	if (cut > 0 ? !find(files, o->from, given, whole, folder, sizeof folder)
 		    : !skep_files_here(files, folder, sizeof folder))
 		return false;
 	snprintf(whole, sizeof whole, "%s%s%s", folder, cut > 1 ? "/" : "", pattern + cut);
@@ -110,17 +117,17 @@ static bool expand(struct skep_files *files, const struct skep_tokens_options *o
 	return glob(whole, GLOB_NOSORT, NULL, ret) == 0;
 }
 
-static bool add_path(
-	struct skep_tokens *t, const struct skep_tokens_options *o, const char *name, struct skep_diag *reterr)
+static bool add_path(struct skep_tokens *t, const struct skep_tokens_options *o, bool given, const char *name,
+	struct skep_diag *reterr)
 {
 	char path[4096];
-	if (skep_file_find(reterr->files, o->from, name, path, sizeof path))
+	if (find(reterr->files, o->from, given, name, path, sizeof path))
 		return add_file(t, path, o->format, reterr);
 	glob_t found = {0};
-	bool ok = strpbrk(name, "*?[") != NULL && expand(reterr->files, o, name, &found);
+	bool ok = strpbrk(name, "*?[") != NULL && expand(reterr->files, o, given, name, &found);
 	if (!ok)
 		skep_diag_set(reterr, name, 0, 0, NULL, "no such file; looked in the working folder%s%s",
-			o->from ? " and beside and above " : "", o->from ? o->from : "");
+			o->from ? ", and beside and above " : "", o->from ? o->from : "");
 	if (ok)
 		qsort(found.gl_pathv, found.gl_pathc, sizeof *found.gl_pathv, by_bytes);
 	for (size_t i = 0; ok && i < found.gl_pathc; i++)
@@ -173,11 +180,11 @@ static bool count_windows(struct skep_tokens *t, double part, struct skep_diag *
 static bool open_all(struct skep_tokens *t, const struct skep_tokens_options *o, struct skep_diag *reterr)
 {
 	for (uint32_t i = 0; i < o->trainings; i++)
-		if (!add_path(t, o, o->training[i], reterr))
+		if (!add_path(t, o, o->training_given, o->training[i], reterr))
 			return false;
 	t->own = t->files;
 	for (uint32_t i = 0; i < o->validations; i++)
-		if (!add_path(t, o, o->validation[i], reterr))
+		if (!add_path(t, o, o->validation_given, o->validation[i], reterr))
 			return false;
 	return count_windows(t, o->part, reterr) && check_ids(t, reterr);
 }

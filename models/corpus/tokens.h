@@ -46,6 +46,7 @@ struct skep_tokens_options {
 		*training; /* [trainings] files, or patterns (*, ?, [a-z]) of files, which come sorted by bytes */
 	const char *const *validation; /* [validations] the same; none: the last part of the training files */
 	uint32_t trainings, validations;
+	bool training_given, validation_given; /* on the command line, as skep_file_find_given() takes names */
 	double part; /* of the windows, in [0, 1), that are for validation; 0: none. Of no effect with files of their own */
 	enum skep_tokens_format format;
 	uint32_t vocabulary; /* of the model: all ids are below */

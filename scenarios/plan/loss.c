@@ -27,7 +27,7 @@ void skep_loss_read(struct skep_reader *r, const struct skep_yaml_node *train, s
 		return;
 	if (s->arithmetic != SKEP_ARITHMETIC_SCALING_LAW)
 		skep_reader_fail(r, map, "file", "train.law: is for `arithmetic: law`; take that, or leave this out");
-	else if (!skep_file_find(r->diag->files, s->path, name, path, sizeof path))
+	else if (!skep_read_find(r, map, "file", s->path, name, path, sizeof path))
 		skep_reader_fail_value(
 			r, map, "file", "train.law.file: no file `%.200s`; `skep fit -o FILE` makes one", name);
 	if (r->diag->set)

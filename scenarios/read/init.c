@@ -96,7 +96,7 @@ void skep_init_read(struct skep_reader *r, const struct skep_yaml_node *train, s
 		skep_reader_fail(r, map, "weights",
 			"train.init.weights: blocks of %.60s share their parameters, those of a file do not",
 			s->model.name);
-	else if (!skep_file_find(r->diag->files, s->path, name, path, sizeof path))
+	else if (!skep_read_find(r, map, "weights", s->path, name, path, sizeof path))
 		skep_reader_fail_value(r, map, "weights", "train.init.weights: no file or folder `%.200s`", name);
 	else if (s->arithmetic == SKEP_ARITHMETIC_REAL)
 		open_weights(r, map, path, s, details);

@@ -162,16 +162,17 @@ static const char *read_held_out(
 	const char *word = skep_read_string(r, map, "validation", "");
 	bool number = word[0] == '\0' || strchr("+-.0123456789", word[0]) != NULL;
 	*ret_part = 0;
-	if (r->diag->set || !number || skep_file_find(r->diag->files, s->path, word, path, sizeof path))
+	if (r->diag->set || !number || skep_read_find(r, map, "validation", s->path, word, path, sizeof path))
 		return word;
 	*ret_part = skep_read_quantity(r, map, "validation", SKEP_PART, 0, 0.99, SKEP_TOKENS_VALIDATION);
 	return NULL;
 }
 
 /* Its path, if it is one file. */
-static void find_file(struct skep_reader *r, const struct skep_scenario *s, const char *name, char *ret, size_t size)
+static void find_file(struct skep_reader *r, const struct skep_yaml_node *map, const char *key,
+	const struct skep_scenario *s, const char *name, char *ret, size_t size)
 {
-	if (name == NULL || !skep_file_find(r->diag->files, s->path, name, ret, size))
+	if (name == NULL || !skep_read_find(r, map, key, s->path, name, ret, size))
 		ret[0] = '\0'; /* a pattern of several */
 }
 
@@ -187,14 +188,16 @@ static void open_tokens(struct skep_reader *r, const struct skep_yaml_node *map,
 		.trainings = 1,
 		.validation = &held_out,
 		.validations = held_out != NULL,
+		.training_given = skep_read_given(map, "file"),
+		.validation_given = skep_read_given(map, "validation"),
 		.part = part,
 		.format = corpus == TEXT ? SKEP_TOKENS_BYTES : SKEP_TOKENS_DETECT,
 		.vocabulary = s->model.vocabulary,
 		.length = s->model.sequence};
 	struct skep_diag why = skep_diag_beside(r->diag);
 	s->tokens = skep_tokens_open(&options, &why);
-	find_file(r, s, name, s->data_path, sizeof s->data_path);
-	find_file(r, s, held_out, s->validation_path, sizeof s->validation_path);
+	find_file(r, map, "file", s, name, s->data_path, sizeof s->data_path);
+	find_file(r, map, "validation", s, held_out, s->validation_path, sizeof s->validation_path);
 	bool other = held_out != NULL && (strcmp(why.file, held_out) == 0 || strcmp(why.file, s->validation_path) == 0);
 	const char *key = other ? "validation" : "file";
 	if (!s->tokens)

@@ -7,6 +7,9 @@ set -u
 . tests/cli/lib.sh
 needs python3
 ln -s "$root/topologies" "$root/scenarios" "$root/models" .
+for name in law topology model scenario; do # the answer's own are read, which are beside its scenario
+	echo 'not of this answer: {' >$name.yaml
+done
 
 # ---- an answer ----------------------------------------------------------------------------------------------------------
 

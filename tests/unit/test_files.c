@@ -19,13 +19,16 @@ static int set_up(void **state)
 	folder_write("top", "top");
 	folder_write("a/near", "near");
 	folder_write("a/b/from", "from");
+	folder_write("a/both", "in the working folder");
+	folder_write("a/b/both", "beside what names it");
 	return 0;
 }
 
 static int tear_down(void **state)
 {
 	(void)state;
-	bool gone = unlink("a/b/from") == 0 && unlink("a/near") == 0 && unlink("top") == 0;
+	bool gone = unlink("a/b/from") == 0 && unlink("a/both") == 0 && unlink("a/b/both") == 0 &&
+	            unlink("a/near") == 0 && unlink("top") == 0;
 	return gone && rmdir("a/b") == 0 && rmdir("a") == 0 && chdir("/") == 0 && rmdir(root) == 0 ? 0 : -1;
 }
 
@@ -57,7 +60,7 @@ static void test_names_are_looked_for_under_the_root_alone(void **state)
 	} is[] = {{"near", "/a/near"}, {"from", "/a/b/from"}, {"top", "/top"}, {"/top", "/top"}, {"../top", "/top"},
 		{"../../../top", "/top"}, {"/../top", "/top"}, {"x/../near", "/a/near"}, {"b/from", "/a/b/from"},
 		{"etc/passwd", NULL}, {"/etc/passwd", NULL}, {"../../../../etc/passwd", NULL}, {"", NULL},
-		{"none", NULL}};
+		{"none", NULL}, {"both", "/a/b/both"}, {"../both", "/a/both"}};
 	struct skep_files files = {.root = root, .folder = "/a"};
 	char from[64], want[64], got[64];
 	snprintf(from, sizeof from, "%s/a/b/from", root);
@@ -68,7 +71,11 @@ static void test_names_are_looked_for_under_the_root_alone(void **state)
 		snprintf(want, sizeof want, "%s%s", root, is[i].found);
 		assert_string_equal(got, want);
 	}
-	assert_int_equal(files.count, 3);
+	assert_int_equal(files.count, 5);
+	snprintf(want, sizeof want, "%s/a/both", root);
+	assert_true(skep_file_find_given(&files, from, "both", got, sizeof got));
+	assert_string_equal(got, want);
+	assert_true(skep_file_find_given(&files, from, "from", got, sizeof got));
 	assert_false(skep_file_find(&files, "/elsewhere/b/from", "from", got, sizeof got));
 	assert_false(skep_file_find(&files, NULL, "from", got, sizeof got));
 	assert_true(skep_file_find(&files, NULL, "near", got, sizeof got));
@@ -78,6 +85,25 @@ static void test_names_are_looked_for_under_the_root_alone(void **state)
 	assert_string_equal(got, want);
 	skep_files_finish(&files);
 	assert_true(files.count == 0 && files.root == root);
+}
+
+/* What is beside the file that names it comes first; what is given on the command line is meant where the command is given. */
+static void test_a_name_that_two_folders_have(void **state)
+{
+	(void)state;
+	char got[64];
+	assert_int_equal(chdir("a"), 0);
+	assert_true(skep_file_find(NULL, "b/from", "both", got, sizeof got));
+	assert_string_equal(got, "b/both");
+	assert_true(skep_file_find_given(NULL, "b/from", "both", got, sizeof got));
+	assert_string_equal(got, "both");
+	assert_true(skep_file_find(NULL, "from", "both", got, sizeof got));
+	assert_string_equal(got, "both");
+	assert_true(skep_file_find(NULL, "b/from", "near", got, sizeof got));
+	assert_string_equal(got, "near");
+	assert_true(skep_file_find_given(NULL, "b/from", "from", got, sizeof got));
+	assert_string_equal(got, "b/from");
+	assert_int_equal(chdir(".."), 0);
 }
 
 static void test_what_was_asked_for(void **state)
@@ -109,6 +135,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_normal_paths),
 		cmocka_unit_test(test_names_are_looked_for_under_the_root_alone),
+		cmocka_unit_test(test_a_name_that_two_folders_have),
 		cmocka_unit_test(test_what_was_asked_for),
 	};
 	return cmocka_run_group_tests(tests, set_up, tear_down);

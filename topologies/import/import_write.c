@@ -4,8 +4,7 @@
  * was measured, or, where a place has several machines, in the sites form.
  *
  * What is kept true: a file that has its final name is complete. All files are written under temporary names that no
- * other process uses, and renamed when every one of them is whole, the topology last. No matrix gets a name under which
- * the working folder has another file, which would be read in its place.
+ * other process uses, and renamed when every one of them is whole, the topology last.
  */
 #include "topologies/import/importer.h"
 
@@ -281,12 +280,6 @@ bool skep_import_write(struct skep_importer *importer, const char *path)
 		if (s->several[kind] > 0)
 			skep_import_note(importer, "%s of %zu pairs measured more than once: the median",
 				skep_survey_kind_names[kind], s->several[kind]);
-	for (int kind = 0; kind < SKEP_SURVEY_KINDS && one_each; kind++) {
-		char csv[600];
-		csv_path(path, kind, csv, sizeof csv);
-		if (s->measured[kind] > 0 && !skep_outputs_unshadowed(importer->diag, csv))
-			return false;
-	}
 	FILE *file = begin(importer, &outputs, path);
 	if (file && put_head(importer, file, path)) {
 		if (one_each)
@@ -327,9 +320,7 @@ bool skep_import_write_peers(struct skep_importer *importer, const char *path)
 		skep_diag_set(
 			importer->diag, "--directory", 0, 0, NULL, "no region '%.100s' in this table", o->directory);
 	skep_path_beside(path, "-regions.csv", csv, sizeof csv);
-	FILE *table = !importer->diag->set && skep_outputs_unshadowed(importer->diag, csv)
-	                      ? begin(importer, &outputs, csv)
-	                      : NULL;
+	FILE *table = !importer->diag->set ? begin(importer, &outputs, csv) : NULL;
 	FILE *file = table && copy_table(importer, table) ? begin(importer, &outputs, path) : NULL;
 	if (file) {
 		snprintf(base, sizeof base, "%.*s", (int)(strlen(skep_path_base(path)) - 5), skep_path_base(path));

@@ -305,7 +305,7 @@ static void put_matrix(struct work *w, FILE *file, enum skep_dimension dimension
 	char path[600], ending[32];
 	snprintf(ending, sizeof ending, "-%s.csv", word);
 	skep_path_beside(w->path, ending, path, sizeof path);
-	FILE *csv = skep_outputs_unshadowed(w->outputs.diag, path) ? skep_outputs_begin(&w->outputs, path) : NULL;
+	FILE *csv = skep_outputs_begin(&w->outputs, path);
 	if (!csv)
 		return;
 	for (size_t i = 0; i < (size_t)n * n; i++)

@@ -7,33 +7,12 @@
 #include <assert.h>
 #include <math.h>
 #include <string.h>
-#include <sys/stat.h>
 
 /* ---- files ------------------------------------------------------------------------------------------------------- */
 
 void skep_path_beside(const char *path, const char *ending, char *ret, size_t size)
 {
 	snprintf(ret, size, "%.*s%s", (int)(strlen(path) - 5), path, ending);
-}
-
-bool skep_outputs_unshadowed(struct skep_diag *diag, const char *path)
-{
-	struct stat here, there;
-	const char *name = skep_path_base(path);
-	if (name == path || stat(name, &here) != 0)
-		return true;
-	if (stat(path, &there) == 0 && there.st_ino == here.st_ino && there.st_dev == here.st_dev)
-		return true;
-	char folder[600];
-	snprintf(folder, sizeof folder, "%.*s.", (int)(name - path), path);
-	if (stat(folder, &there) == 0 && stat(".", &here) == 0 && there.st_ino == here.st_ino &&
-		there.st_dev == here.st_dev)
-		return true;
-	skep_diag_set(diag, path, 0, 0, NULL,
-		"the working folder has another file called %.200s, which would be read in its place: choose another "
-		"name",
-		name);
-	return false;
 }
 
 /* ---- texts and numbers ------------------------------------------------------------------------------------------- */

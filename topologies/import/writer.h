@@ -13,10 +13,6 @@
 /* Path of a file beside a topology NAME.yaml: NAME and `ending`. */
 void skep_path_beside(const char *path, const char *ending, char *ret, size_t size);
 
-/* A file that a topology names is looked for in the working folder first. False, with the diagnosis: there is another one of that
- * name, which would be read in place of `path`. */
-bool skep_outputs_unshadowed(struct skep_diag *diag, const char *path);
-
 /* `key: "text"` and the end of the line. */
 void skep_put_quoted(FILE *file, const char *key, const char *text);
 

@@ -164,7 +164,7 @@ static void read_delays(struct skep_draft *d, const struct skep_yaml_node *map, 
 		skep_reader_fail(&d->r, map, "unit", "expected the unit alone, as in %s", expected);
 		return;
 	}
-	if (!skep_file_find(d->r.diag->files, d->path, name, path, sizeof path)) {
+	if (!skep_read_find(&d->r, map, "file", d->path, name, path, sizeof path)) {
 		skep_reader_fail(&d->r, map, "file", "no file `%.200s` with delays", name);
 		return;
 	}

@@ -54,9 +54,9 @@ static void read_grid(struct skep_draft *d, const struct skep_yaml_node *map, st
 	uint32_t n, machines = d->topology->machines;
 	if (d->r.diag->set)
 		return;
-	if (!skep_file_find(d->r.diag->files, d->path, name, g->path, sizeof g->path)) {
+	if (!skep_read_find(&d->r, map, g->key, d->path, name, g->path, sizeof g->path)) {
 		skep_reader_fail(&d->r, map, g->key,
-			"no file '%.200s' here, in the folder of this topology, or in a folder above that", name);
+			"no file '%.200s' in the folder of this topology, here, or in a folder above that", name);
 		return;
 	}
 	if (!skep_matrix_read(g->path, true, &n, &g->cell, d->r.diag))

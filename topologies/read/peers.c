@@ -126,9 +126,9 @@ void skep_draft_read_peers(struct skep_draft *d, const struct skep_yaml_node *ro
 		read_kinds(d, map, &kinds);
 	skep_reader_close_map(&d->r, map);
 	if (!d->r.diag->set &&
-		!skep_file_find(d->r.diag->files, d->path, name, t->matrix_path[0], sizeof t->matrix_path[0]))
+		!skep_read_find(&d->r, map, "regions", d->path, name, t->matrix_path[0], sizeof t->matrix_path[0]))
 		skep_reader_fail(&d->r, map, "regions",
-			"no file '%.200s' here, in the folder of this topology, or in a folder above that", name);
+			"no file '%.200s' in the folder of this topology, here, or in a folder above that", name);
 	if (!d->r.diag->set && skep_regions_read(t->matrix_path[0], &regions, d->r.diag)) {
 		add_regions(d, map, &regions);
 		find_directory(d, root, &regions);

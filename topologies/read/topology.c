@@ -165,7 +165,7 @@ static uint32_t read_prices(struct skep_draft *d, const struct skep_yaml_node *g
 			&d->r, map, strlen(type) >= room ? "type" : "zone", "a name of less than %zu bytes", room);
 	else if (!d->r.diag->set && skep_read_has(&d->r, group, "price"))
 		skep_reader_fail(&d->r, group, "price", "either `price` or `prices`, not both");
-	else if (!d->r.diag->set && !skep_file_find(d->r.diag->files, d->path, name, path, sizeof path))
+	else if (!d->r.diag->set && !skep_read_find(&d->r, map, "file", d->path, name, path, sizeof path))
 		skep_reader_fail(&d->r, map, "file", "no file `%.200s` with prices", name);
 	return d->r.diag->set ? 0 : add_prices(d, map, path, type, zone);
 }
