@@ -94,13 +94,33 @@ static void print_options(const struct skep_command *command, FILE *out)
 	}
 }
 
+/* A command for a shell: where it is too long for the page, a line ends before an option, with a backslash. */
+static void print_shell(const char *words, FILE *out)
+{
+	size_t column = (size_t)fprintf(out, "  ");
+	while (*words != '\0') {
+		const char *next = strstr(words + 1, " -");
+		size_t length = next != NULL ? (size_t)(next - words) : strlen(words);
+		if (column > EXAMPLE_TEXT && column + length + strlen(" \\") > COLUMNS) {
+			fprintf(out, " \\\n%*s", EXAMPLE_TEXT, "");
+			column = EXAMPLE_TEXT;
+			words++;
+			length--;
+		}
+		column += (size_t)fprintf(out, "%.*s", (int)length, words);
+		words += length;
+	}
+	fputc('\n', out);
+}
+
 static void print_examples(const struct skep_example *example, FILE *out)
 {
 	if (example == NULL)
 		return;
 	fputs("\nExamples:\n", out);
 	for (; example->words != NULL; example++) {
-		fprintf(out, "  %s\n%*s", example->words, EXAMPLE_TEXT, "");
+		print_shell(example->words, out);
+		fprintf(out, "%*s", EXAMPLE_TEXT, "");
 		wrap(example->help, EXAMPLE_TEXT, EXAMPLE_TEXT, out);
 	}
 }
