@@ -18,6 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/stat.h>
 #include <yaml.h>
 
@@ -134,6 +135,7 @@ static void clean_frames(uintptr_t top)
 
 // Functions of libc since 2.33, which the sanitizer of clang 14 does not know by these names.
 SIZED(fmemopen, 0, 1); // what is written to it is written behind its back
+WRITES(epoll_pwait2, 1, call->argument[2] * sizeof(struct epoll_event));
 WRITES(stat, 1, sizeof(struct stat));
 WRITES(lstat, 1, sizeof(struct stat));
 WRITES(fstat, 1, sizeof(struct stat));
