@@ -2,6 +2,7 @@
  *
  * print.c - the page that answers a question.
  */
+#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
@@ -208,8 +209,23 @@ static void print_stages(const struct skep_ask_answer *a, FILE *out)
 			: "");
 }
 
-static void lay_row(
-	struct skep_layout *layout, const struct skep_ask_tried *t, const struct skep_ask_figures *own, bool prices)
+/* So many seeds have an interval that says something: of two or three, Student's t is a multiple of their spread. */
+#define SEEDS_THAT_TELL 4u
+
+/* What interval the seeds leave around what it takes more than the choice: nothing where they hardly differ. */
+static void lay_spread(struct skep_layout *layout, const struct skep_ask_figures *f, const struct skep_ask_figures *own)
+{
+	struct skep_interval r = skep_ask_times(f, own, false);
+	if (f == own || r.high - r.low < 0.01)
+		skep_layout_cell(layout, "%s", "");
+	else if (r.count < SEEDS_THAT_TELL)
+		skep_layout_cell(layout, "%" PRIu32 " seed%s", r.count, skep_plural(r.count));
+	else
+		skep_layout_cell(layout, "%+.0f to %+.0f", 100 * (r.low - 1), 100 * (r.high - 1));
+}
+
+static void lay_row(struct skep_layout *layout, const struct skep_ask_tried *t, const struct skep_ask_figures *own,
+	bool spot, bool prices)
 {
 	char text[SKEP_TEXT_BYTES];
 	const struct skep_ask_figures *f = &t->figures;
@@ -220,6 +236,8 @@ static void lay_row(
 		skep_layout_cell(layout, "  %s", t->variation.label);
 	skep_layout_cell(layout, "%s", days(f->time_s, text));
 	skep_layout_cell(layout, "%+.0f %%", 100 * (f->time_s / own->time_s - 1));
+	if (spot)
+		lay_spread(layout, f, own);
 	if (prices)
 		skep_layout_cell(layout, "%.4g", skep_ask_usd(f));
 	skep_layout_cell(layout, "%s", skep_count_text(f->tokens, text));
@@ -264,8 +282,15 @@ static void print_other_aim(const struct skep_ask_answer *a, FILE *out)
 	const struct skep_ask_figures *f = &best->figures, *own = &a->other[0].figures;
 	if (money ? f->time_s > 0.95 * own->time_s : skep_ask_usd(f) > 0.95 * skep_ask_usd(own))
 		return;
-	snprintf(text, sizeof text, "For the least %s: %s, %s and %.4g USD (%s).", money ? "time" : "money",
-		best->variation.label, days(f->time_s, time), skep_ask_usd(f),
+	struct skep_interval r = skep_ask_times(f, own, !money);
+	char told[40] = "";
+	if (a->question.request->spot && r.count < SEEDS_THAT_TELL)
+		snprintf(told, sizeof told, ", as far as %" PRIu32 " seed%s tell%s", r.count, skep_plural(r.count),
+			r.count == 1 ? "s" : "");
+	else if (r.high >= 1)
+		snprintf(told, sizeof told, ", within the spread of seeds");
+	snprintf(text, sizeof text, "For the least %s: %s, %s and %.4g USD%s (%s).", money ? "time" : "money",
+		best->variation.label, days(f->time_s, time), skep_ask_usd(f), told,
 		money ? "without --cheapest" : "--cheapest");
 	wrap("  ", text, out);
 }
@@ -283,22 +308,30 @@ static void print_failed(const struct skep_ask_tried *tried, uint32_t count, FIL
 
 static void print_others(const struct skep_ask_answer *a, FILE *out)
 {
-	static const char *const with_prices[] = {
-		"  setting", "time", "", "USD", "tokens", "computing", "the law is asked outside of its data"};
-	static const char *const without[] = {
-		"  setting", "time", "", "tokens", "computing", "the law is asked outside of its data"};
 	struct skep_layout layout;
 	uint32_t rank[SKEP_ASK_VARIATIONS_MAX];
-	bool prices = !isnan(a->usd.mean);
+	bool prices = !isnan(a->usd.mean), spot = a->question.request->spot;
+	const char *head[8] = {"  setting", "time", ""};
+	char align[sizeof head / sizeof *head + 1] = "lrrrrrrr";
+	uint32_t columns = 3;
+	if (spot)
+		head[columns++] = "95 %";
+	if (prices)
+		head[columns++] = "USD";
+	head[columns++] = "tokens";
+	head[columns++] = "computing";
+	head[columns++] = "the law is asked outside of its data";
+	align[columns - 1] = 'l';
+	align[columns] = '\0';
 	uint32_t ranked = skep_ask_rank(a->other, a->others, a->question.request->objective == SKEP_ASK_MONEY, rank);
 	fprintf(out,
 		"\nwhy these settings: others to the same loss, all else equal (of %u combinations %u were "
 		"simulated before)\n",
 		a->looked_at, a->simulated);
-	skep_layout_begin(&layout, prices ? "lrrrrrl" : "lrrrrl", prices ? with_prices : without);
-	lay_row(&layout, &a->other[0], &a->other[0].figures, prices);
+	skep_layout_begin(&layout, align, head);
+	lay_row(&layout, &a->other[0], &a->other[0].figures, spot, prices);
 	for (uint32_t i = 0; i < ranked; i++)
-		lay_row(&layout, &a->other[rank[i]], &a->other[0].figures, prices);
+		lay_row(&layout, &a->other[rank[i]], &a->other[0].figures, spot, prices);
 	skep_layout_end(&layout, out);
 	print_above(a, out);
 	print_other_aim(a, out);

@@ -429,7 +429,8 @@ static void list_cards(struct skep_ask_answer *a)
 			replace_card(&with->group[slow], f);
 		}
 	}
-	if (q->groups > 1 && skep_ask_group_members(a, slow) > 0) {
+	/* With whole models that is one of the settings (list_members()), and is not said twice. */
+	if (q->groups > 1 && a->chosen.plan.stages > 1 && skep_ask_group_members(a, slow) > 0) {
 		struct skep_ask_question *with =
 			add_help(a, "without the %u x %s %s", s->count, s->gpu, q->site[s->site].where);
 		if (with) {
