@@ -279,8 +279,10 @@ static bool watch_trace(struct rank *rank)
 {
 	assert(skep_rank_is_root(rank));
 	const struct skep_churn *churn = churn_of(rank);
-	const struct skep_churn_event *event = churn->event + rank->trace_at;
-	if (rank->trace_at >= churn->events || event->at_ns > rank_now(rank))
+	if (rank->trace_at >= churn->events)
+		return false;
+	const struct skep_churn_event *event = &churn->event[rank->trace_at];
+	if (event->at_ns > rank_now(rank))
 		return false;
 	uint32_t worker = event->worker;
 	bool dead = rank->slots.gone[rank->slots.rank_of[worker]];

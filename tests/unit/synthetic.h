@@ -216,7 +216,9 @@ static inline void synthetic_round(const struct synthetic *s, const struct skep_
 	for (uint32_t stage = 0; stage < plan->stages; stage++)
 		synthetic_reduce(s, r, round, stage);
 	synthetic_note(r, closed, plan->workers,
-		(struct skep_note){.kind = SKEP_NOTE_LOSS, .round = round, .value = (int64_t)(loss * 1e9)});
+		(struct skep_note){.kind = SKEP_NOTE_LOSS,
+			.round = round,
+			.value = isfinite(loss) ? (int64_t)(loss * 1e9) : INT64_MAX});
 	synthetic_sent(s, r, round);
 	synthetic_note(r, closed, plan->workers,
 		(struct skep_note){.kind = SKEP_NOTE_ROUND_CLOSED, .round = round, .microbatch = plan->microbatches});
