@@ -144,8 +144,11 @@ static inline bool box_poll(void *self, const struct skep_landing *landing, stru
 
 static inline uint32_t box_pending(const void *self)
 {
-	const struct box *box = self;
-	return box->first != NULL; /* own thread: nothing is taken out meanwhile */
+	struct box *box = (struct box *)(uintptr_t)self; /* to lock it: others drop in */
+	pthread_mutex_lock(&box->lock);
+	bool any = box->first != NULL;
+	pthread_mutex_unlock(&box->lock);
+	return any;
 }
 
 static inline void box_wait(void *self, uint64_t most_ns)
