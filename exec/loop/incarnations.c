@@ -318,10 +318,9 @@ static void suspect(struct rank *rank, uint32_t machine, uint32_t epoch)
 static bool hear_loss(struct rank *rank)
 {
 	skep_time heard_at_ns = loss_heard_at(rank);
-	const struct skep_churn_event *event = churn_of(rank)->event + rank->heard_at;
 	if (heard_at_ns > rank_now(rank))
 		return false;
-	rank->heard_at++;
+	const struct skep_churn_event *event = &churn_of(rank)->event[rank->heard_at++];
 	suspect(rank, event->worker, rank->left_epoch[event->worker]);
 	return true;
 }

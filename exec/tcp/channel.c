@@ -147,7 +147,8 @@ static void took(struct skep_channel *channel, size_t count)
 	size_t held = channel->out_end - channel->out_begin, first = count < held ? count : held;
 	assert(count - first <= channel->body_left);
 	channel->out_begin += first;
-	channel->body += count - first;
+	if (count > first) /* else there may be no body */
+		channel->body += count - first;
 	channel->body_left -= count - first;
 	channel->spoke_ns = skep_monotonic_ns();
 	if (channel->out_begin == channel->out_end)

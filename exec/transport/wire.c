@@ -22,7 +22,7 @@ struct skep_wire skep_wire_writer(void *bytes, size_t size)
 struct skep_wire skep_wire_reader(const void *bytes, size_t size)
 {
 	uint8_t *at = (uint8_t *)(uintptr_t)bytes;
-	return (struct skep_wire){.at = at, .end = at + size, .reading = true, .ok = true};
+	return (struct skep_wire){.at = at, .end = size > 0 ? at + size : at, .reading = true, .ok = true};
 }
 
 /* An unsigned integer of `size` bytes; reads as 0 once the cursor has failed. */
