@@ -44,6 +44,7 @@ static struct task *lanes_of(struct skep_device_threads *device_threads, const s
 
 static void list(struct skep_device_threads *device_threads, struct task *task)
 {
+	assert(!task->listed && task->state == TASK_WAITING);
 	task->listed = true;
 	task->before = device_threads->last;
 	task->after = NULL;
@@ -83,6 +84,7 @@ static struct task *next_free(struct skep_device_threads *device_threads)
 /* Gives the lock away meanwhile. */
 static void work_on(struct skep_device_threads *device_threads, struct task *task)
 {
+	assert(task->state == TASK_WAITING && !in_its_way(device_threads, task));
 	unlist(device_threads, task);
 	task->state = TASK_RUNNING;
 	pthread_mutex_unlock(&device_threads->threads.lock);
@@ -96,6 +98,7 @@ static void work_on(struct skep_device_threads *device_threads, struct task *tas
 
 static void finish(struct skep_device_threads *device_threads, struct task *task)
 {
+	assert(task->state != TASK_NONE);
 	while (task->state != TASK_DONE) {
 		struct task *other = in_its_way(device_threads, task);
 		if (task->state == TASK_WAITING && !other)

@@ -5,6 +5,8 @@
 #ifndef SKEP_CORE_SCHEME_H
 #define SKEP_CORE_SCHEME_H
 
+#include <assert.h>
+
 #include "core/collective/collective.h"
 
 /* A transfer by its number; a hop of a transfer. */
@@ -25,6 +27,7 @@ static inline struct skep_scheme_transfer part(
 	const struct skep_scheme *s, enum skep_op_kind op, uint32_t chunk, uint32_t of)
 {
 	struct skep_scheme_transfer transfer = {.op = (uint8_t)op, .chunk = chunk};
+	assert(chunk < of);
 	skep_chunk_range(s->elements, chunk, of, &transfer.first, &transfer.count);
 	return transfer;
 }
@@ -34,6 +37,7 @@ static inline struct skep_scheme_transfer block_part(
 	const struct skep_scheme *s, enum skep_op_kind op, uint32_t chunk, uint32_t of)
 {
 	struct skep_scheme_transfer transfer = {.op = (uint8_t)op, .chunk = chunk};
+	assert(chunk < of && s->block > 0);
 	uint64_t blocks = s->elements / s->block + (s->elements % s->block != 0), end;
 	skep_chunk_range(blocks, chunk, of, &transfer.first, &transfer.count);
 	end = (transfer.first + transfer.count) * s->block;
@@ -85,6 +89,7 @@ static inline struct skep_scheme_transfer of_member(struct skep_scheme_transfer 
 /* Each member once, from the next rank on; the last one is the member itself. */
 static inline uint32_t nth_after(const struct skep_scheme *s, uint32_t nth)
 {
+	assert(s->rank < s->size && nth < s->size);
 	return (s->rank + 1 + nth) % s->size;
 }
 

@@ -51,9 +51,12 @@ void skep_stage_loads(
 {
 	uint64_t usual = usual_rate(load, loads);
 	memset(stage, 0, plan->stages * sizeof *stage);
-	for (uint32_t i = 0; i < loads; i++)
+	for (uint32_t i = 0; i < loads; i++) {
+		assert(load[i].stage < plan->stages);
 		add_known(&stage[load[i].stage], &load[i]);
+	}
 	for (uint32_t i = 0; i < plan->stages; i++) {
+		assert(stage[i].known <= stage[i].workers);
 		stage[i].each = stage[i].known > 0 ? stage[i].rate / stage[i].known : usual;
 		stage[i].rate += (stage[i].workers - stage[i].known) * stage[i].each;
 	}
@@ -145,6 +148,7 @@ struct skep_migration skep_rebalance(const struct skep_plan *plan, const struct 
 	if (!pays(plan, move.to, stage[move.to].workers))
 		return move;
 	uint32_t giver = policies[plan->rebalance_by].giver(plan, stage, move.to);
+	assert(giver == SKEP_NO_STAGE || (giver != move.to && stage[giver].serving > 1));
 	if (giver != SKEP_NO_STAGE)
 		move.worker = stage[giver].idle;
 	return move;
@@ -158,6 +162,7 @@ uint32_t skep_stage_size_max(const struct skep_plan *plan)
 		return plan->workers;
 	for (uint32_t i = 0; i < plan->workers; i++) {
 		uint32_t stage = plan->first_stage_of[i];
+		assert(stage == SKEP_NO_STAGE || stage < plan->stages);
 		if (stage != SKEP_NO_STAGE && ++size[stage] > most)
 			most = size[stage];
 	}

@@ -93,6 +93,7 @@ static void play(struct skep_view *view, uint32_t k)
 /* After a change of choice i. */
 static void replay(struct skep_view *view, uint32_t i)
 {
+	assert(i < view->count);
 	for (uint32_t k = (view->count + i) / 2; k > 0; k /= 2)
 		play(view, k);
 }
@@ -128,8 +129,10 @@ static uint32_t random_one(const struct skep_view *view, struct skep_peer avoid,
 	for (uint32_t j = 0; j < view->count; j++)
 		open += !is(&view->choice[j], avoid);
 	uint32_t nth = skep_random_below(random, stay > 0 ? stay : open);
+	assert(open > 0 && stay <= open);
 	while ((stay > 0 && view->choice[i].leaving) || is(&view->choice[i], avoid) || nth-- > 0)
 		i++;
+	assert(i < view->count);
 	return i;
 }
 
@@ -145,6 +148,7 @@ static uint32_t speed(const struct skep_plan *plan, struct skep_peer peer)
 static uint64_t guess_ns(const struct skep_view *view, const struct skep_plan *plan, struct skep_peer peer)
 {
 	uint64_t full_ns = view->full_speed_ns > 0 ? view->full_speed_ns : UNKNOWN_NS_PER_SAMPLE;
+	assert(speed(plan, peer) > 0 && speed(plan, peer) <= SKEP_SPEED_MAX && full_ns <= SAMPLE_NS_MAX);
 	uint64_t ns = full_ns * SKEP_SPEED_MAX / speed(plan, peer);
 	return ns < SAMPLE_NS_MAX ? ns : SAMPLE_NS_MAX;
 }
@@ -159,6 +163,7 @@ static struct skep_choice begin(
 	const struct skep_view *view, const struct skep_plan *plan, struct skep_peer peer, uint64_t *random)
 {
 	uint64_t draw = skep_random_next(random), turn_ns = guess_ns(view, plan, peer) * plan->samples;
+	assert(turn_ns > 0 && peer.index != SKEP_NO_INDEX);
 	return (struct skep_choice){.peer = peer, .tie = tie_of(draw), .key_ns = draw % turn_ns};
 }
 
@@ -206,6 +211,7 @@ static uint32_t first_leaving(const struct skep_view *view)
 static void replace(struct skep_view *view, uint32_t i, struct skep_choice choice)
 {
 	view->leavers -= view->choice[i].leaving;
+	assert(!choice.leaving && choice.weight == 0);
 	choice.winner = view->choice[i].winner;
 	view->choice[i] = choice;
 	replay(view, i);
@@ -243,6 +249,7 @@ void skep_view_meet(struct skep_view *view, const struct skep_plan *plan, uint32
 	struct skep_choice choice = begin(view, plan, peer, random);
 	uint32_t place = view->count;
 	view->heard++;
+	assert(place <= capacity && view->heard > place);
 	if (view->count == capacity) {
 		view->sample = true;
 		place = skep_random_below(random, view->heard);
@@ -367,6 +374,7 @@ struct skep_peer skep_view_choose_other(struct skep_view *view, const struct ske
 static void charge_again(
 	const struct skep_view *view, const struct skep_plan *plan, struct skep_choice *choice, skep_time needed_ns)
 {
+	assert(choice->guessed == 0 || choice->weight == 0);
 	uint64_t guessed_ns = choice->guessed * guess_ns(view, plan, choice->peer) * plan->samples;
 	bool beyond = choice->guessed > 0 && needed_ns > CHARGE_NS_MAX / choice->guessed;
 	choice->key_ns += beyond ? CHARGE_NS_MAX : choice->guessed * needed_ns;
@@ -380,6 +388,7 @@ static void give_back_silence(struct skep_choice *choice, uint64_t first_ns)
 	uint64_t most_ns = choice->key_ns > first_ns ? choice->key_ns - first_ns : 0;
 	uint64_t silent_ns = (uint64_t)choice->silent_us * NS_PER_US;
 	choice->key_ns -= silent_ns < most_ns ? silent_ns : most_ns;
+	assert(most_ns == 0 || choice->key_ns >= first_ns);
 	choice->silent_us = 0;
 }
 
@@ -401,6 +410,7 @@ static void measure_line(struct skep_choice *choice, skep_time needed_ns, skep_t
 	int64_t distance = (int64_t)newest - (int64_t)choice->line_us;
 	choice->line_us = (uint32_t)((int64_t)choice->line_us + distance / (int64_t)SKEP_VIEW_SMOOTHING);
 	choice->least_us = newest < choice->least_us ? newest : choice->least_us;
+	assert(choice->least_us <= choice->line_us);
 }
 
 static void measure_device(struct skep_choice *choice, uint64_t sample_ns)
@@ -408,6 +418,7 @@ static void measure_device(struct skep_choice *choice, uint64_t sample_ns)
 	int64_t distance = (int64_t)((sample_ns > 0 ? sample_ns : 1) << FRACTION_BITS) - (int64_t)choice->average;
 	choice->average = (uint64_t)((int64_t)choice->average + distance / (int64_t)SKEP_VIEW_SMOOTHING);
 	choice->weight += (ONE - choice->weight) / SKEP_VIEW_SMOOTHING;
+	assert(choice->weight > 0 && choice->weight <= ONE);
 }
 
 void skep_view_update(struct skep_view *view, const struct skep_plan *plan, struct skep_peer peer, skep_time needed_ns,

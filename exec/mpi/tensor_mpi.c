@@ -44,6 +44,7 @@ static void reserve(struct skep_tensor_mpi *t, size_t bytes)
 /* In scratch: what rank `peer` sends to this one, or behind these what it is sent. */
 static char *place_of(const struct skep_tensor_mpi *t, bool sent, int peer, size_t bytes)
 {
+	assert(peer >= 0 && peer < t->ranks && 2 * (size_t)t->ranks * message_bytes(bytes) <= t->room);
 	return t->scratch + (size_t)(sent ? t->ranks + peer : peer) * message_bytes(bytes);
 }
 
@@ -59,6 +60,7 @@ static void expect(struct skep_tensor_mpi *t, int tag, size_t bytes)
 static void tell(struct skep_tensor_mpi *t, int peer, int tag, const void *memory, size_t bytes)
 {
 	char *message = place_of(t, true, peer, bytes);
+	assert(peer != t->rank);
 	const uint64_t sum = skep_sum(0, memory, bytes);
 	memcpy(message, memory, bytes);
 	memcpy(message + bytes, &sum, sizeof sum);

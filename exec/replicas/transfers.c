@@ -58,6 +58,7 @@ static void refuse(struct link *link, const struct skep_diag *why)
 static void on_offer(struct link *link, struct skep_diag *why)
 {
 	const struct skep_checkpoint_folder *folder = &link->group->states;
+	assert(!link->out && link->transfer == TRANSFER_NONE);
 	if (skep_arrival_needless(folder, &link->word)) {
 		answer(link, 0);
 		return;
@@ -70,6 +71,7 @@ static void on_offer(struct link *link, struct skep_diag *why)
 
 static void on_question(struct link *link, struct skep_diag *why)
 {
+	assert(!link->out && link->file < 0);
 	link->file = skep_departure_open(&link->group->states, &link->word, &link->word.bytes, why);
 	if (link->file < 0)
 		return;
@@ -131,6 +133,7 @@ static void begin_sending(struct link *link)
 {
 	struct skep_diag gone = {0};
 	const struct skep_state_word word = link->word;
+	assert(link->out && link->file < 0);
 	link->file = skep_departure_open(&link->group->states, &word, &link->word.bytes, &gone);
 	link->at = 0;
 	link->transfer = TRANSFER_SENDS;
@@ -144,6 +147,7 @@ static void begin_sending(struct link *link)
 static void begin_receiving(struct link *link, uint64_t bytes)
 {
 	struct skep_diag full = {0};
+	assert(link->out && link->arrival == NULL);
 	link->word.bytes = bytes;
 	link->arrival = skep_arrival_begin(&link->group->states, &link->word, &full);
 	link->transfer = TRANSFER_RECEIVES;

@@ -48,6 +48,7 @@ static struct skep_trace_sum *sum_of(
 	struct skep_trace *trace, uint32_t worker, const struct skep_op *op, enum skep_trace_sum_kind kind)
 {
 	uint32_t stage = op->stage % trace->plan->stages, round = kind == SKEP_SUM_STATE ? 0 : op->round;
+	assert(worker < trace->plan->workers && kind < sizeof SUM / sizeof *SUM);
 	uint64_t key = skep_mix(skep_mix((uint64_t)kind << 32 | worker) ^ ((uint64_t)stage << 32 | round));
 	uint32_t at = skep_map_get(&trace->sums, key);
 	if (at != SKEP_MAP_NONE)
