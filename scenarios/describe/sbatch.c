@@ -203,14 +203,21 @@ static void put_scenario(const struct skep_sbatch *b, FILE *out)
 
 static void put_start(const struct skep_scenario *s, bool requeue, const struct skep_sbatch *b, FILE *out)
 {
-	fputs("\nexec srun --mpi=pmix", out);
+	fprintf(out, "\n%ssrun --mpi=pmix", requeue ? "" : "exec ");
 	if (b->cuda)
 		fprintf(out, " --het-group=0-%u", components(s) - 1);
 	if (s->threads > 1) /* which srun does not take over from sbatch */
 		fprintf(out, " --cpus-per-task=%u", s->threads);
 	fputs(" skep run ", out);
 	put_scenario(b, out);
-	fprintf(out, "%s%s\n", requeue ? " --resume=auto" : "", b->cuda ? " --device cuda" : "");
+	fprintf(out, "%s%s", requeue ? " --resume=auto" : "", b->cuda ? " --device cuda" : "");
+	fputs(requeue ? " && exit\n" : "\n", out);
+	/* In the time of grace srun ends by SIGTERM, and Slurm would requeue only a job that still waits. */
+	if (requeue)
+		fputs("code=$? # what a preemption with GraceTime has ended goes back into the queue at once\n"
+		      "scontrol show job \"$SLURM_JOB_ID\" | grep -q ' PreemptTime=[0-9]' && scontrol requeue \"$SLURM_JOB_ID\"\n"
+		      "exit $code\n",
+			out);
 }
 
 /* Behind its head. */

@@ -12,27 +12,27 @@ said() { # said REGEX FILE
 
 # What sbatch would read: every option is one that it has, with a value of its kind, and all stand in front of the first command.
 readable() { # readable FILE
-	bash -n "$1" && python3 - "$1" <<-'END'
-	import re, sys
-	word = r"[A-Za-z0-9_.,-]+"
-	kinds = {"job-name": word, "ntasks": r"\d+", "nodes": r"\d+", "ntasks-per-node": r"\d+", "cpus-per-task": r"\d+",
-		"time": r"\d+-[0-2]\d:[0-5]\d:00", "partition": word, "gpus-per-task": word + r":1", "array": r"1-\d+",
-		"output": r"[a-zA-Z%-]+\.log", "open-mode": "append", "requeue": None, "no-requeue": None}
-	commands = False
-	for line in open(sys.argv[1]).read().splitlines()[1:]:
-		commands = commands or (line != "" and line[0] != "#")
-		if not line.startswith("#SBATCH"):
+	bash -n "$1" && python3 - "$1" <<'END' || return
+import re, sys
+word = r"[A-Za-z0-9_.,-]+"
+kinds = {"job-name": word, "ntasks": r"\d+", "nodes": r"\d+", "ntasks-per-node": r"\d+", "cpus-per-task": r"\d+",
+	"time": r"\d+-[0-2]\d:[0-5]\d:00", "partition": word, "gpus-per-task": word + r":1", "array": r"1-\d+",
+	"output": r"[a-zA-Z%-]+\.log", "open-mode": "append", "requeue": None, "no-requeue": None}
+commands = False
+for line in open(sys.argv[1]).read().splitlines()[1:]:
+	commands = commands or (line != "" and line[0] != "#")
+	if not line.startswith("#SBATCH"):
+		continue
+	assert not commands, line
+	for option in line.split()[1:]:
+		name, equals, value = option.lstrip("-").partition("=")
+		if option == "hetjob":
 			continue
-		assert not commands, line
-		for option in line.split()[1:]:
-			name, equals, value = option.lstrip("-").partition("=")
-			if option == "hetjob":
-				continue
-			assert option.startswith("--") and name in kinds, option
-			assert value == "" if kinds[name] is None else re.fullmatch(kinds[name], value), option
-	END
+		assert option.startswith("--") and name in kinds, option
+		assert value == "" if kinds[name] is None else re.fullmatch(kinds[name], value), option
+END
 	# A Slurm that is up also says whether it would take it; elsewhere its commands are missing or reach nothing.
-	! timeout 2 sinfo >/dev/null 2>&1 || sbatch --test-only "$1" 2>&1 | grep -qE 'to start at|Requested node configuration|invalid partition'
+	! timeout 2 sinfo >/dev/null 2>&1 || sbatch --test-only "$1" 2>&1 | grep -qE 'to start at|Requested node configuration|invalid partition|[Ii]nvalid generic resource'
 }
 
 two=$root/scenarios/two-datacentres.yaml
@@ -72,7 +72,21 @@ check 'there are four' test "$(echo jobs/*)" = 'jobs/join.sbatch jobs/requeue.sb
 for file in jobs/*; do
 	check "$file can be read" readable "$file"
 done
-check 'a requeued one goes on' said '^exec srun .* --resume=auto$' jobs/requeue.sbatch
+check 'a requeued one goes on' said '^srun .* --resume=auto && exit$' jobs/requeue.sbatch
+
+# With a time of grace a preempted run ends by itself, and Slurm requeues only a job that is still there.
+requeued() { # requeued EXPECTED-STATUS STATUS-OF-SRUN PREEMPTION: what the script asks scontrol for
+	mkdir -p fake
+	printf '#!/bin/sh\nexit %s\n' "$2" >fake/srun
+	printf '#!/bin/sh\necho "$*" >>asked\necho "   PreemptEligibleTime=2026-11-29T16:51:02 PreemptTime=%s"\n' "$3" >fake/scontrol
+	chmod +x fake/*
+	: >asked
+	PATH=$PWD/fake:$PATH SLURM_JOB_ID=7 bash jobs/requeue.sbatch >/dev/null
+	test $? = "$1" && grep -c "requeue 7" asked
+}
+check 'a preempted one is put back' test "$(requeued 1 1 2026-11-29T16:51:16)" = 1
+check 'one that fails is not' test "$(requeued 1 1 None)" = 0
+check 'one that is done is not' test "$(requeued 0 0 2026-11-29T16:51:16)" = 0
 check 'serve begins with a worker of each stage' said '^exec skep serve kept.yaml --resume=auto --at-least 4$' jobs/serve.sbatch
 check 'join is an array' said '^#SBATCH --array=1-8 .*--requeue$' jobs/join.sbatch
 check 'on its partition' said '^#SBATCH --partition=spot$' jobs/join.sbatch
