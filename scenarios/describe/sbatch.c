@@ -269,6 +269,9 @@ static void put_join(const struct skep_scenario *s, const struct skep_sbatch *b,
 	if (b->cuda)
 		fprintf(out, "#SBATCH --gpus-per-task=%s:1\n", gpu.type);
 	fputs("\nserver= log=serve-${1:?the number of the job that serves}.log\n"
+	      "case $(squeue -h -j \"$1\" 2>&1) in # a task that is requeued when that job is done has nothing to wait for\n"
+	      "'' | *'Invalid job id'*) echo \"job $1 is done\"; exit ;;\n"
+	      "esac\n"
 	      "until [ \"$server\" ]; do\n"
 	      "\tread -r _ _ server _ SKEP_TICKET < <(grep -so 'skep join [^ ]* --ticket skep1-[0-9a-z]*' \"$log\" | tail -n 1)\n"
 	      "\t[ \"$server\" ] || sleep 1\n"

@@ -89,6 +89,18 @@ check 'one that fails is not' test "$(requeued 1 1 None)" = 0
 check 'one that is done is not' test "$(requeued 0 0 2026-11-29T16:51:16)" = 0
 check 'serve begins with a worker of each stage' said '^exec skep serve kept.yaml --resume=auto --at-least 4$' jobs/serve.sbatch
 check 'join is an array' said '^#SBATCH --array=1-8 .*--requeue$' jobs/join.sbatch
+# Without the job that serves there is nothing to wait for; where squeue cannot tell, the task goes on.
+joined() { # joined WORDS-OF-SQUEUE: what the first task does with a log that names a server
+	printf '#!/bin/sh\necho "%s"\n' "$1" >fake/squeue
+	printf '#!/bin/sh\necho "$*"\n' >fake/skep
+	chmod +x fake/*
+	echo '  skep join a:7 --ticket skep1-abc --stay' >serve-7.log
+	PATH=$PWD/fake:$PATH timeout 10 bash jobs/join.sbatch 7
+}
+check 'a task joins' test "$(joined '7 cpu skep R')" = 'join a:7 --stay --farewell 5 s'
+check 'also where squeue cannot tell' test "$(joined 'error: Unable to contact slurm controller')" = 'join a:7 --stay --farewell 5 s'
+check 'but no job that is long done' test "$(joined 'slurm_load_jobs error: Invalid job id specified')" = 'job 7 is done'
+check 'nor one that has just ended' test "$(joined '' | head -n 1)" = 'job 7 is done'
 check 'on its partition' said '^#SBATCH --partition=spot$' jobs/join.sbatch
 accepts 'once more' slurm kept.yaml -o jobs
 accepts 'an array for each GPU' slurm kept.yaml --device cuda -o cuda
@@ -99,6 +111,8 @@ check 'four of each' said '^#SBATCH --array=1-4 ' cuda/join-v100.sbatch
 printf '#!/bin/sh\necho "$SKEP_TICKET" "$@"\n' >bin/skep
 chmod +x bin/skep
 printf '  skep join %s:7337 --ticket skep1-%s\n' n1 old n2 new >serve-12.log
+printf '#!/bin/sh\necho "12 cpu skep R"\n' >bin/squeue
+chmod +x bin/squeue
 check 'join reads the log' test "$(PATH=$PWD/bin:$PATH timeout 20 bash jobs/join.sbatch 12)" = "skep1-new join n2:7337 --stay --farewell 5 s"
 check 'join asks for the number' sh -c '! bash jobs/join.sbatch 2>"$1"' - "$err"
 check 'and says so' said 'number of the job that serves' "$err"
