@@ -69,23 +69,46 @@ static char *trimmed(const char *from, const char *to)
 
 static bool add_value(struct skep_vary_key *key, char *value, struct skep_diag *reterr)
 {
-	char **more = value ? realloc(key->value, (key->values + 1) * sizeof *more) : NULL;
-	if (!more) {
-		free(value);
-		return no_memory(reterr);
+	if (value && (key->values & (key->values - 1)) == 0) { /* room for the next power of two */
+		char **more = realloc(key->value, (key->values ? 2 * (size_t)key->values : 1) * sizeof *more);
+		key->value = more ? more : key->value;
+		if (!more) {
+			free(value);
+			value = NULL;
+		}
 	}
-	key->value = more;
+	if (!value)
+		return no_memory(reterr);
 	key->value[key->values++] = value;
 	if (value[0] == '\0')
 		return skep_fail(reterr, "--vary %.*s: value %u is empty; an empty text is written ''", SHOWN, key->key,
 			key->values);
-	for (uint32_t i = 0; i + 1 < key->values; i++)
-		if (strcmp(key->value[i], value) == 0)
-			return skep_fail(
-				reterr, "--vary %.*s: the value %.*s is there twice", SHOWN, key->key, SHOWN, value);
 	if (key->values <= SKEP_VARY_COMBINATIONS_MAX)
 		return true;
 	return skep_fail(reterr, "--vary %.*s: more than %u values", SHOWN, key->key, SKEP_VARY_COMBINATIONS_MAX);
+}
+
+static int compare_values(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static bool no_value_twice(const struct skep_vary_key *key, struct skep_diag *reterr)
+{
+	char **sorted = malloc(key->values * sizeof *sorted);
+	if (!sorted)
+		return no_memory(reterr);
+	memcpy(sorted, key->value, key->values * sizeof *sorted);
+	qsort(sorted, key->values, sizeof *sorted, compare_values);
+	bool once = true;
+	for (uint32_t i = 0; once && i + 1 < key->values; i++)
+		if (strcmp(sorted[i], sorted[i + 1]) == 0) {
+			skep_fail(reterr, "--vary %.*s: the value %.*s is there twice", SHOWN, key->key, SHOWN,
+				sorted[i]);
+			once = false;
+		}
+	free(sorted);
+	return once;
 }
 
 static bool add_values(struct skep_vary_key *key, const char *at, struct skep_diag *reterr)
@@ -98,7 +121,7 @@ static bool add_values(struct skep_vary_key *key, const char *at, struct skep_di
 		if (!add_value(key, trimmed(at, end), reterr))
 			return false;
 		if (*end == '\0')
-			return true;
+			return no_value_twice(key, reterr);
 		at = end + 1;
 	}
 }

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -78,6 +79,28 @@ static void test_what_is_no_list_of_values_is_refused(void **state)
 	refuse("k='1,2", "has no partner");
 	refuse(many, "has no partner");
 	refuse("seed=1,2", "take --seeds");
+}
+
+/* So many that to compare each with each takes long. */
+static void test_many_values_are_told_apart_at_once(void **state)
+{
+	(void)state;
+	enum { EACH = 8 };
+	struct skep_vary vary = {0};
+	char *text = malloc(2 + (SKEP_VARY_COMBINATIONS_MAX + 2) * EACH);
+	assert_non_null(text);
+	char *end = text + sprintf(text, "k=0");
+	for (uint32_t i = 1; i < SKEP_VARY_COMBINATIONS_MAX; i++)
+		end += sprintf(end, ",%u", i);
+	accept(&vary, text);
+	assert_int_equal(vary.key[0].values, SKEP_VARY_COMBINATIONS_MAX);
+	assert_string_equal(vary.key[0].value[SKEP_VARY_COMBINATIONS_MAX - 1], "99999");
+	skep_vary_finish(&vary);
+	strcpy(end, ",x");
+	refuse(text, "more than 100000 values");
+	strcpy(end - strlen(",99999"), ",0");
+	refuse(text, "the value 0 is there twice");
+	free(text);
 }
 
 static void test_a_key_is_varied_once(void **state)
@@ -210,6 +233,7 @@ int main(void)
 		cmocka_unit_test(test_values_are_cut_at_commas_outside_of_braces),
 		cmocka_unit_test(test_an_equals_sign_may_be_in_a_value),
 		cmocka_unit_test(test_what_is_no_list_of_values_is_refused),
+		cmocka_unit_test(test_many_values_are_told_apart_at_once),
 		cmocka_unit_test(test_a_key_is_varied_once),
 		cmocka_unit_test(test_so_many_keys_and_no_more),
 		cmocka_unit_test(test_seeds_are_ranges_and_numbers),
