@@ -14,12 +14,18 @@
 #define END_PATIENCE_S 600 /* a run is worth more than the time until its database is free */
 
 /* Workers step before their round is closed and has a row. Where the run was lost between the two, and the states that this one
- * begins with are from behind that step, the round has no row in either. */
+ * begins with are from behind that step, the round has no row in either. What another database has is not asked. */
 static void say_unrecorded(struct skep_recording *r)
 {
-	uint32_t rounds, first = r->scenario->plan.first_round;
-	bool known =
-		r->scenario->kept_from > 0 && skep_store_rounds_closed(r->options.db, r->scenario->kept_from, &rounds);
+	uint32_t rounds = 0, first = r->scenario->plan.first_round;
+	if (r->scenario->kept_from == 0)
+		return;
+	bool known = skep_store_rounds_closed(r->options.db, r->scenario->kept_from, &rounds);
+	if (!known)
+		fprintf(stderr,
+			"skep: warning: %s does not know the run that this one goes on with: it has no rows of what was before "
+			"round %u, and whether that run had recorded all of it cannot be told\n",
+			r->options.db, first);
 	if (!known || rounds >= first)
 		return;
 	skep_tally_unrecorded(r->tally, first - rounds);

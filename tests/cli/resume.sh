@@ -86,6 +86,12 @@ unrecorded 'three rounds without rows' 3 'had recorded rounds 57 to 59, which it
 accepts 'it is in the text' sim two.yaml --set checkpoint.to=kept --db mid.db --set checkpoint.every=8 --set train.until.steps=64 --resume
 check 'as what it is' grep -q 'directory .*of 3 rounds, which workers had made, there are no books' "$out"
 
+# A database that does not know that run can tell nothing of its rows, and that is said; the one that knows it says nothing.
+accepts 'another database' sim two.yaml --set checkpoint.to=kept --db other.db --set checkpoint.every=8 --set train.until.steps=64 --resume
+check 'another database: it is said' grep -q 'other.db does not know the run that this one goes on with: it has no rows of what was before round 60' "$err"
+accepts 'the same database' sim two.yaml --set checkpoint.to=kept --db mid.db --set checkpoint.every=8 --set train.until.steps=64 --resume
+check 'the same database: it is known' test "$(grep -c 'does not know' "$err")" = 0
+
 # These begin with their pipelines empty, or without what was under way; they go on all the same.
 goes_on() { # goes_on NAME STEPS PART EVERY ARGUMENT...
 	local name=$1 whole=$2 part=$3 how=("${kept[@]}" --db "$1.db" --set checkpoint.every="$4")
