@@ -14,11 +14,14 @@
 #include "base/sum.h"
 #include "exec/mpi/mpi_bytes.h"
 
+static const char NO_MPI[] = "MPI does not send or receive what the ranks that share a stage exchange";
+
 enum { TAG_GATHER = 1, TAG_SCATTER, TAG_SUM };
 
 /* A rank that lacks memory or whose MPI fails can do nothing that the others could go on with. */
-static void give_up(void)
+static void give_up(const struct skep_tensor_mpi *t, const char *why)
 {
+	fprintf(stderr, "skep: tensor parallel rank %d of %d: %s: the run ends\n", t->rank, t->ranks, why);
 	MPI_Abort(MPI_COMM_WORLD, 1);
 }
 
@@ -38,7 +41,7 @@ static void reserve(struct skep_tensor_mpi *t, size_t bytes)
 	t->scratch = malloc(wanted);
 	t->room = wanted;
 	if (t->scratch == NULL)
-		give_up();
+		give_up(t, "no memory for what the ranks that share a stage send each other within passes");
 }
 
 /* In scratch: what rank `peer` sends to this one, or behind these what it is sent. */
@@ -53,7 +56,7 @@ static void expect(struct skep_tensor_mpi *t, int tag, size_t bytes)
 	for (int r = 0; r < t->ranks; r++) {
 		if (r != t->rank && MPI_Irecv(place_of(t, false, r, bytes), (int)message_bytes(bytes), MPI_BYTE, r, tag,
 					    t->comm, &t->request[r]) != MPI_SUCCESS)
-			give_up();
+			give_up(t, NO_MPI);
 	}
 }
 
@@ -66,7 +69,7 @@ static void tell(struct skep_tensor_mpi *t, int peer, int tag, const void *memor
 	memcpy(message + bytes, &sum, sizeof sum);
 	if (MPI_Isend(message, (int)message_bytes(bytes), MPI_BYTE, peer, tag, t->comm, &t->request[t->ranks + peer]) !=
 		MPI_SUCCESS)
-		give_up();
+		give_up(t, NO_MPI);
 	t->bytes += bytes;
 }
 
@@ -78,11 +81,11 @@ static void check(const struct skep_tensor_mpi *t, int peer, size_t bytes)
 	memcpy(&said, message + bytes, sizeof said);
 	if (skep_sum(0, message, bytes) == said)
 		return;
-	fprintf(stderr,
-		"skep: %zu bytes from tensor parallel rank %d to rank %d were damaged on their way, within a pass (their "
-		"sum is not that of what was sent): the run ends\n",
-		bytes, peer, t->rank);
-	give_up();
+	char why[160];
+	snprintf(why, sizeof why,
+		"%zu bytes from rank %d were damaged on their way, within a pass (their sum is not that of what was sent)",
+		bytes, peer);
+	give_up(t, why);
 }
 
 /* Until all has been sent and has come, or nothing is waited for any more. Other threads of the host may need the core. */
@@ -91,7 +94,7 @@ static void finish(struct skep_tensor_mpi *t, size_t bytes)
 	int done = 0;
 	while (!done && !atomic_load_explicit(&t->abandoned, memory_order_relaxed)) {
 		if (MPI_Testall(2 * t->ranks, t->request, &done, MPI_STATUSES_IGNORE) != MPI_SUCCESS)
-			give_up();
+			give_up(t, NO_MPI);
 		if (!done)
 			sched_yield();
 	}

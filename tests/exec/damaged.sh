@@ -75,7 +75,7 @@ for nth in 5 60; do
 	FAULT_RANK=2 LD_PRELOAD=$faults FAULT_FLIP=$nth run_skep run shared.yaml -q --db shared.db
 	check "within a pass, message $nth: the run has failed" [ "$status" = 1 ]
 	check "within a pass, message $nth: why is said" grep -q \
-		'skep: [0-9]* bytes from tensor parallel rank 0 to rank 1 were damaged on their way, within a pass' "$err"
+		'skep: tensor parallel rank 1 of 2: [0-9]* bytes from rank 0 were damaged on their way, within a pass' "$err"
 done
 
 # Replicas compare: of three that should be equal one has a weight with a flipped bit, in both worlds.
