@@ -562,13 +562,6 @@ void skep_device_start(struct skep_device *device, const struct skep_op *op, str
 		fail(device, op, ret);
 }
 
-/* Is it the last one of its stage's virtual stages? */
-static bool ends_step(const struct skep_device *device, const struct skep_op *op)
-{
-	const struct skep_plan *plan = device->training->plan;
-	return op->stage + plan->stages >= skep_plan_vstages(plan);
-}
-
 /* The operand of ADD_TO_RESULT, UNPACK_PART and STORE_TIED is the device's until it has been read. */
 void skep_device_wait(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret)
 {
@@ -578,14 +571,12 @@ void skep_device_wait(struct skep_device *device, const struct skep_op *op, stru
 		device->backend->wait(device_queue(device, op), device->why[op->lane], sizeof device->why[op->lane]);
 	if (op->kind == SKEP_OP_ADD_TO_RESULT || op->kind == SKEP_OP_UNPACK_PART || op->kind == SKEP_OP_STORE_TIED)
 		skep_pool_release(device->pool, op->in);
-	if (!done) {
+	if (!done || !skep_device_end_step(device, op, ret)) {
 		fail(device, op, ret);
 		return;
 	}
 	if (op->kind == SKEP_OP_FORWARD)
 		ret->loss_nano = loss_nano(device->loss[op->lane]);
-	if (op->kind == SKEP_OP_STEP && ends_step(device, op) && !device->training->plan->sharded)
-		ret->parameters = skep_device_sum(device, op);
 	skep_device_check_finite(device, op, ret);
 }
 

@@ -89,8 +89,9 @@ void skep_device_check_finite(
 /* True: some number of the stage's state is not finite; *ret_layer has it. */
 bool skep_device_is_tainted(const struct skep_device *device, const struct skep_op *op, uint16_t *ret_layer);
 
-/* device_state.c. Of the parameters of the stage, behind a STEP on the lane of this operation: as SKEP_MESSAGE_TALLY has it. */
-uint64_t skep_device_sum(const struct skep_device *device, const struct skep_op *op);
+/* device_state.c. Behind the STEP of a stage's last virtual stage, on its lane: the sum of the parameters, as SKEP_MESSAGE_TALLY
+ * has it. False: of those that each rank of a tensor parallel group has, they have not all the same; all of them find that. */
+bool skep_device_end_step(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret);
 
 typedef bool skep_device_run_fn(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret);
 skep_device_run_fn skep_device_run_step, skep_device_run_norm; /* device_finite.c */

@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "models/device/device_internal.h"
+#include "models/update/squares.h"
 
 static uint32_t chunks_of(const struct skep_op *op)
 {
@@ -156,10 +157,34 @@ bool skep_device_take_up(struct skep_device *device, uint32_t version, uint32_t 
 	return !result.failed;
 }
 
-uint64_t skep_device_sum(const struct skep_device *device, const struct skep_op *op)
+/* Two sums, which need no memory that one rank may have and another one not: what rank 0 has, as a number of 53 bits, and whether
+ * there is another one than that. */
+static bool has_equal_replicas(const struct skep_device *device)
 {
+	const struct skep_training *training = device->training;
+	const bool leads = training->model->shard.rank == 0;
+	if (skep_model_ranks(training->model) == 1)
+		return true;
+	const double own = (double)(skep_stage_replicated_digest(&device->stage) >> 11);
+	const double first = skep_squares_of_group(training, leads ? own : 0);
+	const bool differs = own < first || own > first;
+	return !(skep_squares_of_group(training, differs ? 1 : 0) > 0);
+}
+
+bool skep_device_end_step(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret)
+{
+	const struct skep_plan *plan = device->training->plan;
 	const struct skep_backend *backend = device->backend;
-	uint64_t sum = backend->sum(device_queue(device, op), &device->stage);
-	assert(op->kind == SKEP_OP_STEP && backend->arithmetic <= 1);
-	return sum != 0 ? (sum & ~UINT64_C(1)) | backend->arithmetic : 0;
+	const bool ends = op->kind == SKEP_OP_STEP && op->stage + plan->stages >= skep_plan_vstages(plan);
+	assert(backend->arithmetic <= 1);
+	if (!ends || plan->sharded)
+		return true;
+	const uint64_t sum = backend->sum(device_queue(device, op), &device->stage);
+	ret->parameters = sum != 0 ? (sum & ~UINT64_C(1)) | backend->arithmetic : 0;
+	if (has_equal_replicas(device))
+		return true;
+	snprintf(device->why[op->lane], sizeof device->why[op->lane],
+		"norms and biases, which all ranks that share a stage have, are no longer equal on all of them: memory was "
+		"damaged");
+	return false;
 }

@@ -12,8 +12,9 @@
  *     forwards    1 by the embedding, 4 by a block, and 1 by the head, which also sends 3 (T - 1) N numbers for the loss
  *     backwards   1 by the embedding, 6 by a block, 2 by the head; of what is not counted 0, 4 and 1
  * and with recomputation those of the forward pass again. Backwards each group of blocks and the head also send 2 (T - 1)
- * ceil(n / T) numbers, n = 6 h and 2 h of gpt2, 2 h and h of llama. A device asks for a sum once in each FORWARD, NORM and
- * STEP, and in BACKWARD where that puts a gradient out; LAMB for two more in a STEP for each matrix and table that is split.
+ * ceil(n / T) numbers, n = 6 h and 2 h of gpt2, 2 h and h of llama. A device asks for a sum once in each FORWARD and NORM,
+ * in BACKWARD where that puts a gradient out, and three times in STEP, where two compare what all ranks have (norms, biases): one
+ * STEP of each stage, and not where the optimizer is in shards; LAMB for two more for each matrix and table that is split.
  */
 #ifndef SKEP_MODELS_LAYERS_TENSOR_GROUP_H
 #define SKEP_MODELS_LAYERS_TENSOR_GROUP_H

@@ -517,3 +517,22 @@ uint64_t skep_stage_digest(const struct skep_stage *stage)
 	const skep_real *parameter = skep_stage_parameters(stage, stage->version);
 	return skep_sum(stage->index + UINT64_C(1), parameter, stage->parameters * sizeof *parameter);
 }
+
+uint64_t skep_stage_replicated_digest(const struct skep_stage *stage)
+{
+	const skep_real *parameter = skep_stage_parameters(stage, stage->version);
+	uint64_t sum = stage->index + UINT64_C(1);
+	for (uint32_t l = 0; l < stage->layers; l++) {
+		const struct skep_layer *layer = &stage->layer[l];
+		struct skep_tensor tensor[SKEP_TENSORS_MAX];
+		const uint32_t tensors = layer->type->tensors(layer, tensor);
+		assert(tensors <= SKEP_TENSORS_MAX);
+		for (uint32_t t = 0; t < tensors; t++) {
+			const size_t count = (size_t)tensor[t].rows * tensor[t].columns;
+			if (tensor[t].cut == SKEP_TENSOR_REPLICATED)
+				sum = skep_sum(sum, parameter + layer->parameter + tensor[t].offset,
+					count * sizeof *parameter);
+		}
+	}
+	return sum;
+}

@@ -250,6 +250,8 @@ void skep_stage_keep(const struct skep_stage *stage, void *ret_state);
 bool skep_stage_take_up(struct skep_stage *stage, uint32_t version, const void *state, uint64_t bytes);
 
 uint64_t skep_stage_digest(const struct skep_stage *stage);
+/* Of the tensors alone that each rank of a tensor parallel group has all of: equal on all of them, if these are. On the host. */
+uint64_t skep_stage_replicated_digest(const struct skep_stage *stage);
 
 /* models/update/moved.c, without a flush. The learning rate of the stage's step that ends round `round`. */
 float skep_stage_rate(const struct skep_stage *stage, const struct skep_optimizer *optimizer, uint32_t round);

@@ -83,7 +83,8 @@ between() {
 # backwards, for each of its halves, two all-gathers, of the gradient and of what the product was of, and a reduce-scatter; the
 # embedding a reduce-scatter and an all-gather, the head an all-gather, and backwards one and a reduce-scatter. Besides, of each token three
 # numbers of each rank for the loss, the sums of gradients that all ranks have (6 h of a block, 2 h of the head) there and back,
-# and single numbers: whether what each operation has made is finite, and of each stage and step the norm of its gradients.
+# and single numbers: whether what each operation has made is finite, of each stage and step the norm of its gradients, and two by
+# which the ranks of each worker compare behind its step what all of them have.
 within() {
 	python3 - "$1" <<-'END'
 	import re, sys
@@ -91,7 +92,7 @@ within() {
 	T, N, h, blocks = 2, 64, 48, 3
 	V = 4 * N * h
 	microbatch = (T - 1) * V * (10 * blocks + 2 + 3) + T * (T - 1) * 4 * 3 * N + 2 * (T - 1) * 4 * h * (6 * blocks + 2)
-	single = 8 * (1 + 2) + 4 + 2 # passes that put something out, steps of four workers, norms of two stages
+	single = 8 * (1 + 2) + 3 * 4 + 2 # passes that put something out, steps of four workers, norms of two stages
 	right = 20 * (8 * microbatch + single * T * (T - 1) * 8)
 	assert said == right, (said, right)
 	END

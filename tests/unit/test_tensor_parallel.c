@@ -41,6 +41,7 @@ struct member {
 	uint32_t rank;
 	uint64_t sent; /* bytes of gathers and reductions, to all the others together */
 	uint64_t sums;
+	size_t damages; /* a gather of so many numbers of each rank: the first one comes with a wrong bit; 0: none does */
 	struct skep_tensor_group group;
 };
 
@@ -57,6 +58,10 @@ static void gather(void *context, size_t n, const skep_real *own, skep_real *ret
 	for (uint32_t r = 0; r < m->shared->ranks; r++)
 		if (ret + r * n != m->shared->array[r])
 			memcpy(ret + r * n, m->shared->array[r], n * sizeof *ret);
+	if (n == m->damages) {
+		((unsigned char *)ret)[2] ^= 64;
+		m->damages = 0;
+	}
 	m->sent += (m->shared->ranks - 1) * n * sizeof *ret;
 	meet(m);
 }
@@ -123,6 +128,7 @@ struct rank {
 	size_t numbers;
 	uint64_t pass_bytes, pass_sums; /* of one microbatch */
 	double norm;
+	struct skep_device_result step;
 };
 
 struct run {
@@ -393,6 +399,45 @@ static void test_ranks_learn_what_the_whole_learns(void **state)
 	}
 }
 
+/* ---- what all ranks have ------------------------------------------------------------------------------------------ */
+
+static void *step_once(void *context)
+{
+	struct rank *rank = context;
+	job_microbatch(&rank->job, 0, 0);
+	rank->step = job_run(rank->job.device[0], (struct skep_op){.kind = SKEP_OP_STEP, .size = 1, .microbatches = 1});
+	return NULL;
+}
+
+/* One rank gets a wrong bit of the gradient of the head's norm, so that its copy becomes another one: all of them say so. */
+static void check_damage(uint32_t ranks, uint32_t damaged)
+{
+	static struct run run;
+	const struct shape shape = {.name = "tiny-gpt2", .ranks = ranks, .stages = 1, .shared = 1};
+	begin(&run, &shape);
+	if (damaged < ranks)
+		run.rank[damaged].member.damages = (2 * run.whole.job.model.hidden + ranks - 1) / ranks;
+	for (uint32_t r = 0; r < ranks; r++)
+		assert_int_equal(pthread_create(&run.rank[r].thread, NULL, step_once, &run.rank[r]), 0);
+	for (uint32_t r = 0; r < ranks; r++) {
+		assert_int_equal(pthread_join(run.rank[r].thread, NULL), 0);
+		const struct skep_device_result *step = &run.rank[r].step;
+		assert_true(step->failed == (damaged < ranks) && (step->parameters == 0) == step->failed);
+		if (step->failed)
+			assert_non_null(strstr(step->why, "no longer equal on all of them"));
+	}
+	finish(&run);
+}
+
+static void test_ranks_compare_what_all_of_them_have(void **state)
+{
+	(void)state;
+	check_damage(2, 2); /* none */
+	check_damage(2, 0);
+	check_damage(2, 1);
+	check_damage(4, 2);
+}
+
 /* ---- weights ------------------------------------------------------------------------------------------------------ */
 
 /* Writes the whole model's parameters, drawn from another seed, as files name them. Returns them; the caller frees them. */
@@ -519,6 +564,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_ranks_learn_what_the_whole_learns),
+		cmocka_unit_test(test_ranks_compare_what_all_of_them_have),
 		cmocka_unit_test(test_shards_of_weights_that_files_have),
 		cmocka_unit_test(test_refusals),
 		cmocka_unit_test(test_costs),
