@@ -131,7 +131,7 @@ both() {
 	check "losses, $name" same both.db 1e-5
 }
 both 'optimizers in shards of shards' sync.zero=1
-both 'DiLoCo of shards' 'sync={method: diloco, every: 2, outer: {lr: 0.7, momentum: 0.9}}' schedule.accumulate=2 schedule.global_batch=8
+both 'DiLoCo of shards' 'sync={method: diloco, every: 2, outer: {lr: 0.4, momentum: 0.9}}' schedule.accumulate=2 schedule.global_batch=8
 both 'model chunks, and validation' schedule.pipeline=interleaved schedule.model_chunks=2 train.validate.every=8
 both 'norms of whole tensors' train.optimizer.name=lamb train.optimizer.lr=1.0e-2
 
