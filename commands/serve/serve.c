@@ -40,7 +40,7 @@ struct serve_arguments {
 	const char *replicas;      /* NULL: none */
 	const char *scale_command; /* NULL: no machines are asked for */
 	uint32_t replica;
-	uint64_t after; /* the run's number is a greater one */
+	uint64_t after; /* with replicas: the run that they have agreed on last; 0: none yet */
 	struct skep_serve_options serve;
 };
 
@@ -208,13 +208,13 @@ static bool gather(
 	struct skep_resume from = {0};
 	struct skep_diag why = {0};
 	uint32_t rounds = 0;
-	uint64_t run = skep_gathering_run(&a->serve);
+	uint64_t run = a->serve.lease != NULL ? a->after : skep_gathering_run(&a->serve);
 	bool known = run > 0 && skep_store_rounds_closed(a->common.db, run, &rounds);
 	bool refused = !skep_resume_find(scenario, &from, &why) && !from.nothing; /* as the caller will find and say */
 	bool newest = (known && from.version >= rounds) || skep_resume_is_over(scenario, &from);
 	if (run == 0 || refused || newest || !skep_plan_leaves_states(&scenario->plan))
 		return true;
-	struct skep_gathering *gathering = skep_gathering_open(scenario, &a->serve, reterr);
+	struct skep_gathering *gathering = skep_gathering_open(scenario, &a->serve, run, reterr);
 	if (gathering == NULL)
 		return false;
 	*ret_number = skep_gathering_wait(gathering, rounds);
@@ -230,7 +230,7 @@ static enum status say_over(const struct serve_arguments *a, const struct skep_s
 	int number = 0;
 	fflush(stdout);
 	if (a->serve.takes_keys) {
-		struct skep_gathering *gathering = skep_gathering_open(scenario, &a->serve, &diag);
+		struct skep_gathering *gathering = skep_gathering_open(scenario, &a->serve, 0, &diag);
 		number = gathering != NULL ? skep_gathering_tell_over(gathering) : 0;
 		skep_gathering_close(gathering);
 	}
@@ -248,7 +248,7 @@ static bool take_up(struct serve_arguments *a, struct skep_scenario *scenario, e
 	struct skep_diag diag = {0};
 	int number = 0;
 	bool alone = a->replicas == NULL;
-	if (a->resuming != SKEP_ANEW && alone && !gather(a, scenario, &number, &diag))
+	if (a->resuming != SKEP_ANEW && !gather(a, scenario, &number, &diag))
 		*ret = skep_report_diag(STATUS_FAILED, &diag);
 	else if (number != 0)
 		*ret = STATUS_SIGNAL + (enum status)number;

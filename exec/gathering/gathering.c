@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -44,6 +45,7 @@ struct skep_gathering {
 	uint32_t *newest;                     /* [parts] that was brought */
 	struct guest guest[SKEP_GUESTS_MAX];
 	uint64_t begun_ns, heard_ns; /* heard: of a state, last */
+	uint32_t patience_s;
 	uint32_t told;
 	bool closes, over; /* nothing more is taken; and the run has reached its end */
 	int signals;
@@ -252,10 +254,10 @@ static bool listen_on(struct skep_gathering *g, struct skep_diag *reterr)
 }
 
 /* Where what is brought is put, and what is there. */
-static bool open_folder(struct skep_gathering *g, struct skep_diag *reterr)
+static bool open_folder(struct skep_gathering *g, uint64_t run, struct skep_diag *reterr)
 {
 	g->folder = skep_scenario_folder(g->scenario);
-	g->folder.run = g->keys.tickets.run;
+	g->folder.run = run;
 	g->folder.keep = g->folder.from_version = 0;
 	g->parts = skep_plan_parts(&g->scenario->plan);
 	g->newest = calloc(g->parts, sizeof *g->newest);
@@ -276,8 +278,15 @@ static void say_ticket(struct skep_gathering *g)
 	skep_serve_say_ticket(g->scenario, g->options, &ticket);
 }
 
-struct skep_gathering *skep_gathering_open(
-	const struct skep_scenario *scenario, const struct skep_serve_options *options, struct skep_diag *reterr)
+/* Of replicas the next one serves within seconds, and those that have lost the last one knock on it as soon as they notice. */
+static uint32_t patience_s(const struct skep_serve_options *options)
+{
+	double silences_s = 2 * options->silence_s;
+	return options->lease != NULL && silences_s < SKEP_GATHERING_S ? (uint32_t)silences_s : SKEP_GATHERING_S;
+}
+
+struct skep_gathering *skep_gathering_open(const struct skep_scenario *scenario,
+	const struct skep_serve_options *options, uint64_t run, struct skep_diag *reterr)
 {
 	struct skep_gathering *g = calloc(1, sizeof *g);
 	if (g == NULL) {
@@ -286,11 +295,12 @@ struct skep_gathering *skep_gathering_open(
 	}
 	g->scenario = scenario;
 	g->options = options;
+	g->patience_s = patience_s(options);
 	skep_quit_block(NULL);
 	signal(SIGPIPE, SIG_IGN);
 	g->signals = skep_quit_open();
 	g->begun_ns = skep_monotonic_ns();
-	if (skep_keys_open(&g->keys, options->keys, reterr) && open_folder(g, reterr) && listen_on(g, reterr))
+	if (skep_keys_open(&g->keys, options->keys, reterr) && open_folder(g, run, reterr) && listen_on(g, reterr))
 		return g;
 	skep_gathering_close(g);
 	return NULL;
@@ -325,7 +335,7 @@ static bool is_given_up(const struct skep_gathering *g)
 {
 	uint64_t silence_ns = (uint64_t)(g->options->silence_s * 1e9);
 	bool comes = count(g, BRINGING) > 0 && skep_monotonic_ns() < g->heard_ns + silence_ns;
-	return is_late(g, SKEP_GATHERING_S * SKEP_SECOND_NS) && !comes && count(g, SAVING) == 0;
+	return is_late(g, g->patience_s * SKEP_SECOND_NS) && !comes && count(g, SAVING) == 0;
 }
 
 static bool is_complete(const struct skep_gathering *g, uint32_t rounds)
@@ -369,7 +379,20 @@ static void say_what_is_here(const struct skep_gathering *g, uint32_t rounds)
 	fprintf(stderr,
 		"skep: the newest states here are those behind step %" PRIu64
 		"%s: waits for machines that have newer ones, for %u s at most\n",
-		skep_plan_steps_before(plan, g->common), made, SKEP_GATHERING_S);
+		skep_plan_steps_before(plan, g->common), made, g->patience_s);
+}
+
+/* What workers are told to go on from may be lost with this machine no more than what they were told is kept. */
+static void hand_on(const struct skep_gathering *g)
+{
+	char path[SKEP_CHECKPOINT_PATH_BYTES];
+	struct stat about;
+	assert(g->options->lease != NULL && g->common > 0);
+	for (uint32_t part = 0; part < g->parts; part++) {
+		skep_checkpoint_path(&g->folder, part, g->common, path);
+		if (stat(path, &about) == 0)
+			skep_lease_hand_on(g->options->lease, part, g->common, (uint64_t)about.st_size);
+	}
 }
 
 int skep_gathering_wait(struct skep_gathering *g, uint32_t rounds)
@@ -383,6 +406,8 @@ int skep_gathering_wait(struct skep_gathering *g, uint32_t rounds)
 		number = look(g);
 	if (!g->options->quiet && number == 0)
 		fprintf(stderr, "skep: %s states of all stages have come\n", g->common > before ? "newer" : "no newer");
+	if (number == 0 && g->options->lease != NULL && g->common > before)
+		hand_on(g);
 	return number;
 }
 

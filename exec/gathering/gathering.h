@@ -11,11 +11,13 @@
  *     skep_gathering_tell_over()   if the run has reached its end: to all who knock for a time
  *     skep_gathering_close()       those who wait come again at once, to the server of the run
  *
- * A state is taken if it is of the run that was begun last, whose number stands beside the ticket, of the same job, and whole;
- * nothing that was kept before is removed for it. For how long it waits: until all stages have a version of all closed rounds, if
- * it is known how many that were; or until as many machines have come as the run begins with, and no stage has something newer
- * than the newest version of all; at most SKEP_GATHERING_S, within which each that knocks has come, and beyond that while a state
- * comes.
+ * A state is taken if it is of the run that was begun last, of the same job, and whole; nothing that was kept before is removed
+ * for it. Which run that was stands beside the ticket, or the replicas have agreed on it; with replicas a majority has what was
+ * brought before the run goes on from it. For how long it waits: until all stages have a version of all closed rounds, if it is
+ * known how many that were; or until as many machines have come as the run begins with, and no stage has something newer than
+ * the newest version of all; at most SKEP_GATHERING_S, within which each that knocks has come, and beyond that while a state
+ * comes. With replicas at most twice the silence by which those that knock have lost the server before, since they knock soon
+ * again.
  */
 #ifndef SKEP_EXEC_GATHERING_H
 #define SKEP_EXEC_GATHERING_H
@@ -29,9 +31,9 @@ struct skep_gathering;
 /* The number of the run that was begun last with the keys of options->keys, in folders of checkpoints; 0: there is none, or no
  * ticket of it that is valid. */
 uint64_t skep_gathering_run(const struct skep_serve_options *options);
-/* The listener stays the caller's. NULL: reterr says why. */
-struct skep_gathering *skep_gathering_open(
-	const struct skep_scenario *scenario, const struct skep_serve_options *options, struct skep_diag *reterr);
+/* `run`: whose states are taken; 0: none are. The listener stays the caller's. NULL: reterr says why. */
+struct skep_gathering *skep_gathering_open(const struct skep_scenario *scenario,
+	const struct skep_serve_options *options, uint64_t run, struct skep_diag *reterr);
 /* `rounds`: so many that run is known to have closed; 0: that is not known. The number of a signal that came first; 0: none
  * did. */
 int skep_gathering_wait(struct skep_gathering *gathering, uint32_t rounds);

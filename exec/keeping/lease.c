@@ -114,6 +114,21 @@ static void say(struct skep_lease *lease, const struct skep_lease_message *messa
 	send(lease->fd, message, sizeof *message, MSG_NOSIGNAL);
 }
 
+void skep_lease_hand_on(struct skep_lease *lease, uint32_t stage, uint32_t version, uint64_t bytes)
+{
+	bool is_kept = false;
+	assert(!lease->begun);
+	skep_lease_keep(lease, stage, version, bytes);
+	pthread_mutex_lock(&lease->mutex);
+	while (!is_kept) {
+		while (lease->at == lease->count)
+			pthread_cond_wait(&lease->changed, &lease->mutex);
+		const struct skep_lease_message *kept = &lease->kept[lease->at++];
+		is_kept = kept->stage == stage && kept->version == version;
+	}
+	pthread_mutex_unlock(&lease->mutex);
+}
+
 void skep_lease_begin(struct skep_lease *lease, const struct skep_checkpoint_folder *folder)
 {
 	say(lease, &(struct skep_lease_message){.kind = SKEP_LEASE_BEGINS,

@@ -4,6 +4,7 @@
  * line to the process that speaks with the others.
  *
  *     skep_lease_open()   in the server's process
+ *     skep_lease_hand_on() of a state that the run may go on from: waits until a majority has it
  *     skep_lease_begin()  waits until a majority knows which run this is; nothing is served before
  *     skep_lease_keep()   of each state that is whole on this machine
  *     skep_lease_kept()   which of them a majority has by now
@@ -42,6 +43,8 @@ struct skep_lease;
 struct skep_lease *skep_lease_open(int fd, uint64_t first_ns, struct skep_diag *reterr);
 void skep_lease_close(struct skep_lease *lease); /* NULL is fine */
 
+/* Before skep_lease_begin(): of the run that was agreed on before. */
+void skep_lease_hand_on(struct skep_lease *lease, uint32_t stage, uint32_t version, uint64_t bytes);
 void skep_lease_begin(struct skep_lease *lease, const struct skep_checkpoint_folder *folder);
 void skep_lease_keep(struct skep_lease *lease, uint32_t stage, uint32_t version, uint64_t bytes);
 /* The next one that was not heard of yet; false: there is none. */

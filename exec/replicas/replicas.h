@@ -10,8 +10,9 @@
  * serves as `skep serve --resume=auto` does, and renews its lease (exec/keeping/lease.h) while a majority takes it for leader.
  *
  * What is agreed on, in the order of events:
- *     BEGIN   the server has chosen what it goes on from; it takes no connection in before
- *     STATE   a majority has a state on its disks; its worker hears only now that it is kept
+ *     BEGIN   the server has chosen what it goes on from; it lets no worker in before
+ *     STATE   a majority has a state on its disks; its worker hears only now that it is kept. Before BEGIN: one that workers have
+ *             brought when they had lost the last server (exec/gathering/gathering.h), of the run of the BEGIN before
  *     OVER    the server has ended well: all replicas end
  *
  * What is kept true:
@@ -56,8 +57,8 @@ struct skep_replicas_setup {
 	uint32_t stages, sources;
 	uint64_t election_ns; /* without a leader for so long a replica asks to be elected */
 	bool quiet;
-	/* Serves, in a process of its own, with the other end of a lease; returns its exit status. `after`: the run gets a number
-	 * that is greater. */
+	/* Serves, in a process of its own, with the other end of a lease; returns its exit status. `after`: the run that was
+	 * agreed on last, which this one goes on with; its own number is greater. 0: it is the first. */
 	int (*serve)(void *context, int lease, uint64_t after);
 	void *context;
 };
