@@ -17,7 +17,6 @@
 #define SKEP_MESH_PINGS 5u /* in the time after which silence is an end */
 #define SKEP_RELAY_HEAD 5u /* of a RELAY record: the other process, the type of the record inside */
 #define SKEP_RELAY_WINDOW (4u << 20)
-#define SKEP_RELAY_MOST (2 * SKEP_RELAY_WINDOW + SKEP_RECORD_MAX) /* of one sender; who sends more is sent away */
 
 struct item { /* one record, or a frame and its tensor */
 	struct item *next;
@@ -119,6 +118,13 @@ static inline bool skep_mesh_is_root(const struct skep_mesh *mesh)
 static inline uint64_t skep_relay_cost(size_t bytes)
 {
 	return bytes + 256;
+}
+
+/* So much of one sender may wait at rank 0: two windows, the record that closes the second one, and a request to connect to each
+ * other process, which looks at no window. Who sends more is sent away. */
+static inline uint64_t skep_relay_most(uint32_t ranks)
+{
+	return 2 * SKEP_RELAY_WINDOW + skep_relay_cost(SKEP_RECORD_MAX) + ranks * skep_relay_cost(SKEP_RELAY_HEAD);
 }
 
 /* mesh.c */

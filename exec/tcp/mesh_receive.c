@@ -37,10 +37,12 @@ static void begin_tensor(struct skep_mesh *mesh, uint32_t rank, const struct ske
 {
 	struct peer *peer = &mesh->peer[rank];
 	struct incoming *in = &peer->incoming;
-	if (in->left > 0 || !decode(mesh, rank, record, &in->frame)) {
-		refuse(mesh, rank, "it sent a tensor that cannot be");
+	if (in->left > 0) {
+		refuse(mesh, rank, "it sent a tensor within a tensor");
 		return;
 	}
+	if (!decode(mesh, rank, record, &in->frame))
+		return;
 	in->memory = mesh->landing->memory(mesh->landing->context, rank, &in->frame, &in->frame.u.message.payload);
 	if (!peer->there) /* what it announced was a reason to send it away */
 		return;
@@ -148,7 +150,7 @@ static void pass_on(struct skep_mesh *mesh, uint32_t from, uint32_t to, const st
 		refuse(mesh, from, "it asked to pass something on to a process that cannot be");
 		return;
 	}
-	if (mesh->peer[from].relay_held > SKEP_RELAY_MOST) {
+	if (mesh->peer[from].relay_held > skep_relay_most(mesh->setup.ranks)) {
 		refuse(mesh, from, "it asked to pass on more than a process may");
 		return;
 	}
@@ -177,7 +179,8 @@ static bool take_relay(
 		refuse(mesh, rank, "it sent a record in another's name");
 		return false;
 	}
-	if (!mesh->peer[other].there)
+	if (!mesh->peer[other].there ||
+		mesh->peer[other].broken) /* something of it is lost: nothing behind that is heard */
 		return false;
 	if (record->content[4] == SKEP_RECORD_DIAL) {
 		skep_mesh_dial_back(mesh, other);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_mesh_asked.c - a member with a lower rank connects to this process only when it was asked to, and once.
+ * test_mesh_asked.c - a member with a lower rank connects to this process only when it was asked to, and once; and nothing that
+ * rank 0 passes on of one whose stream has broken is heard.
  */
 #include <arpa/inet.h>
 #include <setjmp.h>
@@ -113,8 +114,41 @@ static void test_asked_once(void **state)
 	close(again);
 }
 
+static bool is_heard(struct skep_mesh *mesh, const struct skep_frame *frame)
+{
+	uint8_t bytes[SKEP_RELAY_HEAD + SKEP_FRAME_MAX] = {OLDER, 0, 0, 0, SKEP_RECORD_FRAME};
+	struct skep_transport_event event;
+	const struct skep_record record = {.type = SKEP_RECORD_RELAY,
+		.content = bytes,
+		.bytes = (uint32_t)(SKEP_RELAY_HEAD + skep_frame_encode(frame, 0, bytes + SKEP_RELAY_HEAD))};
+	return skep_mesh_take(mesh, 0, &record, &event);
+}
+
+static void test_passed_on_after_a_break(void **state)
+{
+	struct skep_diag why = {0};
+	struct skep_rejects rejects = {.rank = OWN};
+	const struct skep_member root = {.rank = 0}, older = {.rank = OLDER};
+	const struct skep_frame said = {.type = SKEP_FRAME_LAST};
+	const struct skep_mesh_setup setup = {
+		.rank = OWN, .ranks = RANKS, .listener = -1, .silence_ns = 60000000000u, .rejects = &rejects};
+	struct skep_mesh *mesh = skep_mesh_create(&setup, &why);
+	(void)state;
+	assert_non_null(mesh);
+	skep_mesh_member(mesh, &root, false);
+	skep_mesh_member(mesh, &older, false);
+	mesh->peer[OLDER].broken = true;
+	assert_false(is_heard(mesh, &said));
+	assert_false(mesh->peer[OLDER].last);
+	mesh->peer[OLDER].broken = false;
+	assert_true(is_heard(mesh, &said));
+	assert_true(mesh->peer[OLDER].last);
+	skep_mesh_destroy(mesh, false);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_asked_once)};
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_asked_once), cmocka_unit_test(test_passed_on_after_a_break)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
