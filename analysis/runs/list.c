@@ -3,6 +3,7 @@
  * list.c - what the database holds, for a person and as JSON.
  */
 #include "analysis/runs/runs_db.h"
+#include "analysis/runs/varied.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -13,18 +14,18 @@
 
 /* ---- all runs --------------------------------------------------------------------------------------------------------- */
 
-enum { RUN, NAME, TAGS, SCENARIO, WORLD, STATUS, STARTED, SEED, STEPS, TIME, LOSS, COST };
+enum { RUN, NAME, TAGS, SCENARIO, WORLD, STATUS, STARTED, SEED, STEPS, TIME, LOSS, COST, TEXT };
 
 /* ?1: at most so many; ?3: with this tag, '' for all. */
 static const char with_labels[] =
 	"SELECT id, (SELECT label FROM labels WHERE run = id AND kind = 'name'),"
 	" (SELECT group_concat(label, ' ') FROM (SELECT label FROM labels WHERE run = id AND kind = 'tag' ORDER BY label)),"
-	" scenario, world, status, started, seed, steps, time_s, coalesce(final_validation_loss, final_loss), cost_usd"
+	" scenario, world, status, started, seed, steps, time_s, coalesce(final_validation_loss, final_loss), cost_usd, text"
 	" FROM runs WHERE ?3 = '' OR id IN (SELECT run FROM labels WHERE kind = 'tag' AND label = ?3)"
 	" ORDER BY id DESC LIMIT ?1";
 static const char without_labels[] =
 	"SELECT id, NULL, NULL, scenario, world, status, started, seed, steps, time_s,"
-	" coalesce(final_validation_loss, final_loss), cost_usd FROM runs WHERE ?3 = '' ORDER BY id DESC LIMIT ?1";
+	" coalesce(final_validation_loss, final_loss), cost_usd, text FROM runs WHERE ?3 = '' ORDER BY id DESC LIMIT ?1";
 
 static void add_text(cJSON *object, const char *key, sqlite3_stmt *row, int column)
 {
@@ -65,9 +66,10 @@ static void lay_number(struct skep_layout *layout, double value, int digits)
 		skep_layout_cell(layout, "%.*g", digits, value);
 }
 
-static void lay_run(struct skep_layout *layout, sqlite3_stmt *row)
+static void lay_run(struct skep_layout *layout, sqlite3_stmt *row, const struct skep_varied *varied)
 {
-	char time[SKEP_TEXT_BYTES];
+	char time[SKEP_TEXT_BYTES], set[SKEP_VARIED_BYTES];
+	const char *scenario = skep_column_text(row, SCENARIO);
 	double time_s = skep_column_real(row, TIME);
 	const char *tags = skep_column_text(row, TAGS);
 	skep_layout_cell(layout, "%" PRId64, (int64_t)sqlite3_column_int64(row, RUN));
@@ -79,21 +81,35 @@ static void lay_run(struct skep_layout *layout, sqlite3_stmt *row)
 	skep_layout_cell(layout, "%s", isnan(time_s) ? "-" : skep_time_text(time_s, time));
 	lay_number(layout, skep_column_real(row, LOSS), 4);
 	lay_number(layout, skep_column_real(row, COST), 4);
-	skep_layout_cell(layout, "%s%s%s", skep_column_text(row, SCENARIO), tags[0] ? "  @" : "", tags);
+	skep_varied_text(varied, scenario, skep_column_text(row, TEXT), set);
+	skep_layout_cell(layout, "%s%s%s%s%s", scenario, set[0] ? ": " : "", set, tags[0] ? "  @" : "", tags);
+}
+
+/* What the rows differ in is known when all were seen; a row that cannot be read is said when it is listed. */
+static void find_varied(sqlite3_stmt *row, struct skep_varied *varied)
+{
+	bool room = true;
+	while (room && sqlite3_step(row) == SQLITE_ROW)
+		room = skep_varied_add(varied, skep_column_text(row, SCENARIO), skep_column_text(row, TEXT));
+	sqlite3_reset(row);
 }
 
 /* What came before a row that cannot be read is listed too. */
 static bool read_rows(const struct skep_runs_db *d, sqlite3_stmt *row, cJSON *runs, struct skep_layout *layout,
 	uint32_t *ret_listed, struct skep_diag *reterr)
 {
+	struct skep_varied varied = {0};
 	int rc;
+	if (runs == NULL)
+		find_varied(row, &varied);
 	while ((rc = sqlite3_step(row)) == SQLITE_ROW) {
 		++*ret_listed;
 		if (runs != NULL)
 			cJSON_AddItemToArray(runs, run_object(row));
 		else
-			lay_run(layout, row);
+			lay_run(layout, row, &varied);
 	}
+	skep_varied_finish(&varied);
 	if (rc != SQLITE_DONE)
 		skep_database_explain(d->db, d->path, rc, reterr);
 	return rc == SQLITE_DONE;
@@ -102,8 +118,8 @@ static bool read_rows(const struct skep_runs_db *d, sqlite3_stmt *row, cJSON *ru
 static bool list(const struct skep_runs_db *d, sqlite3_stmt *row, bool json, FILE *out, uint32_t *ret_listed,
 	struct skep_diag *reterr)
 {
-	static const char *const head[] = {
-		"run", "name", "world", "status", "started (UTC)", "steps", "time", "loss", "USD", "scenario, tags"};
+	static const char *const head[] = {"run", "name", "world", "status", "started (UTC)", "steps", "time", "loss",
+		"USD", "scenario: what differs, tags"};
 	struct skep_layout layout;
 	cJSON *object = json ? cJSON_CreateObject() : NULL,
 	      *runs = json ? cJSON_AddArrayToObject(object, "runs") : NULL;

@@ -27,6 +27,14 @@ rejects() { # rejects NAME REGEX ARGUMENT...: as refuses(), but SQLite may touch
 
 accepts 'runs list' runs list
 check 'newest first' equals '3 2 1' "$(awk 'NR > 1 { print $1 }' "$out" | paste -sd " ")"
+check 'what tells them apart' equals 'seed=3 seed=2 seed=1' "$(grep -o 'seed=.*' "$out" | paste -sd " ")"
+accepts 'runs of a sweep' sweep "${quick[@]}" --vary train.optimizer.lr=1e-3,2e-3 --seeds 1..2 --db swept.db -q
+accepts 'are listed' runs list --db swept.db
+check 'each with its values' equals 'lr=1e-3 seed=1,lr=1e-3 seed=2,lr=2e-3 seed=1,lr=2e-3 seed=2' \
+	"$(grep -o 'lr=.*' "$out" | sort | paste -sd ,)"
+accepts 'one run alone' sim "${quick[@]}" --db alone.db -q
+accepts 'is listed' runs list --db alone.db
+check 'by its name' sh -c '! grep -q seed= "$1"' - "$out"
 accepts 'runs name' runs name 2 base -q
 accepts 'another name' runs name 3 base-slow -q
 accepts 'runs tag' runs tag base paper -q
