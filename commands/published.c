@@ -22,23 +22,33 @@ static enum status run(struct skep_command_line *line)
 		return status;
 	if (a.common.output != NULL && !skep_output_ready(&a.common, SKEP_PUBLISHED_HEAD))
 		return STATUS_BAD_INPUT;
+	bool bare = a.common.positionals == 0 && !a.all && !a.list;
+	if (bare && a.common.output != NULL) {
+		fputs("skep: -o: a page of which experiments? Name some, or take --all; `skep published` lists them\n",
+			stderr);
+		return STATUS_BAD_INPUT;
+	}
 	const struct skep_published_request request = {.folder = a.folder,
 		.name = a.common.positional,
 		.names = a.common.positionals,
 		.all = a.all,
-		.list = a.list,
+		.list = a.list || bare,
 		.json = a.common.json,
 		.quiet = a.common.quiet,
 		.output = a.common.output,
 		.jobs = a.common.jobs};
-	return skep_published(&request);
+	status = skep_published(&request);
+	if (bare && status == STATUS_DONE && !a.common.quiet)
+		skep_say(
+			"These can be simulated: `skep published NAME` does one, and `skep published --all` every one.\n");
+	return status;
 }
 
 static const struct skep_option which_rows[] = {
 	{"all", 0, SKEP_OPTION_FLAG, offsetof(struct published_arguments, all),
-		.help = "also those that take long, which are left out otherwise unless their whole name is given"},
+		.help = "all experiments, also those that take long, which the beginning of a name leaves out"},
 	{"list", 0, SKEP_OPTION_FLAG, offsetof(struct published_arguments, list),
-		.help = "print the names of all experiments, and run none"},
+		.help = "print the names of all experiments, and run none; so does no name at all"},
 	{"tables", 0, SKEP_OPTION_PATH, offsetof(struct published_arguments, folder), "FOLDER",
 		.help = "where the tables of published figures are", .usual = SKEP_PUBLISHED_FOLDER},
 };

@@ -20,6 +20,12 @@ accepts 'the same as JSON' published --list --json --tables "$tables"
 check 'tells which are slow' python3 -c 'import json, sys
 seen = {e["name"]: e for e in json.load(open(sys.argv[1]))["experiments"]}
 assert seen["swarm-rebalancing"]["slow"] and not seen["gpipe-tpu"]["slow"] and seen["gpipe-tpu"]["rows"] == 9, seen' "$out"
+cp "$out" "$scratch/listed.json"
+accepts 'no name' published --json --tables "$tables"
+check 'is a list as well' cmp "$out" "$scratch/listed.json"
+accepts 'for a person' published --tables "$tables"
+check 'says how one is run, and all' grep -q '`skep published NAME` does one, and `skep published --all` every one' "$err"
+refuses 'a page of nothing' '-o: a page of which experiments' published -o page.md --tables "$tables"
 check 'nothing was run or left behind' test -z "$(ls -A)"
 
 # ---- theirs and ours ------------------------------------------------------------------------------------------------
