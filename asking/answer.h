@@ -27,6 +27,13 @@ struct skep_ask_tried {
 		[SKEP_ASK_PATH_BYTES]; /* of a changed question, for as long as it is looked at; "": there is none */
 };
 
+struct skep_ask_other_aim { /* what is chosen if money counts and not time, or the other way round */
+	bool known;
+	struct skep_interval time_s, usd;
+	uint32_t seeds, lost;
+	char method[400], machines[600];
+};
+
 struct skep_ask_answer {
 	struct skep_ask_question question;
 	struct skep_ask_model model;
@@ -38,10 +45,11 @@ struct skep_ask_answer {
 	struct skep_ask_tried other[SKEP_ASK_VARIATIONS_MAX]; /* settings; the first is the choice itself */
 	struct skep_ask_tried help[SKEP_ASK_VARIATIONS_MAX];  /* the first is the choice itself again */
 	uint32_t others, helps, help_seeds;
-	double events;  /* simulated so far, to compare */
+	double events, settled_events; /* simulated so far, to compare; of these, in the end for all rows */
 	bool cut_short; /* settings might still be better than the choice: so many events were simulated */
 	struct skep_ask_figures figures; /* of the choice, with more seeds */
 	struct skep_interval time_s, usd;
+	struct skep_ask_other_aim other_aim;
 	struct skep_scenario chosen; /* as it was written */
 	bool has_chosen, law_outside;
 	double begin_s, wall_s;
@@ -62,13 +70,16 @@ bool skep_ask_adopt(const struct skep_ask_tried *tried, struct skep_assignments 
 /* This one of other[], which can be adopted, becomes the choice, and is compared with others of its own. */
 enum status skep_ask_take(struct skep_ask_answer *answer, uint32_t which, struct skep_diag *reterr);
 
+/* The base is the choice, and is compared with others of its own. */
+enum status skep_ask_compare_chosen(struct skep_ask_answer *answer, struct skep_diag *reterr);
+
 /* How long stretches are, how many, and where in the run. */
 void skep_ask_stretch(
 	struct skep_ask_answer *answer, struct skep_ask_variation *variation, double events, uint32_t seeds);
 /* Simulates all of them. */
 bool skep_ask_try(struct skep_ask_answer *answer, struct skep_ask_tried *tried, uint32_t count, int *ret_signal);
-/* All by the first, whose time and price these are, and by the ratio over the stretches that both have. */
-void skep_ask_scale(struct skep_ask_tried *tried, uint32_t count, double time_s, double usd);
+/* All by the first, which takes the time and the money of `by`, and by the ratio over the stretches that both have. */
+void skep_ask_scale(struct skep_ask_tried *tried, uint32_t count, const struct skep_ask_figures *by);
 /* Where simulations were ended by this signal, or else lack something. */
 enum status skep_ask_died(int by, struct skep_diag *reterr);
 
@@ -76,6 +87,11 @@ enum status skep_ask_died(int by, struct skep_diag *reterr);
 
 /* Simulates the choice as the page states it, and takes another one where too many seeds come to no end. */
 enum status skep_ask_state(struct skep_ask_answer *answer, struct skep_diag *reterr);
+
+/* ---- other_aim.c */
+
+/* Searched for as the answer is. What is better by both aims becomes the choice. */
+enum status skep_ask_find_other_aim(struct skep_ask_answer *answer, struct skep_diag *reterr);
 
 /* ---- variations.c */
 
@@ -95,10 +111,14 @@ void skep_ask_print_json(const struct skep_ask_answer *answer, FILE *out);
 /* What both say: "us-central1 8 x l4": who serves a stage; machines that serve none with SKEP_ASK_NO_STAGE. */
 #define SKEP_ASK_NO_STAGE UINT32_MAX
 void skep_ask_members(const struct skep_ask_answer *answer, uint32_t stage, char *ret, size_t size);
+/* All that serve one. */
+void skep_ask_taking_part(const struct skep_ask_answer *answer, char *ret, size_t size);
 /* How many of its machines serve a stage. */
 uint32_t skep_ask_group_members(const struct skep_ask_answer *answer, uint32_t group);
 /* "DiLoCo, H = 30, in a swarm of 2 stages ..." */
 void skep_ask_method(const struct skep_scenario *chosen, char *ret, size_t size);
+/* ---- rank.c */
+
 /* How many times as fast, or for the least money as cheap, it is as without it: over the seeds of both, in pairs. False: the
  * interval does not tell it from nothing. */
 bool skep_ask_gain(const struct skep_ask_answer *answer, uint32_t help, struct skep_interval *ret);

@@ -31,7 +31,7 @@ static void begin_phase(struct phases *p, const char *what)
 {
 	p->phase++;
 	if (p->visible)
-		fprintf(stderr, "\rskep: %u of 4: %s\033[K", p->phase, what);
+		fprintf(stderr, "\rskep: %u of 5: %s\033[K", p->phase, what);
 }
 
 static void end_phases(struct phases *p)
@@ -194,12 +194,16 @@ static enum status find_out(struct skep_ask_answer *a, const char *folder, struc
 		status = skep_ask_state(a, reterr);
 	}
 	if (status == STATUS_DONE) {
+		begin_phase(&phases, "looks for what the other aim would choose");
+		status = skep_ask_find_other_aim(a, reterr);
+	}
+	if (status == STATUS_DONE) {
 		begin_phase(&phases, "tries what would help");
 		status = help(a, reterr);
 	}
 	if (status == STATUS_DONE) {
-		skep_ask_scale(a->other, a->others, a->time_s.mean, a->usd.mean);
-		skep_ask_scale(a->help, a->helps, a->time_s.mean, a->usd.mean);
+		skep_ask_scale(a->other, a->others, &a->figures);
+		skep_ask_scale(a->help, a->helps, &a->figures);
 	}
 	end_phases(&phases);
 	return status == STATUS_DONE && !write_chosen(a, reterr) ? STATUS_FAILED : status;

@@ -15,11 +15,12 @@
 #include "planning/plan/make_plan.h"
 
 #define COMPARED_SEEDS 2u
-#define LEAST_SEEDS 2u    /* of two there is an interval */
+#define LEAST_SEEDS 2u      /* of two there is an interval */
 #define COMPARED_MOST 1.5e6 /* events of two rounds: a setting that has more is hardly worth its time */
-#define REFINED 4u        /* of the best that are compared, with as many seeds as ... */
-#define REFINED_SEEDS 6u  /* ... this together */
+#define REFINED 4u          /* of the best that are compared, with as many seeds as ... */
+#define REFINED_SEEDS 6u    /* ... this together */
 #define REFINED_WITHIN 1.15
+#define SETTLED_SEEDS 12u /* of each row in the end, unless it has many events */
 #define COMPARISONS 5u
 #define COMPARE_EVENTS 1e7 /* of all comparisons; behind that nothing takes the place of the choice any more */
 #define AS_FAST 1.005      /* of the time: then what is cheaper by this much is better */
@@ -28,10 +29,13 @@
 /* With the beginning of the trace, which each of some hundred combinations draws anew: trials are no longer. */
 enum status skep_ask_plan(struct skep_ask_answer *a, struct skep_diag *reterr)
 {
-	static const char *const beginning = "cluster.trace.duration=6 h";
-	const uint32_t sets = a->question.request->spot;
+	const char *const beginning[] = {a->question.request->objective == SKEP_ASK_MONEY
+						 ? "plan.objective=cost-to-loss"
+						 : "plan.objective=time-to-loss",
+		"cluster.trace.duration=6 h"};
+	const uint32_t sets = 1 + a->question.request->spot;
 	const struct skep_planner_options options = {.path = a->files.scenario,
-		.given = {.set = &beginning, .sets = sets},
+		.given = {.set = beginning, .sets = sets},
 		.combinations = a->question.request->combinations,
 		.processes = a->question.request->processes,
 		.unstated = true};
@@ -231,20 +235,55 @@ static enum status fail(enum status status, struct skep_diag *reterr, const char
 	return status;
 }
 
-/* All but the first by the first, whose time and price these are, and by the ratio over the stretches that both have. */
-void skep_ask_scale(struct skep_ask_tried *tried, uint32_t count, double time_s, double usd)
+/* Of the stretches that came to an end. */
+static void sum_usd(const struct skep_ask_figures *f, double *ret_machines, double *ret_egress)
+{
+	*ret_machines = *ret_egress = 0;
+	for (uint32_t i = 0; i < SKEP_ASK_SEEDS_MAX; i++) {
+		bool both = isfinite(f->stretch[i].usd) && isfinite(f->stretch[i].egress_usd);
+		*ret_egress += both ? f->stretch[i].egress_usd : 0;
+		*ret_machines += both ? f->stretch[i].usd - f->stretch[i].egress_usd : 0;
+	}
+}
+
+/* Short stretches have another share of newcomers than a run has, and these download what is paid by the byte: machines and egress
+ * are scaled each by itself. */
+static void scale_stretches(struct skep_ask_tried *tried, uint32_t count, const struct skep_ask_figures *own,
+	double usd_machines, double usd_egress)
+{
+	double machines, egress;
+	uint32_t stretches = own->stretches;
+	sum_usd(own, &machines, &egress);
+	double times_machines = machines > 0 && isfinite(usd_machines) ? usd_machines * stretches / machines : 1;
+	double times_egress = egress > 0 && isfinite(usd_egress) ? usd_egress * stretches / egress : 1;
+	for (uint32_t i = 0; i < count; i++)
+		for (uint32_t k = 0; k < SKEP_ASK_SEEDS_MAX; k++) {
+			struct skep_ask_stretch *s = &tried[i].figures.stretch[k];
+			double of_machines = s->usd - s->egress_usd;
+			s->egress_usd *= times_egress;
+			s->usd = of_machines * times_machines + s->egress_usd;
+		}
+}
+
+/* All by the first, which takes what `by` says, and by the ratio over the stretches that both have. */
+void skep_ask_scale(struct skep_ask_tried *tried, uint32_t count, const struct skep_ask_figures *by)
 {
 	struct skep_ask_figures *own = &tried[0].figures;
+	double time_s = by->time_s, usd = skep_ask_usd(by);
+	scale_stretches(tried, count, own, by->usd_machines, by->usd_egress);
 	for (uint32_t i = 0; i < count; i++) {
 		struct skep_ask_figures *f = &tried[i].figures;
-		double long_s = time_s * skep_ask_times(f, own, false).mean;
-		double dear = usd * skep_ask_times(f, own, true).mean / skep_ask_usd(f);
+		double long_s = time_s * skep_ask_times(f, own, false).mean, machines, egress;
+		double dear_usd = usd * skep_ask_times(f, own, true).mean;
 		if (!f->ok || !isfinite(long_s))
 			continue;
 		f->step_s *= long_s / f->time_s;
 		f->time_s = long_s;
-		f->usd_machines *= isfinite(dear) ? dear : 1;
-		f->usd_egress *= isfinite(dear) ? dear : 1;
+		sum_usd(f, &machines, &egress);
+		if (!isfinite(dear_usd) || !(machines + egress > 0))
+			continue;
+		f->usd_egress = dear_usd * egress / (machines + egress);
+		f->usd_machines = dear_usd - f->usd_egress;
 	}
 }
 
@@ -277,6 +316,13 @@ static bool refine(struct skep_ask_answer *a, int *ret_signal)
 	return ok;
 }
 
+static void scale_by_own(struct skep_ask_answer *a)
+{
+	const struct skep_ask_figures own = a->other[0].figures;
+	skep_ask_scale(a->other, a->others, &own);
+	a->figures = a->other[0].figures;
+}
+
 static bool compare_once(struct skep_ask_answer *a, int *ret_signal)
 {
 	for (uint32_t i = 0; i < a->others; i++) {
@@ -289,9 +335,34 @@ static bool compare_once(struct skep_ask_answer *a, int *ret_signal)
 	}
 	if (!skep_ask_try(a, a->other, a->others, ret_signal) || !refine(a, ret_signal))
 		return false;
-	skep_ask_scale(a->other, a->others, a->other[0].figures.time_s, skep_ask_usd(&a->other[0].figures));
-	a->figures = a->other[0].figures;
+	scale_by_own(a);
 	return true;
+}
+
+/* So many seeds for each row, so that its interval says something: with two, which are a round or two each, a row without the
+ * machines whose losses decide may be off by half. Where machines stay two say enough. */
+static bool settle(struct skep_ask_answer *a, int *ret_signal)
+{
+	struct skep_ask_tried *t = a->question.request->spot ? calloc(a->others, sizeof *t) : NULL;
+	double before = a->events;
+	if (!t)
+		return !a->question.request->spot;
+	for (uint32_t i = 0; i < a->others; i++) {
+		uint32_t seen = a->other[i].refined ? REFINED_SEEDS : COMPARED_SEEDS;
+		t[i].variation = a->other[i].variation;
+		skep_ask_stretch(a, &t[i].variation, SKEP_ASK_COMPARED_EVENTS, SETTLED_SEEDS - seen);
+		t[i].variation.first = seen;
+	}
+	bool ok = skep_ask_try(a, t, a->others, ret_signal);
+	for (uint32_t i = 0; ok && i < a->others; i++) {
+		skep_ask_figures_join(&a->other[i].figures, &t[i].figures);
+		a->other[i].refined = true;
+	}
+	free(t);
+	if (ok)
+		scale_by_own(a);
+	a->settled_events += a->events - before;
+	return ok;
 }
 
 enum status skep_ask_died(int by, struct skep_diag *reterr)
@@ -304,8 +375,9 @@ enum status skep_ask_died(int by, struct skep_diag *reterr)
 /* Compares other settings, and again where one of them takes the place of the choice. How often does not depend on the clock. */
 enum status skep_ask_compare(struct skep_ask_answer *a, struct skep_diag *reterr)
 {
-	bool adopted = true;
+	bool adopted = true, settled = false;
 	double begun = a->events;
+	a->settled_events = 0;
 	for (uint32_t pass = 0; adopted && pass < COMPARISONS; pass++) {
 		int by = 0;
 		if (!read_chosen(a, reterr))
@@ -317,12 +389,20 @@ enum status skep_ask_compare(struct skep_ask_answer *a, struct skep_diag *reterr
 		if (!compare_once(a, &by))
 			return skep_ask_died(by, reterr);
 		/* the first is of who takes part, and how often */
-		a->cut_short = pass + 1 == COMPARISONS || (pass > 1 && a->events - begun > COMPARE_EVENTS);
-		if (a->cut_short)
-			break;
-		if (!adopt(a, &adopted, &by))
+		double events = a->events - begun - a->settled_events;
+		a->cut_short = pass + 1 == COMPARISONS || (pass > 1 && events > COMPARE_EVENTS);
+		adopted = false;
+		if (!a->cut_short && !adopt(a, &adopted, &by))
 			return skep_ask_died(by, reterr);
 		adopted = adopted || pass == 0;
+		if (adopted)
+			continue;
+		bool ok = settle(a, &by);
+		/* how many come to no end is told by longer runs (stated.c) */
+		bool once_more = !a->cut_short && !settled && a->other[0].figures.lost == 0;
+		if (!ok || (once_more && !adopt(a, &adopted, &by)))
+			return skep_ask_died(by, reterr);
+		settled = true;
 	}
 	return a->figures.ok ? STATUS_DONE : fail(STATUS_FAILED, reterr, a->figures.why);
 }
@@ -330,12 +410,17 @@ enum status skep_ask_compare(struct skep_ask_answer *a, struct skep_diag *reterr
 enum status skep_ask_take(struct skep_ask_answer *a, uint32_t which, struct skep_diag *reterr)
 {
 	bool adopted;
-	int by = 0;
 	if (!skep_ask_adopt(&a->other[which], &a->base, &adopted))
 		return fail(STATUS_FAILED, reterr, "not enough memory to plan this");
 	assert(adopted);
+	return skep_ask_compare_chosen(a, reterr);
+}
+
+enum status skep_ask_compare_chosen(struct skep_ask_answer *a, struct skep_diag *reterr)
+{
+	int by = 0;
 	if (!read_chosen(a, reterr))
 		return STATUS_FAILED;
 	skep_ask_list_others(a, &a->chosen);
-	return compare_once(a, &by) ? STATUS_DONE : skep_ask_died(by, reterr);
+	return compare_once(a, &by) && settle(a, &by) ? STATUS_DONE : skep_ask_died(by, reterr);
 }

@@ -211,8 +211,9 @@ static bool run_stretch(const struct course *c, const struct skep_ask_variation 
 		double egress_usd = isnan(summary.egress_usd) ? 0 : summary.egress_usd; /* NAN: there is but one site */
 		double usd_per_s = (summary.cost_usd - egress_usd) / summary.time_s;
 		double rounds = (double)summary.steps / f->every;
+		double sent_usd = egress_usd * f->steps / f->every / rounds;
 		f->stretch[nth] = (struct skep_ask_stretch){
-			.time_s = time_s, .usd = usd_per_s * time_s + egress_usd * f->steps / f->every / rounds};
+			.time_s = time_s, .usd = usd_per_s * time_s + sent_usd, .egress_usd = sent_usd};
 		f->stretches++;
 		sum->round_s += summary.round_s;
 		sum->usd_per_s += usd_per_s;
@@ -295,7 +296,7 @@ static bool evaluate(const struct batch *b, const struct skep_ask_variation *v, 
 	struct course c;
 	struct sum sum = {.round_s = 0};
 	for (uint32_t i = 0; i < SKEP_ASK_SEEDS_MAX; i++)
-		f->stretch[i] = (struct skep_ask_stretch){NAN, NAN};
+		f->stretch[i] = (struct skep_ask_stretch){NAN, NAN, NAN};
 	bool ok = choose_fitting(b, v, &c, f);
 	if (ok)
 		fill(&c, f);

@@ -37,8 +37,9 @@ struct skep_ask_variation {
 	bool from_start; /* ... but a whole run begins where the scenario does */
 };
 
-struct skep_ask_stretch {   /* one seed; NAN: it was not simulated, or came to no end */
-	double time_s, usd; /* of the whole run, were all of it like this; with egress; usd NAN: prices unknown */
+struct skep_ask_stretch { /* one seed; NAN: it was not simulated, or came to no end */
+	double time_s, usd,
+		egress_usd; /* of the whole run, were all of it like this; usd with egress; NAN: prices unknown */
 };
 
 struct skep_ask_figures {

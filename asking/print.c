@@ -56,6 +56,19 @@ void skep_ask_members(const struct skep_ask_answer *a, uint32_t stage, char *ret
 	}
 }
 
+void skep_ask_taking_part(const struct skep_ask_answer *a, char *ret, size_t size)
+{
+	const struct skep_ask_question *q = &a->question;
+	ret[0] = '\0';
+	for (uint32_t i = 0; i < q->groups; i++) {
+		uint32_t count = skep_ask_group_members(a, i);
+		size_t used = strlen(ret);
+		if (count > 0)
+			snprintf(ret + used, size - used, "%s%u x %s %s", used > 0 ? ", " : "", count, q->group[i].gpu,
+				q->site[q->group[i].site].where);
+	}
+}
+
 uint32_t skep_ask_group_members(const struct skep_ask_answer *a, uint32_t group)
 {
 	const struct skep_ask_group *g = &a->question.group[group];
@@ -221,7 +234,7 @@ static void lay_spread(struct skep_layout *layout, const struct skep_ask_figures
 	else if (r.count < SEEDS_THAT_TELL)
 		skep_layout_cell(layout, "%" PRIu32 " seed%s", r.count, skep_plural(r.count));
 	else
-		skep_layout_cell(layout, "%+.0f to %+.0f", 100 * (r.low - 1), 100 * (r.high - 1));
+		skep_layout_cell(layout, "%+.0f to %+.0f", 100 * (fmax(0, r.low) - 1), 100 * (r.high - 1));
 }
 
 static void lay_row(struct skep_layout *layout, const struct skep_ask_tried *t, const struct skep_ask_figures *own,
@@ -270,28 +283,36 @@ static void print_above(const struct skep_ask_answer *a, FILE *out)
 			out);
 }
 
+#define SPREAD_BYTES (2 * SKEP_TEXT_BYTES + 32)
+
+/* " (95 % of runs: 2.5 h to 3.87 h)"; "": there is hardly any. */
+static void name_spread(const struct skep_interval *r, bool time, char ret[SPREAD_BYTES])
+{
+	char low[SKEP_TEXT_BYTES], high[SKEP_TEXT_BYTES];
+	if (!(r->high - r->low > 0.015 * r->mean))
+		ret[0] = '\0';
+	else if (time)
+		snprintf(ret, SPREAD_BYTES, " (95 %% of runs: %s to %s)", days(fmax(0, r->low), low),
+			days(r->high, high));
+	else
+		snprintf(ret, SPREAD_BYTES, " (%.4g to %.4g)", fmax(0, r->low), r->high);
+}
+
 /* What is best if money counts and not time, or the other way round. */
 static void print_other_aim(const struct skep_ask_answer *a, FILE *out)
 {
-	uint32_t rank[SKEP_ASK_VARIATIONS_MAX];
+	const struct skep_ask_other_aim *o = &a->other_aim;
 	bool money = a->question.request->objective == SKEP_ASK_MONEY;
-	char text[400], time[SKEP_TEXT_BYTES];
-	if (isnan(a->usd.mean) || skep_ask_rank(a->other, a->others, !money, rank) == 0)
+	char text[1600], time[SKEP_TEXT_BYTES], times[SPREAD_BYTES], usd[SPREAD_BYTES], lost[80] = "";
+	if (!o->known || (money ? o->time_s.mean > 0.95 * a->time_s.mean : o->usd.mean > 0.95 * a->usd.mean))
 		return;
-	const struct skep_ask_tried *best = &a->other[rank[0]];
-	const struct skep_ask_figures *f = &best->figures, *own = &a->other[0].figures;
-	if (money ? f->time_s > 0.95 * own->time_s : skep_ask_usd(f) > 0.95 * skep_ask_usd(own))
-		return;
-	struct skep_interval r = skep_ask_times(f, own, !money);
-	char told[40] = "";
-	if (a->question.request->spot && r.count < SEEDS_THAT_TELL)
-		snprintf(told, sizeof told, ", as far as %" PRIu32 " seed%s tell%s", r.count, skep_plural(r.count),
-			r.count == 1 ? "s" : "");
-	else if (r.high >= 1)
-		snprintf(told, sizeof told, ", within the spread of seeds");
-	snprintf(text, sizeof text, "For the least %s: %s, %s and %.4g USD%s (%s).", money ? "time" : "money",
-		best->variation.label, days(f->time_s, time), skep_ask_usd(f), told,
-		money ? "without --cheapest" : "--cheapest");
+	name_spread(&o->time_s, true, times);
+	name_spread(&o->usd, false, usd);
+	if (o->lost > 0)
+		snprintf(lost, sizeof lost, "; %u of %u seeds came to no end", o->lost, o->lost + o->seeds);
+	snprintf(text, sizeof text, "For the least %s, by a search of its own: %s, on %s: %s%s and %.4g USD%s%s (%s).",
+		money ? "time" : "money", o->method, o->machines, days(o->time_s.mean, time), times, o->usd.mean, usd,
+		lost, money ? "without --cheapest" : "--cheapest");
 	wrap("  ", text, out);
 }
 

@@ -50,13 +50,21 @@ static cJSON *add_next(cJSON *list, const struct skep_ask_tried *tried, uint32_t
 	return NULL;
 }
 
+/* `longer`: 0.1: 10 % longer than the choice. */
 static void add_settings(const struct skep_ask_answer *a, cJSON *root, bool money)
 {
 	cJSON *list = cJSON_AddArrayToObject(root, "settings");
 	uint32_t rank[SKEP_ASK_VARIATIONS_MAX], ranked = skep_ask_rank(a->other, a->others, money, rank);
 	uint32_t at = 0, which;
-	while (add_next(list, a->other, a->others, rank, ranked, &at, &which))
-		continue;
+	cJSON *o;
+	while ((o = add_next(list, a->other, a->others, rank, ranked, &at, &which)) != NULL) {
+		struct skep_interval longer = skep_ask_times(&a->other[which].figures, &a->other[0].figures, false);
+		skep_json_add_count(o, "seeds", longer.count);
+		longer.mean -= 1;
+		longer.low -= 1;
+		longer.high -= 1;
+		add_interval(o, "longer", &longer);
+	}
 	cJSON_AddBoolToObject(root, "settings_cut_short", a->cut_short);
 }
 
@@ -75,6 +83,24 @@ static void add_helps(const struct skep_ask_answer *a, cJSON *root)
 		cJSON_AddBoolToObject(o, "told_from_nothing", known);
 	}
 	skep_json_add_count(root, "help_seeds", a->help_seeds);
+}
+
+/* What the same question is answered with for the other aim; null: there is no price, or nothing was found. */
+static void add_other_aim(const struct skep_ask_answer *a, cJSON *root)
+{
+	const struct skep_ask_other_aim *other = &a->other_aim;
+	if (!other->known) {
+		cJSON_AddNullToObject(root, "other_aim");
+		return;
+	}
+	cJSON *o = cJSON_AddObjectToObject(root, "other_aim");
+	skep_json_add_text(o, "aim", a->question.request->objective == SKEP_ASK_MONEY ? "time" : "money");
+	skep_json_add_text(o, "answer", other->method);
+	skep_json_add_text(o, "machines", other->machines);
+	add_interval(o, "time_s", &other->time_s);
+	add_interval(o, "cost_usd", &other->usd);
+	skep_json_add_count(o, "seeds", other->seeds);
+	skep_json_add_count(o, "seeds_without_end", other->lost);
 }
 
 static void add_stages(const struct skep_ask_answer *a, cJSON *root)
@@ -145,6 +171,7 @@ void skep_ask_print_json(const struct skep_ask_answer *a, FILE *out)
 	skep_json_add_text(root, "bottleneck", f->bound);
 	add_stages(a, root);
 	add_settings(a, root, money);
+	add_other_aim(a, root);
 	add_helps(a, root);
 	add_traffic(a, root);
 	skep_json_add_number(root, "downloaded_bytes", f->state_bytes);

@@ -108,6 +108,34 @@ check 'says what newcomers download' python3 - "$out" <<-'END'
 	inside = "sums inside of each site first" in away["answer"]
 	assert any(n.startswith("sums in one ring" if inside else "sums inside of each site") for n in names), (away["answer"], names)
 	END
+# What the page says of the other aim is what that question is answered with, and what it says of fewer machines is what they take.
+cp "$out" away.json
+accepts 'the same for the least money' ask --gpus '3xl4:0.1@us-central1,3xl4:0.1@europe-west4' --spot --model 30M --tokens 40M \
+	--every 10 --stages 1 --combinations 8 --cheapest --json -q -o cheap
+cp "$out" cheap.json
+for seed in 51 52 53 54 55 56 57 58; do
+	"$skep" sim away/scenario.yaml -q --json --seed "$seed" --set 'cluster.allocation={method: explicit, stage_of: [0, 0, 0, unused, unused, unused]}' --db a.db
+done >fewer.json 2>"$err"
+check 'the least money and fewer machines are as the page has them' python3 - <<-'END'
+	import json, math
+	away, cheap = json.load(open("away.json")), json.load(open("cheap.json"))
+	other = away["other_aim"]
+	assert other["aim"] == "money" and cheap["other_aim"]["aim"] == "time", (other, cheap["other_aim"])
+	for key in ("answer", "time_s", "cost_usd", "seeds"):
+	    assert other[key] == cheap[key] and cheap["other_aim"][key] == away[key], (key, other, cheap[key])
+	assert cheap["cost_usd"]["mean"] <= away["cost_usd"]["mean"] and away["time_s"]["mean"] <= cheap["time_s"]["mean"]
+	runs = [json.loads(l) for l in open("fewer.json")]
+	row = next(s for s in away["settings"] if s["name"] == "without the 3 x l4-x0.1 at europe-west4")
+	time_s, usd = (sum(r[k] for r in runs) / len(runs) for k in ("time_to_target_s", "cost_to_target_usd"))
+	assert len(runs) == 8 and row["seeds"] >= 8, row
+	assert 1 + row["longer"]["low"] < time_s / away["time_s"]["mean"] * 1.1, (time_s, row)
+	assert 1 + row["longer"]["high"] > time_s / away["time_s"]["mean"] / 1.1, (time_s, row)
+	assert 0.85 < row["cost_usd"] / usd < 1.15, (usd, row)
+	for s in away["settings"]: # what is alike in all but the size of passes is paid alike
+	    assert not s["possible"] or s["seeds"] >= 4, s
+	    if s["name"].startswith("microbatches of") and s["possible"]:
+	        assert abs(s["egress_usd"] / away["egress_usd"] - 1) < 0.02, (s, away["egress_usd"])
+	END
 check 'prices of traffic are in its topology' test "$(grep -c 'egress: 0.08 USD/GB' two/topology.yaml)" = 2
 accepts 'its scenario is simulated, too' sim two/scenario.yaml -q --json --db a.db
 check 'traffic is paid for' python3 - "$out" <<-'END'
