@@ -165,3 +165,12 @@ void skep_say_beforehand(const struct skep_scenario *scenario, bool quiet)
 		fprintf(stderr, "skep: %s has no lm_head.weight: the head begins as a copy of %s\n",
 			scenario->weights_path, table);
 }
+
+void skep_say_unscaled(const struct skep_scenario *scenario, bool quiet)
+{
+	if (!quiet && scenario->compute_scale != 1)
+		fprintf(stderr,
+			"skep: cluster.compute_scale is %g, and a real run without --pace computes the model as it is; so does "
+			"`sim` with --set cluster.compute_scale=null\n",
+			scenario->compute_scale);
+}

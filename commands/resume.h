@@ -33,5 +33,7 @@ void skep_keep_as_of_now(struct skep_scenario *scenario);
 
 /* What a user has to know before the run: what the weights of the scenario lacked, and what of its trace no machine plays. */
 void skep_say_beforehand(const struct skep_scenario *scenario, bool quiet);
+/* And of a real run that is not paced: that its passes are not those which cluster.compute_scale makes of the model's. */
+void skep_say_unscaled(const struct skep_scenario *scenario, bool quiet);
 
 #endif

@@ -49,6 +49,7 @@ static enum status launch(const struct run_arguments *a, char **whole, struct sk
 		return skep_report_diag(STATUS_BAD_INPUT, &error);
 	skep_store_close(store);
 	skep_say_beforehand(scenario, a->common.quiet);
+	skep_say_unscaled(scenario, a->exec.pace || a->common.quiet);
 	int status = skep_exec_launch(scenario, &a->exec, whole, &error);
 	if (error.set && (store = skep_store_open(a->common.db, true, &why)) != NULL)
 		skep_store_close(store); /* which marks a run as dead whose rank 0 had no time to */

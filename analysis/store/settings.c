@@ -43,3 +43,15 @@ double skep_settings_every(const char *text, uint32_t *ret_warmup)
 	skep_yaml_destroy(r.yaml);
 	return steps >= 1 ? steps : 0;
 }
+
+double skep_settings_compute_scale(const char *text)
+{
+	struct skep_diag diag = {0};
+	struct skep_reader r = {skep_yaml_parse("scenario", text, strlen(text), &diag), &diag};
+	if (!r.yaml)
+		return 1;
+	const struct skep_yaml_node *cluster = skep_read_map(&r, skep_yaml_root(r.yaml), "cluster", false);
+	double scale = skep_read_number(&r, cluster, "compute_scale", 1e-6, 1e9, 1);
+	skep_yaml_destroy(r.yaml);
+	return scale;
+}

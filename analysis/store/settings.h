@@ -17,4 +17,7 @@ bool skep_settings_compare_runs(struct skep_store *store, int64_t first, int64_t
  * rounds until the learning rate is what it is to be. */
 double skep_settings_every(const char *text, uint32_t *ret_warmup);
 
+/* How many times as long passes take in virtual time, and in a paced run (cluster.compute_scale). */
+double skep_settings_compute_scale(const char *text);
+
 #endif

@@ -73,6 +73,7 @@ struct side {
 	char scenario[64], world[8], device[32], version[64], started[32], status[16], seed[24];
 	char format[SKEP_NUMBER_FORMAT_BYTES];
 	bool pace, shape, has_links;
+	double compute_scale;
 	double value[METRICS];
 	struct skep_time_parts parts;
 };
@@ -111,9 +112,10 @@ static bool choose(struct skep_store *store, int64_t *first, int64_t *second, st
 
 static bool read_side(struct skep_store *store, int64_t id, struct side *ret, struct skep_diag *reterr)
 {
-	static const char sql[] = "SELECT scenario, world, device, version, started, status, pace, shape,"
-				  " printf('%llu', seed), EXISTS (SELECT 1 FROM links WHERE run = ?1), number_format"
-				  " FROM runs WHERE id = ?1";
+	static const char sql[] =
+		"SELECT scenario, world, device, version, started, status, pace, shape,"
+		" printf('%llu', seed), EXISTS (SELECT 1 FROM links WHERE run = ?1), number_format, text"
+		" FROM runs WHERE id = ?1";
 	sqlite3_stmt *row = skep_store_query(store, sql, id, 0, reterr);
 	bool found = row != NULL && skep_store_row(store, row);
 	if (found) {
@@ -129,6 +131,7 @@ static bool read_side(struct skep_store *store, int64_t id, struct side *ret, st
 		skep_column_show(row, 8, ret->seed, sizeof ret->seed);
 		ret->has_links = sqlite3_column_int(row, 9);
 		skep_column_show(row, 10, ret->format, sizeof ret->format);
+		ret->compute_scale = skep_settings_compute_scale(skep_column_text(row, 11));
 	} else if (row != NULL) {
 		skep_fail(reterr, "there is no run %lld in the database; `skep runs list` shows which there are",
 			(long long)id);
@@ -214,6 +217,17 @@ static double difference(const struct comparison *c, size_t i)
 
 /* ---- printing --------------------------------------------------------------------------------------------------- */
 
+static bool is_real(const struct side *side)
+{
+	return strcmp(side->world, "real") == 0;
+}
+
+/* By how much the passes of the run are longer than those of the model itself. */
+static double scale_of(const struct side *side)
+{
+	return is_real(side) && !side->pace ? 1 : side->compute_scale;
+}
+
 static cJSON *json_side(const struct side *side)
 {
 	cJSON *object = cJSON_CreateObject();
@@ -223,6 +237,7 @@ static cJSON *json_side(const struct side *side)
 	cJSON_AddStringToObject(object, "device", side->device);
 	cJSON_AddBoolToObject(object, "pace", side->pace);
 	cJSON_AddBoolToObject(object, "shape", side->shape);
+	cJSON_AddNumberToObject(object, "compute_scale", scale_of(side));
 	cJSON_AddStringToObject(object, "number_format", side->format);
 	cJSON_AddRawToObject(object, "seed", side->seed);
 	cJSON_AddStringToObject(object, "version", side->version);
@@ -343,6 +358,26 @@ static void print_formats(const struct comparison *c, FILE *out)
 			c->side[1].format);
 }
 
+/* What makes the two runs of different things, though their scenarios may be the same. */
+static void print_unlike(const struct comparison *c, FILE *out)
+{
+	const struct side *first = &c->side[0], *second = &c->side[1];
+	double scale[2] = {scale_of(first), scale_of(second)};
+	if (scale[0] != scale[1])
+		fprintf(out,
+			"warning: passes of run %lld are %g times as long as those of the model, of run %lld %g times: "
+			"cluster.compute_scale counts in `sim` and in `run --pace` alone\n",
+			(long long)first->id, scale[0], (long long)second->id, scale[1]);
+	for (int k = 0; k < 2; k++) {
+		const struct side *side = &c->side[k], *other = &c->side[1 - k];
+		if (side->pace && !side->shape && (!is_real(other) || other->shape))
+			fprintf(out,
+				"warning: run %lld was paced and not shaped: its messages took the links of the machines that it "
+				"ran on, not those of the topology; on one machine, `run --pace --shape` gives it those\n",
+				(long long)side->id);
+	}
+}
+
 static void print_metrics(const struct comparison *c, FILE *out)
 {
 	const char *heading = NULL;
@@ -367,6 +402,7 @@ static void print_text(const struct comparison *c, FILE *out)
 	print_side(&c->side[1], "second", out);
 	print_differences(&c->settings, out);
 	print_formats(c, out);
+	print_unlike(c, out);
 	fprintf(out, "\n%-24s %-9s %15s %15s %11s\n", "metric", "unit", head[0], head[1], "difference");
 	print_metrics(c, out);
 	skep_time_parts_print(&c->side[0].parts, &c->side[1].parts, out);

@@ -26,12 +26,17 @@ static const char *const hints[SKEP_TIME_PARTS] = {
 	"links between stages (`skep calibrate`, `skep probe`); see `skep plot timeline`",
 };
 
+static const char unshaped[] =
+	"the same by `skep run --shape`: messages took the links of the machines that it ran on, and not the topology's; where "
+	"these are the topology's machines, their links (`skep calibrate`, `skep probe`)";
+
 static void add_up(struct skep_time_parts *p, sqlite3_stmt *row)
 {
 	double rounds = skep_column_real(row, 1), workers = skep_column_real(row, 2);
 	double passes_s = skep_column_real(row, 3), reduction_s = skep_column_real(row, 4);
 	double present_s = skep_column_real(row, 5), state_s = skep_column_real(row, 8),
 	       rounds_s = skep_column_real(row, 9);
+	p->own_links = sqlite3_column_int(row, 10);
 	p->time_s = skep_column_real(row, 0);
 	p->part_s[SKEP_TIME_PART_PASSES] = skep_column_real(row, 6) / workers;
 	p->part_s[SKEP_TIME_PART_STEPS] = skep_column_real(row, 7) / workers;
@@ -57,7 +62,8 @@ bool skep_time_parts_read(struct skep_store *store, int64_t run, struct skep_tim
 		" there AS (SELECT sum(max(0.0, min(ended_s, closed) - max(started_s, opened))) AS present"
 		" FROM incarnations, span WHERE run = ?1)"
 		" SELECT time_s, rounds, (SELECT count(*) FROM workers WHERE run = ?1 AND role = 'worker'),"
-		" passes_s, reduction_s, present, busy.passes, busy.steps, busy.state, closed - opened"
+		" passes_s, reduction_s, present, busy.passes, busy.steps, busy.state, closed - opened,"
+		" world = 'real' AND NOT shape"
 		" FROM runs, span, busy, there WHERE id = ?1";
 	sqlite3_stmt *row = skep_store_query(store, sql, run, 0, reterr);
 	*ret = (struct skep_time_parts){0};
@@ -80,6 +86,15 @@ static enum skep_time_part largest(const struct skep_time_parts *first, const st
 		}
 	}
 	return part;
+}
+
+static const char *hint(
+	enum skep_time_part part, const struct skep_time_parts *first, const struct skep_time_parts *second)
+{
+	bool links = part == SKEP_TIME_PART_REDUCTIONS || part == SKEP_TIME_PART_WAITING;
+	if (part == SKEP_TIME_PARTS)
+		return "";
+	return links && first->own_links != second->own_links ? unshaped : hints[part];
 }
 
 /* Of times below a second in ms, as the metrics above them. */
@@ -105,7 +120,7 @@ void skep_time_parts_print(const struct skep_time_parts *first, const struct ske
 		fputs("\nthe times are within 1 % of each other: nothing is left to measure\n", out);
 	else
 		fprintf(out, "\nmost of the difference in time is in: %s\nmeasure next: %s\n", words[part],
-			hints[part]);
+			hint(part, first, second));
 }
 
 void skep_time_parts_add_json(const struct skep_time_parts *first, const struct skep_time_parts *second, cJSON *object)
@@ -122,5 +137,5 @@ void skep_time_parts_add_json(const struct skep_time_parts *first, const struct 
 	}
 	enum skep_time_part part = known ? largest(first, second) : SKEP_TIME_PARTS;
 	skep_json_add_text(object, "largest_part", part < SKEP_TIME_PARTS ? words[part] : "");
-	skep_json_add_text(object, "measure_next", part < SKEP_TIME_PARTS ? hints[part] : "");
+	skep_json_add_text(object, "measure_next", hint(part, first, second));
 }

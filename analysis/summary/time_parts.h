@@ -31,7 +31,8 @@ enum skep_time_part {
 };
 
 struct skep_time_parts {
-	bool known; /* false: the run has not ended, or has no activity */
+	bool known;     /* false: the run has not ended, or has no activity */
+	bool own_links; /* messages took the links of the machines that it ran on, which need not be the topology's */
 	double time_s;
 	double part_s[SKEP_TIME_PARTS]; /* they add up to time_s */
 };

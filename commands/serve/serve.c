@@ -273,6 +273,7 @@ static enum status record(
 	if (!take_up(a, scenario, &over))
 		return over;
 	skep_say_beforehand(scenario, a->common.quiet);
+	skep_say_unscaled(scenario, a->common.quiet);
 	enum status status = skep_record_run(&a->common, &how, scenario, &result);
 	if (status == STATUS_DONE && result.outcome == SKEP_DONE) /* after the database has it */
 		unlink(a->keys);

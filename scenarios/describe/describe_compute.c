@@ -234,6 +234,11 @@ void skep_compute_print_type(const struct skep_scenario *s, FILE *out)
 			"  type      %s (%s), as such GPUs train; cluster.compute.type: fp32 for another, whose "
 			"tensors are fp32 without `mixed: true`\n",
 			types, tensors_text(s));
+	if (s->compute_scale != 1)
+		fprintf(out,
+			"  scaled    passes and steps take %g times as long as those of %s, as cluster.compute_scale says: of "
+			"`sim`, and of `run --pace`; a real run without --pace knows nothing of it\n",
+			s->compute_scale, s->model.name);
 	print_cores(s, out);
 }
 

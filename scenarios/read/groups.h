@@ -103,6 +103,9 @@ enum { SKEP_STEPS_MAX = 1000000000 };
 
 /* train.until and train.target_loss: when a run ends, and what it is to reach. Needs arithmetic and inner steps. */
 void skep_train_read_until(struct skep_reader *r, const struct skep_yaml_node *train, struct skep_scenario *s);
+/* A model of which only the cost is known cannot be computed with. Needs model and arithmetic. */
+void skep_train_check_computes(
+	struct skep_reader *r, const struct skep_yaml_node *train, const struct skep_scenario *s);
 /* train.data; opens a corpus of tokens if there is arithmetic to feed. Needs model and arithmetic. */
 void skep_train_read_data(struct skep_reader *r, const struct skep_yaml_node *train, struct skep_scenario *s);
 /* model.sequence: samples shorter than the model's own. */

@@ -325,16 +325,7 @@ static void read_train(struct draft *d)
 	d->s->arithmetic =
 		(enum skep_arithmetic)skep_read_choice(&d->r, map, "arithmetic", arithmetic, SKEP_ARITHMETIC_REAL);
 	skep_given_check(&d->r, group(d, "schedule"), &d->s->model, d->s->samples);
-	if (!d->r.diag->set && d->s->arithmetic == SKEP_ARITHMETIC_REAL && d->s->model.kind == SKEP_MODEL_GIVEN)
-		skep_reader_fail(&d->r, map, skep_read_has(&d->r, map, "arithmetic") ? "arithmetic" : NULL,
-			"train.arithmetic: %.60s is known by the figures of its layers alone; take `arithmetic: none`",
-			d->s->model.name);
-	if (!d->r.diag->set && d->s->arithmetic == SKEP_ARITHMETIC_REAL && d->s->model.kind == SKEP_MODEL_TRANSFORMER &&
-		d->s->model.architecture == SKEP_ARCHITECTURE_NONE)
-		skep_reader_fail(&d->r, map, skep_read_has(&d->r, map, "arithmetic") ? "arithmetic" : NULL,
-			"train.arithmetic: %.60s is a transformer without an architecture, known by its cost alone; take "
-			"`arithmetic: none`, or add `architecture` to its file",
-			d->s->model.name);
+	skep_train_check_computes(&d->r, map, d->s);
 	skep_loss_read(&d->r, map, d->s);
 	if (d->s->arithmetic == SKEP_ARITHMETIC_SCALING_LAW)
 		skep_periodic_refuse_async(&d->r, map, "train", "arithmetic",

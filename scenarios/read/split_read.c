@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "models/corpus/data.h"
 #include "scenarios/plan/plan.h"
 #include "scenarios/plan/split.h"
 #include "scenarios/read/planned.h"
@@ -227,10 +228,26 @@ static void refuse_stage_2(const struct skep_scenario *s, struct skep_diag *rete
 			most);
 }
 
+/* A real run computes in any case, so that `arithmetic: none` is no way round a corpus that the model cannot learn from. */
+static void refuse_corpus(const struct skep_scenario *s, const char *expected, struct skep_diag *reterr)
+{
+	if (s->model.kind == SKEP_MODEL_TRANSFORMER)
+		skep_fail(reterr,
+			"train.data: a real run trains, and %.60s is a transformer, which learns from tokens; run with --set "
+			"train.arithmetic=real --set train.data='{corpus: text, file: models/text/tinyshakespeare.txt}'",
+			s->model.name);
+	else
+		skep_fail(reterr,
+			"train.data: a real run trains on `quadratic`, which needs %s; %.60s has %u inputs and %u outputs: "
+			"simulate it with `skep sim`",
+			expected, s->model.name, s->model.width[0], s->model.width[s->model.layers]);
+}
+
 bool skep_scenario_runs(const struct skep_scenario *s, bool pace, const char *ret_key[2], struct skep_diag *reterr)
 {
 	static const char *const keys[][2] = {{"model", "file"}, {"train", "arithmetic"}, {"sync", "zero"}};
 	uint32_t which = 0;
+	const char *expected;
 	if (s->model.kind != SKEP_MODEL_MLP && s->model.architecture == SKEP_ARCHITECTURE_NONE) {
 		skep_fail(reterr,
 			"model %s is known by its cost alone, so there is nothing to compute: simulate it with `skep sim`, or "
@@ -244,6 +261,9 @@ bool skep_scenario_runs(const struct skep_scenario *s, bool pace, const char *re
 		skep_fail(reterr,
 			"train.arithmetic: without arithmetic no text is read, and a real run has nothing to learn "
 			"from; run with --set train.arithmetic=real");
+	} else if (!skep_corpus_fits(s->corpus, &s->model, &expected)) {
+		which = 1;
+		refuse_corpus(s, expected, reterr);
 	} else if (s->zero == 3) {
 		which = 2;
 		skep_fail(reterr,

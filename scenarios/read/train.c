@@ -244,6 +244,53 @@ void skep_train_read_validation(struct skep_reader *r, const struct skep_yaml_no
 			(unsigned long long)most, s->samples);
 }
 
+/* The group `model` if a --set named another file and none the arithmetic: then that file is what does not fit; NULL: else. */
+static const struct skep_yaml_node *given_model(struct skep_reader *r, const struct skep_yaml_node *train)
+{
+	const struct skep_yaml_node *model = skep_read_map(r, skep_yaml_root(r->yaml), "model", false);
+	return !skep_read_given(train, "arithmetic") && skep_read_given(model, "file") ? model : NULL;
+}
+
+void skep_train_check_computes(struct skep_reader *r, const struct skep_yaml_node *train, const struct skep_scenario *s)
+{
+	if (r->diag->set || s->arithmetic != SKEP_ARITHMETIC_REAL)
+		return;
+	const struct skep_yaml_node *model = given_model(r, train);
+	const struct skep_yaml_node *at = model ? model : train;
+	const char *key = model ? "file" : skep_read_has(r, train, "arithmetic") ? "arithmetic" : NULL;
+	if (s->model.kind == SKEP_MODEL_GIVEN)
+		skep_reader_fail(r, at, key,
+			"train.arithmetic: %.60s is known by the figures of its layers alone; take `arithmetic: none`",
+			s->model.name);
+	else if (s->model.kind == SKEP_MODEL_TRANSFORMER && s->model.architecture == SKEP_ARCHITECTURE_NONE)
+		skep_reader_fail(r, at, key,
+			"train.arithmetic: %.60s is a transformer without an architecture, known by its cost alone; take "
+			"`arithmetic: none`, or add `architecture` to its file",
+			s->model.name);
+}
+
+/* At the --set that brought the two together, if one did. */
+static void fail_corpus(struct skep_reader *r, const struct skep_yaml_node *train, const struct skep_yaml_node *data,
+	const char *corpus, const char *expected, const struct skep_scenario *s)
+{
+	const struct skep_yaml_node *model = given_model(r, train), *at = data ? data : train;
+	bool arithmetic = skep_read_given(train, "arithmetic");
+	const char *key = data ? "corpus" : NULL;
+	if (!skep_read_given(data, "corpus") && (arithmetic || model)) {
+		at = arithmetic ? train : model;
+		key = arithmetic ? "arithmetic" : "file";
+	}
+	if (s->model.kind == SKEP_MODEL_TRANSFORMER)
+		skep_reader_fail(r, at, key,
+			"train.data.corpus: `%s` needs %s, and %.60s is a transformer, which learns from tokens: add `data: "
+			"{corpus: text, file: models/text/tinyshakespeare.txt}`, or %s, with which it is timed and not trained",
+			corpus, expected, s->model.name,
+			arithmetic ? "take `--set train.arithmetic=none`" : "`arithmetic: none`");
+	else
+		skep_reader_fail(r, at, key, "train.data.corpus: `%s` needs %s, %.60s has %u inputs and %u outputs",
+			corpus, expected, s->model.name, s->model.width[0], s->model.width[s->model.layers]);
+}
+
 void skep_train_read_data(struct skep_reader *r, const struct skep_yaml_node *train, struct skep_scenario *s)
 {
 	const struct skep_yaml_node *map = skep_read_map(r, train, "data", false);
@@ -251,19 +298,8 @@ void skep_train_read_data(struct skep_reader *r, const struct skep_yaml_node *tr
 	const char *expected;
 	s->corpus = corpus == QUADRATIC ? SKEP_CORPUS_QUADRATIC : SKEP_CORPUS_TOKENS;
 	if (!r->diag->set && s->arithmetic == SKEP_ARITHMETIC_REAL &&
-		!skep_corpus_fits(s->corpus, &s->model, &expected)) {
-		const struct skep_yaml_node *at = map ? map : train;
-		if (s->model.kind == SKEP_MODEL_TRANSFORMER)
-			skep_reader_fail(r, at, map ? "corpus" : NULL,
-				"train.data.corpus: `%s` needs %s, and %.60s is a transformer, which learns from "
-				"tokens: add `data: {corpus: text, file: models/text/tinyshakespeare.txt}`, or "
-				"`arithmetic: none`, with which it is timed and not trained",
-				corpora[corpus], expected, s->model.name);
-		else
-			skep_reader_fail(r, at, map ? "corpus" : NULL,
-				"train.data.corpus: `%s` needs %s, %.60s has %u inputs and %u outputs", corpora[corpus],
-				expected, s->model.name, s->model.width[0], s->model.width[s->model.layers]);
-	}
+		!skep_corpus_fits(s->corpus, &s->model, &expected))
+		fail_corpus(r, train, map, corpora[corpus], expected, s);
 	if (!r->diag->set && corpus != QUADRATIC)
 		open_tokens(r, map, corpus, s);
 	else if (skep_read_has(r, map, "points"))

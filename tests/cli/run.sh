@@ -33,6 +33,34 @@ else
 	refuses 'a device that this machine lacks' 'use --device cpu' run "${quick[@]}" --device cuda
 fi
 refuses 'a text without arithmetic' 'set train.arithmetic=real' run "$root/scenarios/diloco.yaml" --set train.arithmetic=none
+sed -e 's/arithmetic: real/arithmetic: none/' -e '/^  data:/d' "$root/scenarios/shakespeare.yaml" >dataless.yaml
+accepts 'a transformer without data is timed' check dataless.yaml
+line=$(grep -n '^  arithmetic: none' dataless.yaml | cut -d: -f1)
+refuses_at 'and has nothing to learn from for real' "dataless.yaml:$line:15" \
+	'a real run trains, and tiny-gpt2 is a transformer, which learns from tokens; run with --set train.arithmetic=real --set train.data=' \
+	run dataless.yaml
+check 'starts nothing' test ! -e skep.db
+refuses_at 'nor served' "dataless.yaml:$line:15" 'a real run trains' serve dataless.yaml
+accepts 'with what it says' check dataless.yaml --set train.arithmetic=real --set train.data="{corpus: text, file: models/text/tinyshakespeare.txt}"
+refuses 'arithmetic by --set is to blame' '^--set train.arithmetic=real: error: .*or take .--set train.arithmetic=none' \
+	check dataless.yaml --set train.arithmetic=real
+refuses 'a model by --set is to blame' '^--set model.file=models/tiny-gpt2.yaml: error: train.data.corpus' \
+	check "${quick[@]}" --set model.file=models/tiny-gpt2.yaml
+refuses 'also one of costs alone' '^--set model.file=models/opt-350m.yaml: error: train.arithmetic' \
+	check "${quick[@]}" --set model.file=models/opt-350m.yaml
+# Passes that are scaled in one world alone.
+accepts 'passes of another scale' check "${quick[@]}" --set cluster.compute_scale=50
+check 'are said to be' grep -q 'passes and steps take 50 times as long as those of square-mlp' "$out"
+accepts 'a prediction with it' sim "${quick[@]}" --set cluster.compute_scale=50 -q --db scaled.db
+accepts 'a run that knows nothing of it' run "${quick[@]}" --set cluster.compute_scale=50 --db scaled.db
+check 'says so' grep -q 'compute_scale is 50, and a real run without --pace computes the model as it is' "$err"
+accepts 'one that is paced' run "${quick[@]}" --set cluster.compute_scale=50 --pace --db scaled.db
+check 'does not' test -z "$(grep compute_scale "$err")"
+accepts 'the two are compared' compare 1 2 --db scaled.db
+check 'and are said to be unlike' grep -q '^warning: passes of run 1 are 50 times as long as those of the model, of run 2 1 times' "$out"
+accepts 'with the paced one' compare 1 3 --db scaled.db
+check 'links are what is unlike' grep -q '^warning: run 3 was paced and not shaped' "$out"
+check 'passes are not' test -z "$(grep compute_scale "$out")"
 refuses 'a missing scenario' 'none.yaml' run none.yaml
 ln -s "$root/topologies/gpus" gpus
 sed 's/gpu: v100/gpu: v100, gpus: 2, inner: {bandwidth: 150 GB\/s, latency: 5 us}/' "$root/topologies/one-worker.yaml" >two-gpus.yaml
