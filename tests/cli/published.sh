@@ -58,6 +58,20 @@ for experiment, row in rows.values():
 assert (seen["within"], seen["outside"]) == (within, outside), seen
 assert rows["gpipe-tpu", "K = 2, M = 1"][1]["ours"] == 1
 E2
+accepts 'tensor parallel' published megatron --tables "$tables" --json
+check 'TFLOP/s a GPU are sequences a second by the equation of the paper' python3 - "$out" <<'E3'
+import json, sys
+rows = {r["row"]: r for e in json.load(open(sys.argv[1]))["experiments"] for r in e["rows"]}
+# Narayanan et al. 2021, tables 1 and 2: hidden size, blocks, GPUs, TFLOP/s a GPU; equation (3) with sequences of 2048 and 51,200 tokens.
+for name, h, l, n, rate in (("1.7B, 32 A100: tensor 1, pipeline 1", 2304, 24, 32, 137), ("3.6B, 64 A100: tensor 2, pipeline 1", 3072, 30, 64, 138),
+        ("7.5B, 128 A100: tensor 4, pipeline 1", 4096, 36, 128, 142), ("18.4B, 256 A100: tensor 8, pipeline 1", 6144, 40, 256, 135),
+        ("39.1B, 512 A100: tensor 8, pipeline 2", 8192, 48, 512, 138), ("145.6B, 1536 A100: tensor 8, pipeline 8", 12288, 80, 1536, 148),
+        ("384 A100, microbatches of 4", 12288, 96, 384, 144), ("768 A100, microbatches of 2", 12288, 96, 768, 88),
+        ("1536 A100, microbatches of 1", 12288, 96, 1536, 44)):
+    a_sequence = 96 * 2048 * l * h * h * (1 + 2048 / (6 * h) + 51200 / (16 * l * h))
+    assert abs(rows[name]["published"] / (n * rate * 1e12 / a_sequence) - 1) < 0.005, (name, rows[name], n * rate * 1e12 / a_sequence)
+assert all(row["within"] is not False for name, row in rows.items() if "tensor" in name), rows
+E3
 accepts 'by one process' published "${quick[@]}" --json --jobs 1
 check 'the same comes of it' cmp "$out" "$scratch/json"
 accepts 'for a person' published "${quick[@]}"
