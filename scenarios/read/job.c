@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * job.c - see job.h. The hash is that of the values' text as written, overrides included: a key that is added to the
- * format later counts without being listed here, and a value that is written in another way (`1e-3`, `0.001`) makes
- * another job.
+ * job.c - see job.h. The hash is that of the values' text, overrides included, so that a key that is added to the format later
+ * counts without being listed here. A number is hashed as one text, whichever way it is written: that of the shipped scenarios,
+ * whose states of earlier versions so stay theirs.
  */
 #include "scenarios/read/job.h"
 
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/hash.h"
@@ -20,6 +23,31 @@ static bool is_one_of(const char *key, const char *const words[])
 		if (strcmp(key, words[i]) == 0)
 			return true;
 	return false;
+}
+
+/* 0.004, 4e-3 and 4.0E-3 are 4.0e-3; 0.10 and 1e-1 are 0.1. Whole numbers, which may have more digits than a double keeps, and
+ * what is no number stay as they are. */
+static const char *text_of_value(const char *text, char ret[64])
+{
+	char *end;
+	size_t length = strlen(text);
+	if (length >= 64 || strspn(text, "0123456789+-.eE") != length || strspn(text, "0123456789") == length)
+		return text;
+	double value = strtod(text, &end);
+	if (end == text || *end != '\0' || !isfinite(value))
+		return text;
+	bool small = value != 0 && fabs(value) < 0.01;
+	bool whole = value == round(value) && fabs(value) < 1e15;
+	snprintf(ret, 64, "%.0f", value);
+	for (int digits = small ? 2 : 1; !whole && digits <= 17; digits++) {
+		snprintf(ret, 64, small ? "%.*e" : "%.*g", digits - small, value);
+		if (strtod(ret, NULL) == value)
+			break;
+	}
+	char *exponent = strstr(ret, "e-0");
+	if (small && exponent != NULL)
+		memmove(exponent + 2, exponent + 3, strlen(exponent + 3) + 1);
+	return ret;
 }
 
 static uint64_t hash_node(
@@ -44,7 +72,8 @@ static uint64_t hash_node(
 	struct skep_reader *r, const struct skep_yaml_node *node, uint64_t hash, const char *const passed_over[])
 {
 	enum skep_yaml_kind kind = skep_yaml_kind(node);
-	const char *text = kind == SKEP_YAML_SCALAR ? skep_read_string(r, node, NULL, "") : "";
+	char number[64];
+	const char *text = kind == SKEP_YAML_SCALAR ? text_of_value(skep_read_string(r, node, NULL, ""), number) : "";
 	hash = skep_hash_bytes(skep_hash_word(hash, kind), text, strlen(text) + 1);
 	if (kind == SKEP_YAML_MAP)
 		hash = skep_hash_word(hash, hash_map(r, node, passed_over));

@@ -120,6 +120,7 @@ how=("${kept[@]}" --set checkpoint.every=10)
 accepts 'half of it' sim two.yaml "${how[@]}" --set train.until.steps=30 --write-checkpoints
 rm -f skep.db
 accepts 'other machines' sim two.yaml "${how[@]}" --resume --set train.until.steps=32 --set cluster.topology=place-4.yaml
+accepts 'a number that is written in another way' sim two.yaml "${how[@]}" --resume --set train.until.steps=32 --set train.optimizer.lr=0.00300
 rm -f skep.db
 none='of runs with another seed or scenario: take the --seed and --set of that run'
 refuses 'another seed, and other machines' "$none.*; seed is 4, and was [0-9]+$" sim two.yaml "${how[@]}" --resume --seed 4 --set cluster.topology=place-4.yaml --set train.until.steps=40
