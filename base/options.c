@@ -92,6 +92,15 @@ static const char *nearest(const struct skep_command *command, const char *typed
 	return skep_text_nearest(typed, name, names);
 }
 
+static const char *name_now(const struct skep_command *command, const char *typed)
+{
+	for (const struct skep_option_group *g = command->group; g != NULL && g->title != NULL; g++)
+		for (uint32_t i = 0; i < g->rows; i++)
+			if (g->row[i].once != NULL && strcmp(g->row[i].once, typed) == 0)
+				return g->row[i].name;
+	return NULL;
+}
+
 static bool of_another(const struct skep_command *const *command, const char *name, size_t length, char letter)
 {
 	for (; *command != NULL; command++) {
@@ -116,8 +125,10 @@ static bool refuse_long(const struct skep_command_line *line, const char *word, 
 {
 	char text[256], typed[64];
 	snprintf(typed, sizeof typed, "%.*s", (int)length, word + 2);
-	const char *near = nearest(line->command, typed);
-	if (length > 0 && of_another(line->program->command, word + 2, length, 0))
+	const char *near = nearest(line->command, typed), *now = name_now(line->command, typed);
+	if (now != NULL)
+		snprintf(text, sizeof text, "--%s was renamed to --%s", typed, now);
+	else if (length > 0 && of_another(line->program->command, word + 2, length, 0))
 		snprintf(text, sizeof text, "%s does not take the option --%s", line->command->name, typed);
 	else
 		snprintf(text, sizeof text, "unrecognized option '%.80s'%s%s%s", word, near ? ", did you mean --" : "",

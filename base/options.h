@@ -49,6 +49,7 @@ struct skep_option {
 	enum skep_dimension dimension;
 	const char *const *choice; /* ends with NULL */
 	skep_option_parse *parse;
+	const char *once; /* the name that it had in an earlier version; NULL: none */
 };
 
 /* Rows with a heading. Commands share groups: `at` is where the struct that the rows speak of stands in the command's own. */

@@ -130,7 +130,7 @@ static bool write_generated(
 	char source[1024];
 	snprintf(source, sizeof source,
 		"generated%s%.300s: %u machines, %.10g s, %s lives of shape %.10g and scale %.10g s,\n"
-		"bulks of %.4g on average, refusal %.10g, wait %.10g s, diurnal %.10g, seed %" PRIu64,
+		"bursts of %.4g on average, refusal %.10g, wait %.10g s, diurnal %.10g, seed %" PRIu64,
 		a->like ? " like " : "", a->like ? a->like : "", o->machines, o->duration_s,
 		skep_lifetime_distribution_names[o->life.law], o->life.shape, o->life.scale_s,
 		o->bursts.bursts > 0 ? (double)o->bursts.losses / (double)o->bursts.bursts : 1.0, o->refusal, o->wait_s,
@@ -198,7 +198,7 @@ static const struct skep_option law_rows[] = {
 		.help = "scale of the lifetimes: the mean of an exponential law", .example = "20 min"},
 	{"shape", 0, SKEP_OPTION_NUMBER, AT(shape), "K", ANY,
 		.help = "shape of Weibull lifetimes; below 1 many end early", .example = "0.7"},
-	{"bulks", 0, SKEP_OPTION_PARSED, 0, "LIST", .parse = parse_bursts,
+	{"bursts", 0, SKEP_OPTION_PARSED, 0, "LIST", .parse = parse_bursts, .once = "bulks",
 		.help = "how often how many machines are lost at once: 39x1,13x2,15x3", .example = "39x1,13x2",
 		.expected = "how often how many go at once, such as 39x1,13x2"},
 	{"refusal", 0, SKEP_OPTION_NUMBER, AT(refusal), "P", ANY,
@@ -217,7 +217,7 @@ static const struct skep_option_group groups[] = {SKEP_OWN_OPTIONS("What is draw
 	{"Output", skep_trace_output_row, 1, 0}, SKEP_FORCE_OPTION, SKEP_OUTPUT_OPTIONS, {0}};
 static const struct skep_example examples[] = {
 	{"skep trace generate --like topologies/traces/aws-p3.csv -o big.csv",
-		"a trace with the same lifetimes and bulk losses"},
+		"a trace with the same lifetimes and bursts of losses"},
 	{"skep trace generate --machines 32 --duration '24 h' --scale '2 h' -o day.csv",
 		"a day of exponential lifetimes"},
 	{0},

@@ -44,7 +44,7 @@ static void a_drawn_trace_has_the_law_it_was_drawn_from(void **state)
 	}
 }
 
-/* Within bulks lives are evened out a little: 3 % where a bulk is 1 % of the machines. */
+/* Within bursts lives are evened out a little: 3 % where a burst is 1 % of the machines. */
 static void a_trace_like_another_fits_the_same_law(void **state)
 {
 	(void)state;
@@ -70,7 +70,7 @@ static void a_trace_like_another_fits_the_same_law(void **state)
 	skep_trace_stats_finish(&real);
 }
 
-/* Even where a bulk is a large part of all machines. */
+/* Even where a burst is a large part of all machines. */
 static void bursts_keep_the_mean_life(void **state)
 {
 	(void)state;
@@ -205,7 +205,7 @@ static const struct {
 	{"stats bad", false, "", "bad:2:1: error: time goes backwards"},
 	{"stats bad --repair", true, "1, 1", "1 events earlier"},
 	{"import bad -o never.csv", false, "", "time goes backwards"},
-	{"generate -o g.csv --machines 50 --duration 12h --scale 1h --bulks 2x1,1x3 --gpu t4=3,a100=1 --seed 4", true,
+	{"generate -o g.csv --machines 50 --duration 12h --scale 1h --bursts 2x1,1x3 --gpu t4=3,a100=1 --seed 4", true,
 		"most 50", ""},
 	{"generate -o h.csv --like g.csv --seed 4 --machines 10 --life weibull", true, "own format", ""},
 	{"stats g.csv --format log", false, "", "expected a time such as"},
@@ -219,8 +219,10 @@ static const struct {
 	{"stats g.csv --seed", false, "", "option '--seed' requires an argument"},
 	{"import g.csv", false, "", "expected -o FILE"},
 	{"generate -o never.csv", false, "", "expected --like FILE, or"},
-	{"generate -o never.csv --machines 5 --duration 1h --scale 1h --bulks 3y", false, "", "--bulks"},
-	{"generate -o never.csv --machines 5 --duration 1h --scale 1h --bulks ,", false, "", "--bulks"},
+	{"generate -o never.csv --machines 5 --duration 1h --scale 1h --bursts 3y", false, "", "--bursts"},
+	{"generate -o never.csv --machines 5 --duration 1h --scale 1h --bursts ,", false, "", "--bursts"},
+	{"generate -o never.csv --machines 5 --duration 1h --scale 1h --bulks 2x1", false, "",
+		"--bulks was renamed to --bursts"},
 	{"generate -o never.csv --machines 5 --duration 1h --scale 1h --refusal 1", false, "", "refusal"},
 	{"generate -o never.csv --machines 5 --duration 1h --scale 1h --gpu t4=0", false, "", "share"},
 	{"generate -o never.csv --machines 5 --duration 1h --scale 1h --shape 2 --life exponential", false, "",

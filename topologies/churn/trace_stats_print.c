@@ -137,8 +137,8 @@ void skep_trace_stats_print_json(const struct skep_trace_stats *stats, const cha
 	skep_json_add_number(root, "life_p10_s", stats->p10_s);
 	skep_json_add_number(root, "life_median_s", stats->median_s);
 	skep_json_add_number(root, "life_p90_s", stats->p90_s);
-	add_bursts(root, "bulks_instant", &stats->instant);
-	add_bursts(root, "bulks_minute", &stats->window);
+	add_bursts(root, "bursts_instant", &stats->instant);
+	add_bursts(root, "bursts_minute", &stats->window);
 	add_fit(root, &stats->exponential, SKEP_LIFETIME_EXPONENTIAL, stats->fitted);
 	add_fit(root, &stats->weibull, SKEP_LIFETIME_WEIBULL, stats->fitted);
 	for (int i = 0; i < SKEP_REPAIRS; i++)
