@@ -9,37 +9,50 @@
 
 #include "exec/loop/clock.h"
 
-/* MPI counts in int: a tensor of 1 GiB or more is one element of a type made for it. */
-static MPI_Datatype body_type(uint64_t bytes)
+#define UNIT (UINT64_C(1) << 30) /* bytes that are sent as such */
+
+/* MPI counts in int: a tensor of UNIT bytes or more is one element of a type made for it. */
+static int body_type(uint64_t bytes, MPI_Datatype *ret)
 {
-	const uint64_t unit = 1u << 30;
-	assert(bytes >= unit && bytes / unit <= INT32_MAX);
-	int lengths[2] = {(int)(bytes / unit), (int)(bytes % unit)};
-	MPI_Aint places[2] = {0, (MPI_Aint)(bytes / unit * unit)};
-	MPI_Datatype big, both;
-	MPI_Type_contiguous((int)unit, MPI_BYTE, &big);
-	MPI_Type_create_struct(2, lengths, places, (MPI_Datatype[2]){big, MPI_BYTE}, &both);
-	MPI_Type_commit(&both);
+	assert(bytes >= UNIT && bytes / UNIT <= INT32_MAX);
+	int lengths[2] = {(int)(bytes / UNIT), (int)(bytes % UNIT)};
+	MPI_Aint places[2] = {0, (MPI_Aint)(bytes / UNIT * UNIT)};
+	MPI_Datatype big = MPI_DATATYPE_NULL;
+	*ret = MPI_DATATYPE_NULL;
+	int rc = MPI_Type_contiguous((int)UNIT, MPI_BYTE, &big);
+	if (rc != MPI_SUCCESS)
+		return rc;
+	rc = MPI_Type_create_struct(2, lengths, places, (MPI_Datatype[2]){big, MPI_BYTE}, ret);
 	MPI_Type_free(&big);
-	return both;
+	if (rc == MPI_SUCCESS && (rc = MPI_Type_commit(ret)) != MPI_SUCCESS)
+		MPI_Type_free(ret);
+	return rc;
 }
 
 int skep_mpi_send(const void *body, uint64_t bytes, int peer, int tag, MPI_Comm comm, MPI_Request *ret)
 {
-	if (bytes < 1u << 30)
+	MPI_Datatype type;
+	*ret = MPI_REQUEST_NULL;
+	if (bytes < UNIT)
 		return MPI_Isend(body, (int)bytes, MPI_BYTE, peer, tag, comm, ret);
-	MPI_Datatype type = body_type(bytes);
-	int rc = MPI_Isend(body, 1, type, peer, tag, comm, ret);
+	int rc = body_type(bytes, &type);
+	if (rc != MPI_SUCCESS)
+		return rc;
+	rc = MPI_Isend(body, 1, type, peer, tag, comm, ret);
 	MPI_Type_free(&type);
 	return rc;
 }
 
 int skep_mpi_receive(void *body, uint64_t bytes, MPI_Message *matched, MPI_Request *ret)
 {
-	if (bytes < 1u << 30)
+	MPI_Datatype type;
+	*ret = MPI_REQUEST_NULL;
+	if (bytes < UNIT)
 		return MPI_Imrecv(body, (int)bytes, MPI_BYTE, matched, ret);
-	MPI_Datatype type = body_type(bytes);
-	int rc = MPI_Imrecv(body, 1, type, matched, ret);
+	int rc = body_type(bytes, &type);
+	if (rc != MPI_SUCCESS)
+		return rc;
+	rc = MPI_Imrecv(body, 1, type, matched, ret);
 	MPI_Type_free(&type);
 	return rc;
 }
@@ -56,9 +69,10 @@ bool skep_mpi_meet(MPI_Comm comm, uint32_t seconds)
 {
 	const struct timespec nap = {.tv_nsec = 1000000};
 	uint64_t deadline_ns = skep_monotonic_ns() + (uint64_t)seconds * 1000000000u;
-	MPI_Request met;
+	MPI_Request met = MPI_REQUEST_NULL;
 	int done = 0;
-	MPI_Ibarrier(comm, &met);
+	if (MPI_Ibarrier(comm, &met) != MPI_SUCCESS)
+		return false;
 	while (MPI_Test(&met, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && !done && skep_monotonic_ns() < deadline_ns)
 		nanosleep(&nap, NULL);
 	return done != 0;
