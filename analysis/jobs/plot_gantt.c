@@ -32,12 +32,14 @@ static bool find_range(struct figure *f, struct skep_diag *reterr)
 	static const char sql[] =
 		"SELECT max(end_s), max(machines) FROM cluster_spans WHERE cluster_run BETWEEN ?1 AND ?2";
 	sqlite3_stmt *row = skep_store_query(f->store, sql, f->of.run[0], f->of.run[f->of.policies - 1], reterr);
-	if (row && skep_store_row(f->store, row)) {
+	bool read = row && skep_store_row(f->store, row);
+	if (read) {
 		f->most_s = skep_column_real(row, 0);
 		f->machines = (uint32_t)sqlite3_column_int64(row, 1);
 	}
 	sqlite3_finalize(row);
-	return f->most_s > 0 || skep_fail(reterr, "these jobs took no time");
+	return skep_store_read_all(f->store, reterr) && read &&
+	       (f->most_s > 0 || skep_fail(reterr, "these jobs took no time"));
 }
 
 /* Rows of numbers, each as a line of a data block. */
