@@ -7,6 +7,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/json.h"
@@ -41,11 +42,11 @@ static cJSON *run_object(sqlite3_stmt *row)
 	skep_json_add_count(object, "run_id", (uint64_t)sqlite3_column_int64(row, RUN));
 	add_text(object, "name", row, NAME);
 	cJSON *tags = cJSON_AddArrayToObject(object, "tags");
-	char words[1024], *rest = words, *word;
-	snprintf(words, sizeof words, "%s", skep_column_text(row, TAGS));
+	char *words = strdup(skep_column_text(row, TAGS)), *rest = words, *word;
 	while ((word = strsep(&rest, " ")) != NULL)
 		if (word[0] != 0)
 			cJSON_AddItemToArray(tags, cJSON_CreateString(word));
+	free(words);
 	add_text(object, "scenario", row, SCENARIO);
 	add_text(object, "world", row, WORLD);
 	add_text(object, "status", row, STATUS);

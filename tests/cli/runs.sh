@@ -40,6 +40,20 @@ accepts 'another name' runs name 3 base-slow -q
 accepts 'runs tag' runs tag base paper -q
 accepts 'runs tag by number' runs tag 3 paper -q
 accepts 'once more is no change' runs tag 3 paper -q
+many=()
+for i in $(seq 10 29); do
+	many+=("tag-$i-$(printf 'a%.0s' {1..48})")
+done
+for tag in "${many[@]}"; do
+	run_skep runs tag 1 "$tag" -q
+done
+accepts 'a run of many tags' runs list --json
+check 'has all of them, whole' python3 -c 'import json, sys
+runs = json.load(open(sys.argv[1]))["runs"]
+assert next(r["tags"] for r in runs if r["run_id"] == 1) == sys.argv[2:], runs' "$out" "${many[@]}"
+for tag in "${many[@]}"; do
+	run_skep runs tag 1 "$tag" --remove -q
+done
 rejects 'a name that is taken' 'run 2 has the name base already' runs name 1 base
 rejects 'a name that is a number' "'7': a name or tag has a letter in front" runs name 1 7
 rejects 'a name of a run that is not there' 'there is no run 9' runs name 9 nine
