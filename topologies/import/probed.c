@@ -245,7 +245,15 @@ void skep_probed_put_link(FILE *file, const struct skep_probed_link *way)
 static void put_site(struct work *w, FILE *file, uint32_t place, uint32_t other)
 {
 	const struct skep_probed *p = w->probed;
-	fprintf(file, "  \"%s\":\n    machines:\n", p->place_name[place]);
+	uint32_t ranks = 0;
+	for (uint32_t i = 0; i < p->ranks; i++)
+		ranks += p->place_of[i] == place && !p->device[i].cuda;
+	fprintf(file, "  \"%s\":\n", p->place_name[place]);
+	if (ranks > 1 && p->hosts < p->ranks)
+		fputs("    # Without `host: {cores: ...}`: ranks of a host computed at once, so that these speeds are already\n"
+		      "    # those of processes that share its cores, and it would count that twice.\n",
+			file);
+	fputs("    machines:\n", file);
 	for (uint32_t k = 0; k < w->kinds; k++) {
 		uint32_t count = 0;
 		for (uint32_t i = 0; i < p->ranks; i++)
