@@ -25,4 +25,7 @@ enum skep_export_table { SKEP_EXPORT_RUNS, SKEP_EXPORT_ROUNDS };
 bool skep_export_csv(struct skep_store *store, enum skep_export_table table, const int64_t *run, uint32_t runs,
 	FILE *out, struct skep_diag *reterr);
 
+/* The scenario of a run, as it had read it; 0: of the newest. */
+bool skep_export_scenario(struct skep_store *store, int64_t run, FILE *out, struct skep_diag *reterr);
+
 #endif

@@ -113,3 +113,24 @@ bool skep_export_csv(struct skep_store *store, enum skep_export_table table, con
 	}
 	return sql != NULL && skep_store_read_all(store, reterr);
 }
+
+bool skep_export_scenario(struct skep_store *store, int64_t run, FILE *out, struct skep_diag *reterr)
+{
+	static const char sql[] =
+		"SELECT text FROM runs WHERE id = CASE ?1 WHEN 0 THEN (SELECT max(id) FROM runs) ELSE ?1 END";
+	sqlite3_stmt *row = skep_store_query(store, sql, run, 0, reterr);
+	bool found = row != NULL && skep_store_row(store, row);
+	if (found) {
+		const char *text = skep_column_text(row, 0);
+		size_t length = strlen(text);
+		fprintf(out, "%s%s", text, length > 0 && text[length - 1] == '\n' ? "" : "\n");
+	}
+	sqlite3_finalize(row);
+	if (!skep_store_read_all(store, reterr))
+		return false;
+	if (!found && run == 0)
+		return skep_fail(reterr, "the database has no run");
+	return found ||
+	       skep_fail(reterr, "there is no run %lld in the database; `skep runs list` shows which there are",
+		       (long long)run);
+}

@@ -41,6 +41,11 @@ void skep_page_picture_of_all(
 void skep_page_begin(struct skep_page *page, const char *title, const char *under, const char *const links[]);
 void skep_page_end(struct skep_page *page);
 
+/* Commands that do it again: the database, where it is not what a command takes by itself, and the report itself, with --sweep
+ * for a page of many runs; `runs` 0: those that it takes by itself. */
+void skep_page_database(struct skep_page *page);
+void skep_page_command(struct skep_page *page, bool sweep, const int64_t *run, uint32_t runs);
+
 /* Sections of a report of runs. False: the database could not be read, or memory lacks. */
 bool skep_page_asked(struct skep_page *page);
 bool skep_page_machines(struct skep_page *page);

@@ -3,7 +3,9 @@
  * repeat.c - the scenario as each run had read it, the files that it named, and the commands that do the same again.
  */
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "analysis/report/page.h"
 #include "analysis/store/database.h"
@@ -75,6 +77,30 @@ static bool write_scenario(struct skep_page *page, uint32_t which)
 
 /* ---- commands -------------------------------------------------------------------------------------------------------- */
 
+void skep_page_database(struct skep_page *page)
+{
+	const char *path = sqlite3_db_filename(skep_store_database(page->store), NULL);
+	char *here = getcwd(NULL, 0);
+	size_t length = here ? strlen(here) : 0;
+	if (path != NULL && length > 1 && strncmp(path, here, length) == 0 && path[length] == '/')
+		path += length + 1;
+	if (path != NULL && strcmp(path, "skep.db") != 0) {
+		fputs(" --db ", page->out);
+		skep_html_word(page->out, path);
+	}
+	free(here);
+}
+
+void skep_page_command(struct skep_page *page, bool sweep, const int64_t *run, uint32_t runs)
+{
+	fprintf(page->out, "skep report%s", sweep ? " --sweep" : "");
+	for (uint32_t i = 0; i < runs; i++)
+		fprintf(page->out, " %" PRId64, run[i]);
+	skep_page_database(page);
+	fputs(" -o report.html", page->out);
+}
+
+/* What --set changed is in the text that the database has, and the command that made the run is not there. */
 static bool write_commands(struct skep_page *page, const struct skep_plot_run *run)
 {
 	static const char sql[] = "SELECT path, version, digest, continues, first_round FROM runs WHERE id = ?1";
@@ -84,18 +110,18 @@ static bool write_commands(struct skep_page *page, const struct skep_plot_run *r
 	bool read = row != NULL && skep_store_row(page->store, row);
 	skep_html_element(page->out, "h3", skep_page_run_name(run, name));
 	if (read) {
-		fputs("<pre>skep ", page->out);
-		fputs(real ? "run " : "sim ", page->out);
-		skep_html_word(page->out, skep_column_text(row, 0));
-		fputs(" --seed ", page->out);
+		fprintf(page->out, "<pre>skep export scenario %" PRId64 " -o again.yaml", run->id);
+		skep_page_database(page);
+		fprintf(page->out, "\nskep %s again.yaml --seed ", real ? "run" : "sim");
 		skep_html_text(page->out, run->seed);
 		fprintf(page->out, "%s%s", real && run->pace ? " --pace" : "", real && run->shape ? " --shape" : "");
 		if (real && strcmp(run->device, "cpu") != 0)
 			skep_html_printf(page->out, " --device %s", run->device);
 		fputs("</pre>\n<p class=\"note\">", page->out);
 		skep_html_printf(page->out,
-			"With skep %s, and with the scenario's text as above: it has what --set changed. %s",
-			skep_column_text(row, 1),
+			"With skep %s, and with the scenario's text as above, which has what --set changed; it was read as %s, "
+			"beside which it finds files that it names so. %s",
+			skep_column_text(row, 1), skep_column_text(row, 0),
 			real ? "A real run takes its own time, so that its figures come near these."
 			     : "A simulation of the same text, files and code gives the same figures");
 		if (!real && skep_column_text(row, 2)[0])
@@ -120,10 +146,12 @@ bool skep_page_repeat(struct skep_page *page)
 	skep_page_open(page, "repeat", "How to repeat it");
 	for (uint32_t i = 0; ok && i < page->runs; i++)
 		ok = write_commands(page, &page->run[i]);
-	fprintf(page->out, "<p>And this page:</p>\n<pre>skep report");
+	int64_t run[SKEP_REPORT_RUNS_MAX];
 	for (uint32_t i = 0; i < page->runs; i++)
-		fprintf(page->out, " %" PRId64, page->run[i].id);
-	fprintf(page->out, " -o report.html</pre>\n");
+		run[i] = page->run[i].id;
+	fputs("<p>And this page:</p>\n<pre>", page->out);
+	skep_page_command(page, false, run, page->runs);
+	fputs("</pre>\n", page->out);
 	skep_page_close(page);
 	return ok;
 }

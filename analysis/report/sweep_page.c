@@ -56,7 +56,8 @@ static void write_head(FILE *out, const struct skep_sweep_table *t)
 	fputs("</tr></thead><tbody>\n", out);
 }
 
-static void write_row(FILE *out, const struct skep_sweep_table *t, uint32_t p)
+static void write_row(
+	FILE *out, const struct skep_sweep_table *t, uint32_t p, const uint32_t best_of[SKEP_SWEEP_METRICS])
 {
 	const struct skep_sweep_row *row = &t->row[p];
 	char text[SKEP_TEXT_BYTES];
@@ -74,7 +75,7 @@ static void write_row(FILE *out, const struct skep_sweep_table *t, uint32_t p)
 		const struct skep_sweep_figure *f = &row->figure[m];
 		if (!has_figures(t, m))
 			continue;
-		bool best = best_point(t, m) == p;
+		bool best = best_of[m] == p;
 		fprintf(out, "<td class=\"number\">%s", best ? "<strong>" : "");
 		skep_html_text(out, f->runs > 0 ? skep_mean_text(f->mean * scale, f->spread * scale, text) : "-");
 		fprintf(out, "%s</td>", best ? "</strong>" : "");
@@ -82,20 +83,25 @@ static void write_row(FILE *out, const struct skep_sweep_table *t, uint32_t p)
 	fputs("</tr>\n", out);
 }
 
-/* Does no point before this one have its value of the key? */
-static bool is_new(const struct skep_sweep_table *t, uint32_t key, uint32_t point)
+/* The values of the key, each once and in the order of the points; `ret` has room for one of each point. */
+static uint32_t find_values(const struct skep_sweep_table *t, uint32_t key, const char **ret)
 {
-	const char *value = t->value[(size_t)point * t->keys + key];
-	for (uint32_t p = 0; p < point; p++) {
-		if (strcmp(t->value[(size_t)p * t->keys + key], value) == 0)
-			return false;
+	uint32_t values = 0;
+	for (uint32_t p = 0; ret != NULL && p < t->points; p++) {
+		uint32_t i = 0;
+		const char *value = t->value[(size_t)p * t->keys + key];
+		while (i < values && strcmp(ret[i], value) != 0)
+			i++;
+		if (i == values)
+			ret[values++] = value;
 	}
-	return true;
+	return values;
 }
 
 static void write_facts(struct skep_page *page, const struct skep_sweep_table *t)
 {
 	FILE *out = page->out;
+	const char **value = calloc(t->points + 1u, sizeof *value);
 	fputs("<div class=\"wide\"><table><tbody>\n<tr><th scope=\"row\">scenario</th>", out);
 	skep_html_element(out, "td", t->scenario);
 	fputs("</tr>\n", out);
@@ -103,10 +109,9 @@ static void write_facts(struct skep_page *page, const struct skep_sweep_table *t
 		fputs("<tr>", out);
 		skep_html_element(out, "th scope=\"row\"", t->key[k]);
 		fputs("<td>", out);
-		for (uint32_t p = 0; p < t->points; p++) {
-			if (is_new(t, k, p))
-				skep_html_printf(out, "%s%s", p > 0 ? ", " : "", t->value[(size_t)p * t->keys + k]);
-		}
+		uint32_t values = find_values(t, k, value);
+		for (uint32_t i = 0; i < values; i++)
+			skep_html_printf(out, "%s%s", i > 0 ? ", " : "", value[i]);
 		fputs("</td></tr>\n", out);
 	}
 	fprintf(out, "<tr><th scope=\"row\">runs</th><td>%u of %u are there", t->done + t->failed, t->wanted);
@@ -115,6 +120,7 @@ static void write_facts(struct skep_page *page, const struct skep_sweep_table *t
 	fputs("</td></tr>\n<tr><th scope=\"row\">number formats</th>", out);
 	skep_html_element(out, "td", t->format);
 	fputs("</tr>\n</tbody></table></div>\n", out);
+	free(value);
 }
 
 /* ---- pictures -------------------------------------------------------------------------------------------------------- */
@@ -154,11 +160,12 @@ static void write_vary(FILE *out, const struct skep_sweep_table *t, uint32_t k)
 	FILE *text = open_memstream(&word, &length);
 	if (text == NULL)
 		return;
+	const char **value = calloc(t->points + 1u, sizeof *value);
+	uint32_t values = find_values(t, k, value);
 	fprintf(text, "%s=", t->key[k]);
-	for (uint32_t p = 0; p < t->points; p++) {
-		if (is_new(t, k, p))
-			fprintf(text, "%s%s", p > 0 ? "," : "", t->value[(size_t)p * t->keys + k]);
-	}
+	for (uint32_t i = 0; i < values; i++)
+		fprintf(text, "%s%s", i > 0 ? "," : "", value[i]);
+	free(value);
 	if (fclose(text) == 0) {
 		fputs(" --vary ", out);
 		skep_html_word(out, word);
@@ -191,7 +198,10 @@ static bool write_repeat(struct skep_page *page, const struct skep_sweep_table *
 		for (uint32_t k = 0; k < t->keys; k++)
 			write_vary(page->out, t, k);
 		ok = write_seeds(page, t->sweep);
-		fputs("\nskep report --sweep -o report.html</pre>\n<p class=\"note\">", page->out);
+		skep_page_database(page);
+		fputs("\n", page->out);
+		skep_page_command(page, true, NULL, 0);
+		fputs("</pre>\n<p class=\"note\">", page->out);
 		skep_html_printf(page->out,
 			"With skep %s, and with what --set changed if the sweep was started with that: the database "
 			"keeps the text of each run, in which all of it is, and not the option.",
@@ -213,8 +223,11 @@ bool skep_page_sweep(struct skep_page *page, const struct skep_sweep_table *t, c
 	skep_page_close(page);
 	skep_page_open(page, "results", "Results");
 	write_head(page->out, t);
+	uint32_t best[SKEP_SWEEP_METRICS];
+	for (int m = 0; m < SKEP_SWEEP_METRICS; m++)
+		best[m] = best_point(t, m);
 	for (uint32_t p = 0; p < t->points; p++)
-		write_row(page->out, t, p);
+		write_row(page->out, t, p, best);
 	fputs("</tbody></table></div>\n", page->out);
 	skep_page_note(page, "Means over the seeds, with standard deviations. The best mean of each column is bold.");
 	skep_page_close(page);
@@ -301,10 +314,9 @@ bool skep_page_many(struct skep_page *page, const int64_t *run, uint32_t runs)
 	write_choice(page, run, runs);
 	write_pictures(page, NULL, run, runs);
 	skep_page_open(page, "repeat", "How to repeat it");
-	fputs("<pre>skep report --sweep", page->out);
-	for (uint32_t i = 0; i < runs; i++)
-		fprintf(page->out, " %lld", (long long)run[i]);
-	fputs(" -o report.html</pre>\n<p class=\"note\">The report of a single run, `skep report RUN`, says how to "
+	fputs("<pre>", page->out);
+	skep_page_command(page, true, run, runs);
+	fputs("</pre>\n<p class=\"note\">The report of a single run, `skep report RUN`, says how to "
 	      "repeat that run.</p>\n",
 		page->out);
 	skep_page_close(page);

@@ -124,12 +124,16 @@ static enum status run(struct skep_command_line *line)
 	const char *first = a.common.positionals > 0 ? a.common.positional[0] : "";
 	if (first[0] != '\0' && strspn(first, "0123456789.") == strlen(first) && access(first, F_OK) != 0)
 		return skep_report_error(STATUS_BAD_INPUT,
-			"export what of that run? `skep export runs RUN`, rounds or timeline; weights are exported of a "
-			"scenario");
+			"export what of that run? `skep export runs RUN`, rounds, timeline or scenario; weights are exported "
+			"of a scenario");
+	if (strcmp(first, "weights") == 0 && access(first, F_OK) != 0)
+		return skep_report_error(STATUS_BAD_INPUT,
+			"export: weights are those that a scenario has kept, and need no word before it: skep export SCENARIO "
+			"-o FOLDER");
 	if (a.csv || a.common.has_db || a.common.positionals > 1) {
 		skep_say(
-			"skep: export: '%.80s' is not timeline, runs or rounds, which take runs of the database; export "
-			"of weights takes one scenario, without --csv and --db\n",
+			"skep: export: '%.80s' is not timeline, runs, rounds or scenario, which take runs of the database; "
+			"export of weights takes one scenario, without --csv and --db\n",
 			first);
 		return STATUS_BAD_INPUT;
 	}
@@ -160,8 +164,8 @@ static const struct skep_option table_rows[] = {
 static const struct skep_option output_rows[] = {
 	{"output", 'o', SKEP_OPTION_PATH, offsetof(struct export_arguments, common.output), "PATH",
 		.help = "folder for config.json and model.safetensors, required; or the file of a timeline (.json), "
-			"required, or of a table (.csv)",
-		.usual = "for tables: standard output"},
+			"required, of a table (.csv), or of a scenario (.yaml)",
+		.usual = "for tables and scenarios: standard output"},
 };
 
 static const struct skep_option_group groups[] = {SKEP_SCENARIO_OPTIONS, SKEP_OWN_OPTIONS("Weights", weights_rows),
@@ -178,6 +182,7 @@ static const struct skep_word kinds[] = {
 	{"timeline", "a run as trace events for Perfetto and Chrome; without a run the newest"},
 	{"runs", "a table with a row for each run, or for those that are named"},
 	{"rounds", "a table with a row for each closed round of these runs"},
+	{"scenario", "the scenario of a run as it had read it, with what --set changed; without a run of the newest"},
 	{0},
 };
 

@@ -20,12 +20,14 @@ static bool is(const struct arguments *a, const char *kind)
 
 bool skep_export_is_database(const struct arguments *a)
 {
-	return a->positionals > 0 && (is(a, "timeline") || is(a, "runs") || is(a, "rounds"));
+	return a->positionals > 0 && (is(a, "timeline") || is(a, "runs") || is(a, "rounds") || is(a, "scenario"));
 }
 
 static bool write_kind(const struct arguments *a, struct skep_store *store, const int64_t *runs, uint32_t count,
 	FILE *out, struct skep_diag *reterr)
 {
+	if (is(a, "scenario"))
+		return skep_export_scenario(store, count > 0 ? runs[0] : 0, out, reterr);
 	if (is(a, "timeline"))
 		return skep_export_timeline(store, count > 0 ? runs[0] : 0, out, reterr);
 	return skep_export_csv(store, is(a, "runs") ? SKEP_EXPORT_RUNS : SKEP_EXPORT_ROUNDS, runs, count, out, reterr);
@@ -80,22 +82,25 @@ enum status skep_export_database(const struct arguments *a)
 {
 	int64_t runs[RUNS_MAX];
 	uint32_t count;
-	bool timeline = is(a, "timeline");
+	bool timeline = is(a, "timeline"), scenario = is(a, "scenario");
 	if (a->scenario.sets > 0 || a->scenario.has_seed)
 		return skep_report_error(STATUS_BAD_INPUT, "--set and --seed are for the weights of a scenario");
 	if (!skep_arguments_run_ranges(a, 1, runs, &count))
 		return STATUS_BAD_INPUT;
 	if (timeline && count > 1)
 		return skep_report_error(STATUS_BAD_INPUT, "export timeline takes one run, or none for the newest");
+	if (scenario && count > 1)
+		return skep_report_error(STATUS_BAD_INPUT, "export scenario takes one run, or none for the newest");
 	if (timeline && !a->output)
 		return skep_report_error(
 			STATUS_BAD_INPUT, "export timeline needs -o FILE, for example -o timeline.json");
 	if (a->json && !a->output)
 		return skep_report_error(STATUS_BAD_INPUT, "--json with a table needs -o FILE for the table");
 	size_t length = a->output ? strlen(a->output) : 0;
-	const char *ending = timeline ? ".json" : ".csv";
+	const char *ending = timeline ? ".json" : scenario ? ".yaml" : ".csv";
 	if (a->output && (length <= strlen(ending) || strcmp(a->output + length - strlen(ending), ending) != 0))
-		return skep_report_error(STATUS_BAD_INPUT,
-			timeline ? "-o: the name of a timeline ends in .json" : "-o: the name of a table ends in .csv");
+		return skep_report_error(STATUS_BAD_INPUT, timeline   ? "-o: the name of a timeline ends in .json"
+							   : scenario ? "-o: the name of a scenario ends in .yaml"
+								      : "-o: the name of a table ends in .csv");
 	return a->output && !skep_output_ready(a, NULL) ? STATUS_BAD_INPUT : export_runs(a, runs, count);
 }

@@ -19,6 +19,10 @@ accepts 'a run' sim mine.yaml
 accepts 'and one with churn' sim churn.yaml
 accepts 'one without losses' sim mine.yaml --set train.arithmetic=none --seed 4
 refuses 'a run alone' 'export what of that run. .skep export runs RUN.' export 1
+refuses 'the word weights' 'need no word before it: skep export SCENARIO -o FOLDER' export weights 1 -o x
+refuses 'a scenario of two runs' 'export scenario takes one run' export scenario 1 2
+refuses 'a scenario of no run' 'there is no run 77' export scenario 77
+refuses 'a scenario of another ending' 'ends in .yaml' export scenario 1 -o again.json
 refuses 'a timeline without a file' 'export timeline needs -o FILE' export timeline
 refuses 'a timeline of two runs' 'takes one run' export timeline 1 2 -o t.json
 refuses 'a timeline of no run' 'there is no run 77' export timeline 77 -o t.json
