@@ -92,6 +92,22 @@ static bool read_combination(
 	return read;
 }
 
+bool skep_sweep_fails_alone(const struct skep_sweep *sweep, const struct skep_diag *error)
+{
+	struct skep_scenario scenario;
+	struct skep_diag diag = {0};
+	const struct skep_scenario_options options = {.set = sweep->request->set,
+		.sets = sweep->request->sets,
+		.has_seed = sweep->request->has_seed,
+		.seed = sweep->request->seed};
+	if (skep_scenario_read_text(sweep->path, sweep->text, sweep->text_bytes, &options, &scenario, &diag)) {
+		skep_scenario_finish(&scenario);
+		return false;
+	}
+	return diag.line == error->line && strcmp(diag.file, error->file) == 0 &&
+	       strcmp(diag.message, error->message) == 0;
+}
+
 /* What is known before: the machines; with real arithmetic also what each worker keeps of its stage. */
 static uint64_t memory_of(const struct skep_scenario *scenario)
 {

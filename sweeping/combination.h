@@ -34,6 +34,9 @@ struct skep_sweep_reply { /* the beginning of every answer; after that of a RUN 
 	double asked[SKEP_SWEEP_QUANTITIES], fitted[SKEP_SWEEP_QUANTITIES][2]; /* NAN: it is no number */
 };
 
+/* Is this error the scenario's own: does it come without --vary, too? */
+bool skep_sweep_fails_alone(const struct skep_sweep *sweep, const struct skep_diag *error);
+
 /* For a pool; `context` is a struct skep_sweep. */
 bool skep_sweep_work_on(void *context, const struct skep_sweep_job *job, void **ret, uint64_t *ret_count);
 

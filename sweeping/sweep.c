@@ -372,8 +372,11 @@ static enum status check_combinations(struct course *c)
 		return all_differ(c) ? STATUS_DONE : STATUS_BAD_INPUT;
 	skep_vary_name(&c->sweep.vary, c->wrong, name, sizeof name);
 	skep_report_diag(STATUS_BAD_INPUT, &c->error);
-	fprintf(stderr, "skep: nothing was simulated: combination %u of %u cannot be: %s\n", c->wrong + 1,
-		c->combinations, name);
+	if (skep_sweep_fails_alone(&c->sweep, &c->error))
+		fprintf(stderr, "skep: nothing was simulated: the scenario is wrong whatever --vary makes of it\n");
+	else
+		fprintf(stderr, "skep: nothing was simulated: combination %u of %u cannot be: %s\n", c->wrong + 1,
+			c->combinations, name);
 	return STATUS_BAD_INPUT;
 }
 

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/options.h"
+#include "scenarios/read/groups.h"
 
 #define END_PATIENCE_S 600 /* a run is worth more than the time until its database is free */
 
@@ -96,6 +97,7 @@ bool skep_recording_end(
 	summary.format_hint = strcmp(r->options.world, "sim") == 0 ? skep_number_format_hint(r->scenario) : "";
 	skep_number_format_text(
 		r->scenario, r->options.world, r->options.device, r->options.pace, summary.number_format);
+	skep_traced_left_out(r->scenario, summary.left_out, sizeof summary.left_out);
 	if (outcome != SKEP_DONE)
 		explain(r, stopped, &summary);
 	bool stored = skep_store_end(r->store, &summary, &error);

@@ -68,7 +68,8 @@ struct skep_summary { /* the keys of --json in this order, then what only the te
 	uint64_t fenced; /* of the preemptions: the directory declared them dead */
 	/* A link that has carried bytes and whose price is not known, as "west to east"; "": none, or no link has a price. */
 	char unpriced[80];
-	bool unprovoked; /* more workers were fenced than the scenario takes away, or died */
+	char left_out[320]; /* of the trace, as no machine plays it: skep_traced_left_out(); "": nothing */
+	bool unprovoked;    /* more workers were fenced than the scenario takes away, or died */
 };
 
 /* expert_balance.c. Fills what a summary says of experts. */

@@ -111,6 +111,13 @@ static void print_time(FILE *out, const char *key, double value_s)
 	fputc('\n', out);
 }
 
+static void print_of_round(FILE *out, const char *key, double value_s)
+{
+	print_key(out, key);
+	put_time(out, value_s);
+	fputs(" per round\n", out);
+}
+
 static void print_target(FILE *out, const struct skep_summary *summary)
 {
 	if (!isnan(summary->time_to_target_s)) {
@@ -271,15 +278,19 @@ void skep_summary_print_text(const struct skep_summary *summary, FILE *out)
 		fprintf(out, "%.1f %%\n", 100 * summary->utilisation);
 	}
 	if (isfinite(summary->passes_s))
-		print_time(out, "passes", summary->passes_s);
+		print_of_round(out, "passes", summary->passes_s);
 	if (isfinite(summary->reduction_s))
-		print_time(out, "reduction", summary->reduction_s);
+		print_of_round(out, "reduction", summary->reduction_s);
 	print_bytes(out, "pipeline", summary->bytes_pipeline);
 	print_bytes(out, "sync", summary->bytes_sync);
 	print_key(out, "gradients");
 	fprintf(out, "%llu issued, %llu counted, %llu lost\n", (unsigned long long)summary->issued,
 		(unsigned long long)summary->counted, (unsigned long long)summary->lost);
 	print_workers(out, summary);
+	if (summary->left_out[0] != '\0') {
+		print_key(out, "trace");
+		fprintf(out, "%s\n", summary->left_out);
+	}
 	print_damaged(out, summary);
 	print_experts(out, summary);
 	if (summary->checkpoints + summary->restarts + summary->unkept > 0) {

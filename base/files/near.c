@@ -13,8 +13,24 @@
 
 #define NAMES_MAX 1024u /* of a folder: in a larger one only these are looked at */
 
-/* The nearest of the names in a folder; false: none is near. */
-static bool near_in(const char *folder, const char *name, char *ret, size_t size)
+/* The first of those that begin with the same word, of three letters or more, and end in the same way: gpt2-124m.yaml for
+ * gpt2-small.yaml. */
+static const char *of_one_kind(const char *name, const char *const names[], uint32_t count)
+{
+	const char *end = strrchr(name, '.'), *first = NULL;
+	size_t word = strcspn(name, "-."), ending = end ? strlen(end) : 0;
+	for (uint32_t i = 0; end && word >= 3 && i < count; i++) {
+		size_t length = strlen(names[i]);
+		bool kind = strncmp(names[i], name, word) == 0 && names[i][word] == '-' && length > word + ending &&
+		            strcmp(names[i] + length - ending, end) == 0;
+		if (kind && (first == NULL || strcmp(names[i], first) < 0))
+			first = names[i];
+	}
+	return first;
+}
+
+/* The nearest of the names in a folder, with `kind` also one that begins with the same word; false: none is near. */
+static bool near_in(const char *folder, const char *name, bool kind, char *ret, size_t size)
 {
 	const char *names[NAMES_MAX], *near;
 	uint32_t count = 0;
@@ -26,6 +42,8 @@ static bool near_in(const char *folder, const char *name, char *ret, size_t size
 	if (dir)
 		closedir(dir);
 	near = skep_text_nearest(name, names, count);
+	if (!near && kind)
+		near = of_one_kind(name, names, count);
 	int n = near ? snprintf(ret, size, "%s%s", folder, near) : -1;
 	for (uint32_t i = 0; i < count; i++)
 		free((char *)names[i]);
@@ -43,7 +61,7 @@ bool skep_file_near_from(const char *from, const char *name, char *ret, size_t s
 	size_t length = strlen(found);
 	found[length] = '/';
 	found[length + 1] = '\0';
-	if (bare[0] == '\0' || !near_in(found, bare, near, sizeof near))
+	if (bare[0] == '\0' || !near_in(found, bare, true, near, sizeof near))
 		return false;
 	n = snprintf(ret, size, "%.*s%s", (int)(bare - name), name, near + length + 1);
 	return n >= 0 && (size_t)n < size;
@@ -57,10 +75,10 @@ bool skep_file_near(const char *path, char *ret, size_t size)
 	int n = snprintf(folder, sizeof folder, "%.*s", (int)(name - path), path);
 	if (name[0] == 0 || n < 0 || (size_t)n >= sizeof folder)
 		return false;
-	if (near_in(folder, name, ret, size))
+	if (near_in(folder, name, false, ret, size))
 		return true;
 	for (size_t i = 0; !slash && i < sizeof shipped / sizeof *shipped; i++)
-		if (near_in(shipped[i], name, ret, size))
+		if (near_in(shipped[i], name, false, ret, size))
 			return true;
 	return false;
 }

@@ -273,10 +273,15 @@ static enum status record(
 	if (!take_up(a, scenario, &over))
 		return over;
 	skep_say_beforehand(scenario, a->common.quiet);
-	skep_say_unscaled(scenario, a->common.quiet);
+	skep_say_unscaled(scenario, a->serve.pace || a->common.quiet);
 	enum status status = skep_record_run(&a->common, &how, scenario, &result);
 	if (status == STATUS_DONE && result.outcome == SKEP_DONE) /* after the database has it */
 		unlink(a->keys);
+	else if (result.signal != 0 && !a->common.quiet && a->replicas == NULL)
+		fprintf(stderr,
+			"skep: %s has the keys and the ticket of this run, so that `skep serve --resume` goes on with it and its "
+			"machines come back; without that remove it\n",
+			a->keys);
 	return result.signal != 0 ? STATUS_SIGNAL + (enum status)result.signal : status;
 }
 

@@ -284,14 +284,17 @@ static void read_sync(struct draft *d)
 
 static void read_checkpoint(struct draft *d)
 {
+	static const char *const keys[] = {"every", "to", "bandwidth"};
 	const struct skep_yaml_node *map = skep_read_map(&d->r, d->root, "checkpoint", false);
 	struct skep_scenario *s = d->s;
 	if (!map)
 		return;
+	for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
+		skep_read_has(&d->r, map, keys[i]);
+	skep_reader_close_map(&d->r, map); /* a key that is none stands for one that is missing */
 	s->plan.checkpoint_every = (uint32_t)skep_read_integer(&d->r, map, "every", 1, SKEP_STEPS_MAX, INT64_MIN);
 	const char *to = skep_read_string(&d->r, map, "to", NULL);
 	s->checkpoint_Bps = skep_read_quantity(&d->r, map, "bandwidth", SKEP_BANDWIDTH, 1, 1e15, 1e9);
-	skep_reader_close_map(&d->r, map);
 	if (!d->r.diag->set && (to[0] == '\0' || snprintf(s->checkpoint_to, sizeof s->checkpoint_to, "%s", to) >=
 							 (int)sizeof s->checkpoint_to))
 		skep_reader_fail(&d->r, map, "to", "checkpoint.to: expected the name of a folder, at most %zu bytes",

@@ -69,6 +69,13 @@ void skep_traced_read(struct skep_reader *r, const struct skep_yaml_node *cluste
 	static const char *const admissions[] = {"free", "served", NULL};
 	struct skep_churn_options o = SKEP_CHURN_DEFAULTS;
 	skep_time duration_ns = 0;
+	const struct skep_yaml_node *any = skep_read_any(r, cluster, "trace");
+	if (skep_yaml_kind(any) == SKEP_YAML_SCALAR && !r->diag->set) {
+		const char *name = skep_read_string(r, any, NULL, "");
+		skep_reader_fail(r, cluster, "trace",
+			"cluster.trace: expected keys with values, not a name; a recording is {file: %.200s}",
+			name[0] != '\0' ? name : "FILE");
+	}
 	const struct skep_yaml_node *map = skep_read_map(r, cluster, "trace", false);
 	if (!map)
 		return;

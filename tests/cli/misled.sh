@@ -63,6 +63,18 @@ refuses_at 'two at a site without a network' flat.yaml:6:9 'expected inside: \{b
 sed 's/t4}]}/T4}]}/' pool.yaml >capital.yaml
 refuses 'a GPU in capitals' "no GPU profile 'T4' .*did you mean t4\?.*to add one, copy the nearest to gpus/T4.yaml" \
 	topology stats capital.yaml
+sed 's/gpu: t4/gpu: a100/' pool.yaml >kinds.yaml
+refuses 'a GPU of several kinds' "no GPU profile 'a100' .*did you mean a100-40 or a100-80\?" topology stats kinds.yaml
+refuses 'a sweep of a scenario that is wrong anyway' 'no file .models/none.yaml.' \
+	sweep "${quick[@]}" --set model.file=models/none.yaml --vary sync.evry=2,3
+check 'does not blame a value' said '^skep: nothing was simulated: the scenario is wrong whatever --vary makes of it' "$err"
+refuses 'a value that is wrong' 'unknown key .sync.evry.' sweep "${quick[@]}" --vary sync.evry=2,3
+check 'is blamed' said 'combination 1 of 2 cannot be: sync.evry=2' "$err"
+accepts 'a trace of more machines than there are' sim "$root/scenarios/preempted.yaml" --set cluster.trace.file=topologies/traces/aws-p3.csv \
+	--set cluster.trace.any_gpu=true --set train.until.steps=4 --set train.arithmetic=none --db left.db
+check 'is said behind the run too' said '^  trace +left out: [0-9]+ of [0-9]+ joins in the trace' "$out"
+check 'with times that are of a round' said '^  passes +.* per round$' "$out"
+rm -f left.db
 
 # ---- what is not known must not look known ---------------------------------------------------------------------------
 

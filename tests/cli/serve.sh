@@ -110,6 +110,7 @@ fails 'a ticket that is used up' 2 'used up' join "127.0.0.1:$port" --ticket "$t
 kill -TERM "$server"
 ends 'a server that is ended before the run' 143 "$server"
 check 'says so' grep -q 'ended by SIGTERM before all workers were there' served.err
+check 'and what it leaves' grep -qE 'skep.db-[0-9a-f]{16}.serve has the keys and the ticket of this run, so that .skep serve --resume. goes on' served.err
 wait
 check 'its guest hears of it' grep -q 'has ended' a.err
 

@@ -9,18 +9,21 @@
 #include "topologies/gpu/gpu.h"
 
 #include <assert.h>
+#include <ctype.h>
 #include <dirent.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 #include "base/text.h"
 #include "base/units.h"
 
 #define SHARED_FOLDER "topologies/gpus"
-#define NAME_BYTES 64 /* of a profile, as is offered in place of an unknown one */
+#define NAME_BYTES 64  /* of a profile */
+#define NEAR_BYTES 120 /* of those that are offered in place of an unknown one */
 
 /* ---- text that a profile or a topology carries ------------------------------------------------------------------- */
 
@@ -89,9 +92,31 @@ static int is_profile(const struct dirent *entry)
 	return dot && dot != entry->d_name && strcmp(dot, ".yaml") == 0;
 }
 
-/* The names of the profiles in `folder`, sorted: as far as they fit they are appended to `text`; the nearest to `name`, if it
- * is near enough to be what was meant, goes to ret_near, which stays as it is otherwise. */
-static void list_profiles(const char *folder, const char *name, char *text, size_t size, char ret_near[NAME_BYTES])
+/* Of one card there are profiles of several memories or links: "a100-40 or a100-80" for `a100`; else the nearest. What was found
+ * in another folder stays, unless here is one of that card. */
+static void find_near(const char *name, const char *const known[], uint32_t count, char ret[NEAR_BYTES])
+{
+	char small[NAME_BYTES], kinds[NEAR_BYTES] = "";
+	size_t length = strlen(name);
+	for (uint32_t i = 0; i < count; i++) {
+		size_t used = strlen(kinds);
+		if (strncasecmp(known[i], name, length) == 0 && known[i][length] == '-' &&
+			used + strlen(known[i]) + 5 < sizeof kinds)
+			snprintf(kinds + used, sizeof kinds - used, "%s%s", used > 0 ? " or " : "", known[i]);
+	}
+	for (size_t i = 0; i < sizeof small; i++)
+		small[i] = i < length && i + 1 < sizeof small ? (char)tolower((unsigned char)name[i]) : '\0';
+	const char *near = skep_text_nearest(small, known, count);
+	bool same = near != NULL && strcasecmp(near, name) == 0;
+	if (kinds[0] != '\0' && !same)
+		snprintf(ret, NEAR_BYTES, "%s", kinds);
+	else if (near != NULL && (same || ret[0] == '\0'))
+		snprintf(ret, NEAR_BYTES, "%s", near);
+}
+
+/* The names of the profiles in `folder`, sorted: as far as they fit they are appended to `text`; those that `name` is near enough
+ * to go to ret_near. */
+static void list_profiles(const char *folder, const char *name, char *text, size_t size, char ret_near[NEAR_BYTES])
 {
 	struct dirent **entry;
 	int count = scandir(folder, &entry, is_profile, alphasort);
@@ -104,9 +129,8 @@ static void list_profiles(const char *folder, const char *name, char *text, size
 		if (known)
 			known[i] = entry[i]->d_name;
 	}
-	const char *near = known ? skep_text_nearest(name, known, (uint32_t)count) : NULL;
-	if (near)
-		snprintf(ret_near, NAME_BYTES, "%s", near);
+	if (known)
+		find_near(name, known, (uint32_t)count, ret_near);
 	for (int i = 0; i < count; i++)
 		free(entry[i]);
 	if (count >= 0)
@@ -125,7 +149,7 @@ static bool same_folder(const char *a, const char *b)
 
 static void fail_unknown(const char *from, const char *name, struct skep_diag *reterr)
 {
-	char beside[200] = "gpus", shared[200] = SHARED_FOLDER, known[300] = "", near[NAME_BYTES] = "";
+	char beside[200] = "gpus", shared[200] = SHARED_FOLDER, known[300] = "", near[NEAR_BYTES] = "";
 	folder_beside(from, beside, sizeof beside);
 	if (!skep_file_find(reterr->files, from, SHARED_FOLDER, shared, sizeof shared))
 		snprintf(shared, sizeof shared, SHARED_FOLDER);

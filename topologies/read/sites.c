@@ -204,6 +204,16 @@ static void fill_inside(struct skep_draft *d, const struct skep_yaml_node *sites
 			name);
 }
 
+/* A key that is none, such as a misspelt `links`, is what is wrong if there is one: all that may be there has been asked for. */
+static void fail_no_link(struct skep_draft *d, const struct skep_yaml_node *root, uint32_t from, uint32_t to)
+{
+	const struct skep_topology *t = d->topology;
+	skep_reader_close_map(&d->r, root);
+	skep_reader_fail(&d->r, root, skep_read_has(&d->r, root, "links") ? "links" : NULL,
+		"no link from %s to %s: add one, or fallback: {bandwidth, latency} to the file", t->place_name[from],
+		t->place_name[to]);
+}
+
 static void fill(struct skep_draft *d, const struct skep_yaml_node *root, const struct skep_yaml_node *sites)
 {
 	struct skep_topology *t = d->topology;
@@ -219,9 +229,7 @@ static void fill(struct skep_draft *d, const struct skep_yaml_node *root, const 
 			if (d->has_fallback)
 				skep_draft_set_pair(d, i, j, &link);
 			else
-				skep_reader_fail(&d->r, root, skep_read_has(&d->r, root, "links") ? "links" : NULL,
-					"no link from %s to %s: add one, or fallback: {bandwidth, latency} to the file",
-					t->place_name[i], t->place_name[j]);
+				fail_no_link(d, root, i, j);
 		}
 }
 
