@@ -16,13 +16,14 @@
 #include "sim/world.h"
 
 #include <assert.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "scenarios/plan/loss.h"
 #include "scenarios/plan/plan.h"
-#include "topologies/network/large_pages.h"
+#include "topologies/network/free_list.h"
 
 #define NONE UINT32_MAX
 
@@ -30,19 +31,10 @@
 
 static uint32_t flight_take(struct skep_world *world)
 {
-	if (world->free_flight == NONE) {
-		uint32_t capacity = world->flight_capacity ? world->flight_capacity * 2 : 256;
-		struct skep_inflight_message *grown = realloc(world->flight, capacity * sizeof *grown);
-		if (!grown)
-			return NONE;
-		skep_large_pages(grown, capacity * sizeof *grown);
-		for (uint32_t i = capacity; i-- > world->flight_capacity;) {
-			grown[i].next = world->free_flight;
-			world->free_flight = i;
-		}
-		world->flight = grown;
-		world->flight_capacity = capacity;
-	}
+	if (world->free_flight == NONE && !skep_free_list_grow(&world->flight, sizeof *world->flight,
+						  offsetof(struct skep_inflight_message, next), 256,
+						  &world->flight_capacity, &world->free_flight))
+		return NONE;
 	uint32_t flight = world->free_flight;
 	world->free_flight = world->flight[flight].next;
 	return flight;
@@ -50,19 +42,10 @@ static uint32_t flight_take(struct skep_world *world)
 
 static uint32_t job_take(struct skep_world *world)
 {
-	if (world->free_job == NONE) {
-		uint32_t capacity = world->job_capacity ? world->job_capacity * 2 : 256;
-		struct skep_job *grown = realloc(world->job, capacity * sizeof *grown);
-		if (!grown)
-			return NONE;
-		skep_large_pages(grown, capacity * sizeof *grown);
-		for (uint32_t i = capacity; i-- > world->job_capacity;) {
-			grown[i].next = world->free_job;
-			world->free_job = i;
-		}
-		world->job = grown;
-		world->job_capacity = capacity;
-	}
+	if (world->free_job == NONE &&
+		!skep_free_list_grow(&world->job, sizeof *world->job, offsetof(struct skep_job, next), 256,
+			&world->job_capacity, &world->free_job))
+		return NONE;
 	uint32_t job = world->free_job;
 	world->free_job = world->job[job].next;
 	return job;

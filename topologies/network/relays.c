@@ -8,9 +8,10 @@
 #include "topologies/network/relays.h"
 
 #include <assert.h>
-#include <stdlib.h>
+#include <stddef.h>
 
 #include "topologies/network/due.h"
+#include "topologies/network/free_list.h"
 
 #define NONE UINT32_MAX
 
@@ -21,18 +22,10 @@ static uint32_t directory_of(const struct skep_network *network)
 
 static uint32_t take(struct skep_network *network)
 {
-	if (network->free_relay == NONE) {
-		uint32_t capacity = network->relay_capacity ? network->relay_capacity * 2 : 64;
-		struct skep_relay *grown = realloc(network->relay, capacity * sizeof *grown);
-		if (!grown)
-			return NONE;
-		for (uint32_t i = capacity; i-- > network->relay_capacity;) {
-			grown[i] = (struct skep_relay){.next = network->free_relay};
-			network->free_relay = i;
-		}
-		network->relay = grown;
-		network->relay_capacity = capacity;
-	}
+	if (network->free_relay == NONE &&
+		!skep_free_list_grow(&network->relay, sizeof *network->relay, offsetof(struct skep_relay, next), 64,
+			&network->relay_capacity, &network->free_relay))
+		return NONE;
 	uint32_t i = network->free_relay;
 	network->free_relay = network->relay[i].next;
 	return i;
