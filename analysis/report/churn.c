@@ -139,16 +139,8 @@ static bool write_events(struct skep_page *page, const struct skep_plot_run *run
 		fputs("</tr>\n", page->out);
 	}
 	sqlite3_finalize(row);
-	if (rows > 0)
-		fputs("</tbody></table></div>\n", page->out);
-	else
-		skep_page_note(page, "Every worker was there from the start to the end.");
-	if (all > rows) {
-		fputs("<p class=\"note\">", page->out);
-		skep_html_printf(
-			page->out, "These are the first %lld of %lld events.", (long long)rows, (long long)all);
-		fputs("</p>\n", page->out);
-	}
+	skep_page_end_table(
+		page, rows, all, "Every worker was there from the start to the end.", "These are the first", "events");
 	return row != NULL;
 }
 

@@ -41,6 +41,20 @@ void skep_page_note(struct skep_page *page, const char *text)
 	fputs("</p>\n", page->out);
 }
 
+void skep_page_end_table(
+	struct skep_page *page, int64_t rows, int64_t all, const char *none, const char *these, const char *what)
+{
+	if (rows > 0)
+		fputs("</tbody></table></div>\n", page->out);
+	else
+		skep_page_note(page, none);
+	if (all > rows) {
+		fputs("<p class=\"note\">", page->out);
+		skep_html_printf(page->out, "%s %lld of %lld %s.", these, (long long)rows, (long long)all, what);
+		fputs("</p>\n", page->out);
+	}
+}
+
 const char *skep_page_run_name(const struct skep_plot_run *run, char ret[SKEP_PAGE_NAME_BYTES])
 {
 	char world[SKEP_PAGE_NAME_BYTES / 2];

@@ -25,6 +25,11 @@ void skep_page_open(struct skep_page *page, const char *id, const char *heading)
 void skep_page_close(struct skep_page *page);
 void skep_page_note(struct skep_page *page, const char *text); /* a paragraph in small letters */
 
+/* Behind the rows of a table: its end, or what there is to say without any; and of how many these are a part, if they are:
+ * `these` "These are the first", `what` "events". */
+void skep_page_end_table(
+	struct skep_page *page, int64_t rows, int64_t all, const char *none, const char *these, const char *what);
+
 /* "run 3, simulated"; returns ret. */
 #define SKEP_PAGE_NAME_BYTES 128u
 const char *skep_page_run_name(const struct skep_plot_run *run, char ret[SKEP_PAGE_NAME_BYTES]);

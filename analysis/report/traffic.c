@@ -92,16 +92,8 @@ static bool write_run(struct skep_page *page, uint32_t which)
 		write_row(page->out, row, page->end_s[which]);
 	}
 	sqlite3_finalize(row);
-	if (rows > 0)
-		fputs("</tbody></table></div>\n", page->out);
-	else
-		skep_page_note(page, "No traffic is recorded: it is written when a run ends.");
-	if (all > rows) {
-		fputs("<p class=\"note\">", page->out);
-		skep_html_printf(
-			page->out, "These are the busiest %lld of %lld links.", (long long)rows, (long long)all);
-		fputs("</p>\n", page->out);
-	}
+	skep_page_end_table(page, rows, all, "No traffic is recorded: it is written when a run ends.",
+		"These are the busiest", "links");
 	return row != NULL;
 }
 
