@@ -131,6 +131,7 @@ static bool read_groups(struct skep_ask_question *q, const char *from, struct sk
 {
 	struct words w = {.option = "--gpus", .whole = q->request->gpus, .at = q->request->gpus};
 	for (;;) {
+		w.at += strspn(w.at, " ");
 		w.length = strcspn(w.at, ",");
 		if (q->groups == SKEP_ASK_GROUPS_MAX)
 			return wrong(&w, w.at, reterr, "more than %u groups of machines", SKEP_ASK_GROUPS_MAX);

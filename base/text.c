@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "base/reader.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -157,12 +158,12 @@ bool skep_count_parse(const char *text, double *ret)
 	static const struct {
 		char letter;
 		double factor;
-	} suffix[] = {{'k', 1e3}, {'K', 1e3}, {'M', 1e6}, {'B', 1e9}, {'G', 1e9}, {'T', 1e12}};
+	} suffix[] = {{'k', 1e3}, {'m', 1e6}, {'b', 1e9}, {'g', 1e9}, {'t', 1e12}}; /* a count has no thousandths */
 	const char *end;
 	if (!skep_number_parse(text, &end, ret))
 		return false;
 	for (size_t i = 0; i < sizeof suffix / sizeof suffix[0]; i++)
-		if (*end == suffix[i].letter) {
+		if (tolower((unsigned char)*end) == suffix[i].letter) {
 			*ret *= suffix[i].factor;
 			end++;
 			break;

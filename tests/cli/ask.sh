@@ -13,6 +13,8 @@ done
 
 # ---- an answer ----------------------------------------------------------------------------------------------------------
 
+accepts 'a size in small letters, and a blank behind a comma' \
+	ask --gpus '2xl4@us-central1, 1xt4@europe-west4' --model 30m --tokens 40m --combinations 1 -o small
 small=(--gpus '2xl4@us-central1,1xt4:0.5@europe-west4' --model 30M --tokens 40M --combinations 8)
 accepts 'a small question' ask "${small[@]}" --link us-central1:europe-west4=200Mbit/s --json -o answer
 cp "$out" answer.json
