@@ -6,6 +6,7 @@
 
 #include <assert.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -124,8 +125,9 @@ static bool choose(
 	end(&other);
 	end(c);
 	ok = allocation && open_course(b, v, allocation, c, f);
-	if (ok && strlen(allocation) < sizeof f->allocation)
-		strcpy(f->allocation, allocation);
+	assert(!allocation || strlen(allocation) < sizeof f->allocation);
+	if (ok)
+		snprintf(f->allocation, sizeof f->allocation, "%s", allocation);
 	free(allocation);
 	return ok;
 }

@@ -15,6 +15,8 @@
 #include "planning/trial/assignments.h"
 #include "planning/trial/interval.h"
 
+#define SKEP_ASK_ALLOCATION_BYTES (64 + 8 * SKEP_ASK_MACHINES_MAX) /* of each machine "unused, " at most */
+
 #define SKEP_ASK_SETS_MAX 8u
 #define SKEP_ASK_SEEDS_MAX 32u
 
@@ -68,7 +70,7 @@ struct skep_ask_figures {
 	bool searched;       /* the allocation is not the base's */
 	char fit[2][64];     /* what it took to fit memory, as assignments */
 	uint32_t fits;
-	char allocation[4096]; /* as an assignment; "": too long */
+	char allocation[SKEP_ASK_ALLOCATION_BYTES]; /* as an assignment; "": none was searched for */
 };
 
 /* NAN: prices unknown. */
