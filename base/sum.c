@@ -6,6 +6,7 @@
 #include <xxhash.h>
 
 #include "base/sum.h"
+#include "base/sum_wide.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -13,10 +14,15 @@
 #include <unistd.h>
 
 #define BLOCK_BYTES (UINT64_C(1) << 20)
+#define NARROW_BYTES 240u /* up to which XXH3 does not stripe */
 #define BLOCKS_MOST UINT64_C(1024)
 
 uint64_t skep_sum(uint64_t before, const void *bytes, size_t count)
 {
+#ifdef SKEP_SUM_WIDE
+	if (count > NARROW_BYTES && __builtin_cpu_supports("avx2"))
+		return skep_sum_wide(before, bytes, count);
+#endif
 	return count > 0 ? XXH3_64bits_withSeed(bytes, count, before) : before;
 }
 
