@@ -6,7 +6,8 @@
  * The first byte of the input chooses. Odd: changes of the file's bytes, four bytes each: place (three) and what the byte there
  * becomes. Even: changes of rows, twelve bytes each: table, column, row, kind of value (a number, a small one, a text,
  * NULL, the row is gone, ...), and eight bytes of it. 128 and more: something else lies where the database should be, by the
- * second byte.
+ * second byte. With 2 or 4 in it no run is put into the database, which is 40 % of the time that an input takes; most of the rest
+ * is that it is opened twice and compared twice.
  *
  *   clang -DSKEP_LIBFUZZER -fsanitize=fuzzer,address,undefined ...    then: fuzz_database
  *   without SKEP_LIBFUZZER it is a plain program: the files of its arguments one after the other, or so many random inputs
@@ -449,7 +450,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	diag = (struct skep_diag){0};
 	store = skep_store_open(base.path, true, &diag);
 	check_said(store != NULL, &diag);
-	if (store != NULL)
+	if (store != NULL && (data[0] & 6) == 0)
 		try_put(store);
 	skep_store_close(store);
 	if (data[0] >= 128)
