@@ -82,6 +82,8 @@ bool skep_ask_try(struct skep_ask_answer *answer, struct skep_ask_tried *tried, 
 void skep_ask_scale(struct skep_ask_tried *tried, uint32_t count, const struct skep_ask_figures *by);
 /* Where simulations were ended by this signal, or else lack something. */
 enum status skep_ask_died(int by, struct skep_diag *reterr);
+/* Where no seed comes to an end: what one can ask instead. */
+void skep_ask_fail_without_end(const struct skep_ask_answer *answer, const char *why, struct skep_diag *reterr);
 
 /* ---- stated.c */
 

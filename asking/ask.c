@@ -206,7 +206,11 @@ static enum status find_out(struct skep_ask_answer *a, const char *folder, struc
 		skep_ask_scale(a->help, a->helps, &a->figures);
 	}
 	end_phases(&phases);
-	return status == STATUS_DONE && !write_chosen(a, reterr) ? STATUS_FAILED : status;
+	if (status == STATUS_DONE && !write_chosen(a, reterr))
+		status = STATUS_FAILED;
+	if (status != STATUS_DONE)
+		skep_ask_files_abandon(&a->files);
+	return status;
 }
 
 enum status skep_ask(const struct skep_ask_request *request)

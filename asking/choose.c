@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "asking/answer.h"
+#include "base/layout.h"
 #include "planning/plan/free_settings.h"
 #include "planning/plan/make_plan.h"
 
@@ -372,13 +373,22 @@ enum status skep_ask_died(int by, struct skep_diag *reterr)
 				 "a process that simulated has died, or there is no memory for one");
 }
 
+void skep_ask_fail_without_end(const struct skep_ask_answer *a, const char *why, struct skep_diag *reterr)
+{
+	uint32_t stages = a->chosen.plan.stages;
+	skep_fail(reterr,
+		"no seed comes to an end with the best that was found, %u stage%s (%.200s): ask for more machines, %sor without "
+		"--spot, for machines that stay",
+		stages, skep_plural(stages), why, stages > 1 ? "for fewer --stages, " : "");
+}
+
 /* Compares other settings, and again where one of them takes the place of the choice. How often does not depend on the clock. */
 enum status skep_ask_compare(struct skep_ask_answer *a, struct skep_diag *reterr)
 {
 	bool adopted = true, settled = false;
 	double begun = a->events;
 	a->settled_events = 0;
-	for (uint32_t pass = 0; adopted && pass < COMPARISONS; pass++) {
+	for (uint32_t pass = 0; adopted && pass <= COMPARISONS; pass++) {
 		int by = 0;
 		if (!read_chosen(a, reterr))
 			return STATUS_FAILED;
@@ -390,7 +400,7 @@ enum status skep_ask_compare(struct skep_ask_answer *a, struct skep_diag *reterr
 			return skep_ask_died(by, reterr);
 		/* the first is of who takes part, and how often */
 		double events = a->events - begun - a->settled_events;
-		a->cut_short = pass + 1 == COMPARISONS || (pass > 1 && events > COMPARE_EVENTS);
+		a->cut_short = settled || pass + 1 >= COMPARISONS || (pass > 1 && events > COMPARE_EVENTS);
 		adopted = false;
 		if (!a->cut_short && !adopt(a, &adopted, &by))
 			return skep_ask_died(by, reterr);
@@ -399,12 +409,17 @@ enum status skep_ask_compare(struct skep_ask_answer *a, struct skep_diag *reterr
 			continue;
 		bool ok = settle(a, &by);
 		/* how many come to no end is told by longer runs (stated.c) */
-		bool once_more = !a->cut_short && !settled && a->other[0].figures.lost == 0;
+		bool once_more = !settled && a->other[0].figures.lost == 0;
 		if (!ok || (once_more && !adopt(a, &adopted, &by)))
 			return skep_ask_died(by, reterr);
 		settled = true;
 	}
-	return a->figures.ok ? STATUS_DONE : fail(STATUS_FAILED, reterr, a->figures.why);
+	if (a->figures.ok)
+		return STATUS_DONE;
+	if (a->figures.lost == 0)
+		return fail(STATUS_FAILED, reterr, a->figures.why);
+	skep_ask_fail_without_end(a, a->figures.why, reterr);
+	return STATUS_FAILED;
 }
 
 enum status skep_ask_take(struct skep_ask_answer *a, uint32_t which, struct skep_diag *reterr)

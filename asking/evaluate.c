@@ -202,8 +202,10 @@ static bool run_stretch(const struct course *c, const struct skep_ask_variation 
 	bool read = ok && skep_assignments_read(&with, &s, &error);
 	if (ok)
 		skep_assignments_finish(&with);
-	if (!read)
+	if (!read) { /* it was read without the trace: with this one there are too few machines at the start */
+		f->lost++;
 		return refuse(f, error.set ? error.message : "not enough memory");
+	}
 	struct ear ear = {.scenario = &s};
 	ear.trial.recorder = (struct skep_recorder){.context = &ear, .link = hear};
 	ok = skep_trial_run_span(span, &s, &ear.trial, &summary) && summary.steps > 0;

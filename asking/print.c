@@ -174,7 +174,7 @@ static void print_answer(const struct skep_ask_answer *a, FILE *out)
 	if (isnan(a->usd.mean)) {
 		wrap("  ", "USD unknown: a price is missing (below)", out);
 	} else {
-		if (alike)
+		if (alike || f->stretches < 2)
 			snprintf(low, sizeof low, "%s", "");
 		else
 			snprintf(low, sizeof low, " (95 %% of runs: %.4g to %.4g)", fmax(0, a->usd.low), a->usd.high);
@@ -506,9 +506,9 @@ static void print_assumed(const struct skep_ask_answer *a, FILE *out)
 		wrap("  - ", q->note[i], out);
 	snprintf(text, sizeof text,
 		"losses fall as published (Hoffmann et al. 2022; DiLoCo: Charles et al. 2025, up to 8 replicas, H = "
-		"30): with H = 30 and 8 replicas %.3g times the tokens, with H = 100 %.3g times%s",
-		skep_ask_loss_times(&a->law, 30, 8), skep_ask_loss_times(&a->law, 100, 8),
-		a->law_outside ? "; the model is outside of their sizes" : "");
+		"30): with H = %u and %u replica%s %.3g times the tokens%s",
+		a->figures.every, a->figures.replicas, skep_plural(a->figures.replicas),
+		a->figures.tokens / a->job.tokens, a->law_outside ? "; the model is outside of their sizes" : "");
 	wrap("  - ", text, out);
 	wrap("  - ",
 		"int8 and 4 bits are taken to cost no loss (SWARM; Streaming DiLoCo), and DiLoCo's "

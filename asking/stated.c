@@ -106,20 +106,20 @@ static uint32_t lost_of(const struct skep_ask_figures f[STATED_SEEDS])
 	return lost;
 }
 
-/* Among the first SENT_BACK by rank of those with more machines: the first of which at most LOST_MOST runs come to no end, or else the
+/* Among the first SENT_BACK by rank of those with more machines, or fewer stages to be lost: the first of which at most LOST_MOST runs come to no end, or else the
  * one with the fewest of them; *ret_best is 0, the choice itself, where none has fewer. `f`: the runs of what is found. */
 static bool find_lasting(
 	struct skep_ask_answer *a, struct skep_ask_figures f[STATED_SEEDS], uint32_t *ret_best, int *ret_signal)
 {
 	uint32_t rank[SKEP_ASK_VARIATIONS_MAX], least = lost_of(f), tried = 0;
-	uint32_t own = a->other[0].figures.machines;
+	uint32_t own = a->other[0].figures.machines, stages = a->other[0].figures.stages;
 	uint32_t ranked = skep_ask_rank(a->other, a->others, a->question.request->objective == SKEP_ASK_MONEY, rank);
 	struct skep_ask_figures *seen = malloc(STATED_SEEDS * sizeof *seen);
 	bool ok = seen != NULL, can;
 	*ret_best = 0;
 	for (uint32_t i = 0; ok && i < ranked && least > LOST_MOST && tried < SENT_BACK; i++) {
 		const struct skep_ask_tried *t = &a->other[rank[i]];
-		if (t->figures.machines <= own)
+		if (t->figures.machines <= own && t->figures.stages >= stages)
 			continue;
 		tried++;
 		memset(seen, 0, STATED_SEEDS * sizeof *seen);
@@ -159,7 +159,7 @@ enum status skep_ask_state(struct skep_ask_answer *a, struct skep_diag *reterr)
 		status = skep_ask_take(a, best, reterr);
 	}
 	if (status == STATUS_DONE && take_seeds(a, f) == 0) {
-		skep_fail(reterr, "%s", f[0].why);
+		skep_ask_fail_without_end(a, f[0].why, reterr);
 		status = STATUS_FAILED;
 	}
 	free(f);

@@ -11,31 +11,7 @@
 #include "planning/problem/traffic.h"
 #include "scenarios/plan/loss.h"
 
-/* ---- the loss --------------------------------------------------------------------------------------------------- */
-
-/* In the middle of a round, whose loss is the mean over it. */
-static double loss_of(const struct skep_scenario *s, uint32_t round, double *at)
-{
-	skep_loss_at(s, round, s->plan.microbatches / 2, at);
-	return skep_law_loss(s->law, at);
-}
-
-/* The loss never rises with rounds, but for staleness at the very beginning. 0: not within the rounds of the run. */
-static uint32_t rounds_to(const struct skep_scenario *s, double target)
-{
-	double at[SKEP_LAW_AXES];
-	uint32_t low = 1, high = s->plan.rounds;
-	if (!(loss_of(s, high - 1, at) <= target))
-		return 0;
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-		if (loss_of(s, middle - 1, at) <= target)
-			high = middle;
-		else
-			low = middle + 1;
-	}
-	return low;
-}
+/* ---- the loss and money ------------------------------------------------------------------------------------------ */
 
 /* NAN: the price of a machine in use is not known. */
 static double price_of(const struct skep_planning *p, const uint32_t *stage_of)
@@ -62,7 +38,7 @@ static void forecast_loss(const struct skep_planning *p, const uint32_t *stage_o
 		with.first_stage_of[i] = SKEP_NO_STAGE;
 	for (uint32_t i = 0; i < p->workers; i++)
 		with.first_stage_of[p->machine[i]] = stage_of[i] == SKEP_SPARE ? SKEP_NO_STAGE : stage_of[i];
-	ret->rounds = rounds_to(&with, with.target_loss);
+	ret->rounds = skep_loss_rounds_to(&with, with.target_loss);
 	if (ret->rounds > 0)
 		ret->extrapolated = skep_loss_extrapolates(&with, ret->rounds, ret->how, sizeof ret->how);
 	if (ret->extrapolated && with.planned && !with.planned->extrapolate)

@@ -94,13 +94,14 @@ static void print_law(const struct skep_lifetime_fit *law, FILE *out)
 
 void skep_traced_print(const struct skep_scenario *s, FILE *out)
 {
-	char left_out[320];
+	char left_out[320], span[SKEP_TEXT_BYTES];
 	if (!s->has_trace)
 		return;
 	fprintf(out, "  churn     %s%s", s->churn.drawn_from.scale_s > 0 ? "like " : "", s->trace_path);
 	print_law(&s->churn.drawn_from, out);
-	fprintf(out, ": %" PRIu64 " loss%s, %" PRIu64 " join%s\n", s->churn.leaves, s->churn.leaves == 1 ? "" : "es",
-		s->churn.joins, skep_plural(s->churn.joins));
+	fprintf(out, ": %" PRIu64 " loss%s, %" PRIu64 " join%s in %s\n", s->churn.leaves,
+		s->churn.leaves == 1 ? "" : "es", s->churn.joins, skep_plural(s->churn.joins),
+		skep_time_text((double)s->churn.end_ns * 1e-9, span));
 	if (skep_traced_left_out(s, left_out, sizeof left_out))
 		fprintf(out, "            %s\n", left_out);
 	if (s->admission_ns > 0) {

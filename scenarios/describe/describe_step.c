@@ -10,11 +10,26 @@
 
 #include "base/json.h"
 #include "base/layout.h"
+#include "scenarios/plan/loss.h"
 
 struct whole {                                 /* a run without losses or joins */
 	double steps, time_s, usd, egress_usd; /* usd: NAN, prices unknown; of it, egress_usd for traffic */
 	const char *ended_by;                  /* the key of train.until */
+	bool at_most;                          /* train.until.loss may end it earlier: when is not known */
+	bool unreached;                        /* by its law it never has that loss */
 };
+
+static bool has_loss(const struct skep_scenario *s)
+{
+	return s->plan.target_loss_nano != INT64_MIN;
+}
+
+/* By the law; INFINITY: it is not reached, or there is no law or no such end. */
+static double steps_until_loss(const struct skep_scenario *s)
+{
+	uint32_t rounds = s->law && has_loss(s) ? skep_loss_rounds_to(s, 1e-9 * (double)s->plan.target_loss_nano) : 0;
+	return rounds > 0 ? (double)rounds * skep_plan_most_steps(&s->plan) : INFINITY;
+}
 
 /* Of all machines for so long from the start of the run, each at the prices of that time; NAN: not known. */
 static double machines_usd(const struct skep_scenario *s, double time_s)
@@ -53,17 +68,33 @@ static struct whole whole_run(const struct skep_scenario *s, const struct skep_d
 	double least = s->until_steps;
 	struct whole whole = {.ended_by = "steps"};
 	double by_time = s->until_s > 0 ? ceil(s->until_s / step->step_s) : INFINITY;
-	double by_usd = steps_until_usd(s, step, least);
+	double by_usd = steps_until_usd(s, step, least), by_loss = steps_until_loss(s);
+	whole.at_most = has_loss(s) && !s->law;
+	whole.unreached = has_loss(s) && s->law && !isfinite(by_loss);
 	if (by_time < least)
 		whole.ended_by = "time";
 	least = fmin(least, by_time);
 	if (by_usd < least)
 		whole.ended_by = "usd";
-	whole.steps = fmin(least, by_usd);
+	least = fmin(least, by_usd);
+	if (by_loss < least)
+		whole.ended_by = "loss";
+	whole.steps = fmin(least, by_loss);
 	whole.time_s = whole.steps * step->step_s;
 	whole.egress_usd = whole.steps * step->egress_usd;
 	whole.usd = usd_behind(s, step, whole.steps);
 	return whole;
+}
+
+/* What is known of the loss that ends the run. */
+static void describe_loss(const struct skep_scenario *s, const struct whole *whole, FILE *out)
+{
+	char how[200];
+	uint32_t rounds = (uint32_t)(whole->steps / skep_plan_most_steps(&s->plan) + 0.5);
+	bool guess = skep_loss_extrapolates(s, rounds, how, sizeof how);
+	fprintf(out, "          by the law of %.200s: loss %.4g then%s%s%s\n", s->law->path,
+		1e-9 * (double)s->plan.target_loss_nano, guess ? " (extrapolated: " : "", guess ? how : "",
+		guess ? ")" : "");
 }
 
 static void describe_whole(const struct skep_scenario *s, const struct skep_described_step *step, FILE *out)
@@ -81,7 +112,11 @@ static void describe_whole(const struct skep_scenario *s, const struct skep_desc
 		fprintf(out, "%s%.3g USD", all ? " and cost " : ", ", whole.usd);
 	if (isfinite(whole.usd) && whole.egress_usd > 0)
 		fprintf(out, ", of that %.3g USD for egress", whole.egress_usd);
-	fputc('\n', out);
+	fputs(whole.at_most ? " at most: train.until.loss may end it earlier\n" : "\n", out);
+	if (strcmp(whole.ended_by, "loss") == 0)
+		describe_loss(s, &whole, out);
+	else if (whole.unreached)
+		fputs("          train.until.loss is not reached by then, by its law\n", out);
 }
 
 void skep_describe_step(const struct skep_scenario *scenario, const struct skep_described_step *step, FILE *out)
@@ -116,4 +151,5 @@ void skep_describe_step_json(const struct skep_scenario *scenario, const struct 
 	skep_json_add_number(row, "cost_usd", whole.usd);
 	skep_json_add_number(row, "egress_usd", scenario->topology.egress_usd_per_B ? whole.egress_usd : (double)NAN);
 	cJSON_AddStringToObject(row, "ended_by", whole.ended_by);
+	cJSON_AddBoolToObject(row, "at_most", whole.at_most);
 }

@@ -96,6 +96,29 @@ static bool ends_early(const struct skep_scenario *s, double tokens)
 
 /* Staleness begins at 0 in every run: a law of stale runs is not left by the first round. All runs begin with fewer tokens than
  * its data do, but one that ends there has a loss that the law was never held against. */
+/* In the middle of a round, whose loss is the mean over it. */
+static double loss_of(const struct skep_scenario *s, uint32_t round)
+{
+	double at[SKEP_LAW_AXES];
+	skep_loss_at(s, round, s->plan.microbatches / 2, at);
+	return skep_law_loss(s->law, at);
+}
+
+uint32_t skep_loss_rounds_to(const struct skep_scenario *s, double target)
+{
+	uint32_t low = 1, high = s->plan.rounds;
+	if (high == 0 || !(loss_of(s, high - 1) <= target))
+		return 0;
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+		if (loss_of(s, middle - 1) <= target)
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	return low;
+}
+
 bool skep_loss_extrapolates(const struct skep_scenario *s, uint32_t rounds, char *ret, size_t size)
 {
 	double at[SKEP_LAW_AXES];

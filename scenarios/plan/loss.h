@@ -19,6 +19,10 @@ void skep_loss_at(const struct skep_scenario *s, uint32_t round, uint32_t microb
 /* What the law says, in 1e-9 units. */
 int64_t skep_loss_nano(const struct skep_scenario *s, uint32_t round, uint32_t microbatch);
 
+/* With which round the law has the target, as the mean over it: the loss never rises with rounds, but for staleness at the very
+ * beginning. 0: not within the rounds of the run. */
+uint32_t skep_loss_rounds_to(const struct skep_scenario *s, double target);
+
 /* Does a run of so many rounds leave what its law was fitted in? Then says how. */
 bool skep_loss_extrapolates(const struct skep_scenario *s, uint32_t rounds, char *ret, size_t size);
 

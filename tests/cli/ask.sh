@@ -24,6 +24,9 @@ check 'none of what was tried is left' test -z "$(find answer -name '.what-if*')
 accepts 'its scenario is simulated' sim answer/scenario.yaml -q --json --db a.db
 cp "$out" sim.json
 accepts 'and checked' check answer/scenario.yaml
+check 'which says when its loss ends it, and by which law' test "$(grep -A1 'train.until.loss ends the run after about' "$out" |
+	sed -E 's/.*after about ([0-9]+) of.*/\1/; s/.*by the law of (.*): loss.*/\1/' | tr '\n' ' ')" = \
+	"$(python3 -c 'import json; print("%d" % json.load(open("answer.json"))["steps"])') answer/law.yaml "
 cat >"$scratch/answer.py" <<'END'
 import csv, json, math, sys
 a, s = json.load(open("answer.json")), json.load(open("sim.json"))
@@ -112,6 +115,9 @@ check 'says what newcomers download' python3 - "$out" <<-'END'
 	END
 # What the page says of the other aim is what that question is answered with, and what it says of fewer machines is what they take.
 cp "$out" away.json
+accepts 'the same as a page' ask --gpus '3xl4:0.1@us-central1,3xl4:0.1@europe-west4' --spot --model 30M --tokens 40M \
+	--every 10 --stages 1 --combinations 8 -q -o away
+cp "$out" away.txt
 accepts 'the same for the least money' ask --gpus '3xl4:0.1@us-central1,3xl4:0.1@europe-west4' --spot --model 30M --tokens 40M \
 	--every 10 --stages 1 --combinations 8 --cheapest --json -q -o cheap
 cp "$out" cheap.json
@@ -133,6 +139,8 @@ check 'the least money and fewer machines are as the page has them' python3 - <<
 	assert 1 + row["longer"]["low"] < time_s / away["time_s"]["mean"] * 1.1, (time_s, row)
 	assert 1 + row["longer"]["high"] > time_s / away["time_s"]["mean"] / 1.1, (time_s, row)
 	assert 0.85 < row["cost_usd"] / usd < 1.15, (usd, row)
+	said = "with H = 10 and 6 replicas %.3g times the tokens" % (away["tokens"] / away["tokens_asked"])
+	assert any(said in n for n in away["assumed"] + [open("away.txt").read().replace("\n    ", " ")]), said
 	for s in away["settings"]: # what is alike in all but the size of passes is paid alike
 	    assert not s["possible"] or s["seeds"] >= 4, s
 	    if s["name"].startswith("microbatches of") and s["possible"]:
@@ -184,6 +192,23 @@ lost = re.search(r"on 1 machine; ([2-8]) of 8 seeds came to no end with it$", ba
 assert len(back) == 1 and lost, back
 assert seen["seeds"] + seen["seeds_without_end"] == 8 and seen["seeds_without_end"] <= 1 < int(lost[1]), seen
 assert seen["left_out"] in ("2 x t4 at us-central1", None), seen["left_out"]' "$out"
+
+# Four machines that are there together for five minutes: no run comes to an end, and no folder is left.
+python3 - >few.csv <<'END'
+print("# skep trace: who is there when\n# unit: seconds since the trace began\n# source: made for this test\n# licence: the project's")
+for at in range(0, 160000, 40000):
+    for what, later in (("join", 0), ("leave", 300)):
+        for n in range(4):
+            print("%d,%s,node%d" % (at + later, what, n))
+print("172800,end")
+END
+refuses 'machines that are hardly ever there' 'no seed comes to an end .* 4 stages .*: ask for more machines, for fewer --stages, or without --spot' \
+	ask --gpus 4xt4@us-central1 --spot --trace few.csv --stages 4 --model 30M --tokens 3B --combinations 4 -q -o few
+check 'and no folder is left' test ! -e few
+accepts 'machines of which some are away at the start' ask --gpus 6xt4@us-central1 --spot --model 30M --tokens 400M --combinations 8 --json -q -o away6
+check 'have an answer that comes to an end' python3 -c 'import json, sys
+seen = json.load(open(sys.argv[1]))
+assert seen["seeds"] >= 7, seen["seeds"]' "$out"
 
 # ---- mistakes -----------------------------------------------------------------------------------------------------------
 
