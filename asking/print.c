@@ -367,7 +367,11 @@ static void name_bound(const struct skep_ask_answer *a, char *ret, size_t size)
 		[SKEP_EXPECTED_DOWN] = "what a %s %s can receive"};
 	const struct skep_ask_figures *f = &a->figures;
 	const struct skep_ask_group *g = group_of(&a->question, f->bound_machine);
-	if (g && f->expected.bound <= SKEP_EXPECTED_DOWN)
+	if (f->expected.shared_out)
+		snprintf(ret, size,
+			"how fast all machines compute together: each takes microbatches as fast as it computes,"
+			" so that the slower hold none up");
+	else if (g && f->expected.bound <= SKEP_EXPECTED_DOWN)
 		snprintf(ret, size, of[f->expected.bound], g->gpu, a->question.site[g->site].where);
 	else
 		snprintf(ret, size, "%s", f->bound);

@@ -152,6 +152,10 @@ static void check(const struct skep_sweep *sweep, uint32_t number, struct skep_s
 	ret->seed = scenario.seed;
 	ret->memory_bytes = memory_of(&scenario);
 	check_law(&scenario, ret);
+	ret->round = skep_plan_most_steps(&scenario.plan);
+	ret->steps = scenario.plan.rounds * ret->round;
+	ret->asked_steps = scenario.until_steps;
+	ret->samples = (uint64_t)scenario.plan.rounds * scenario.batch;
 	snprintf(ret->name, sizeof ret->name, "%s", scenario.name);
 	skep_scenario_finish(&scenario);
 }

@@ -294,6 +294,42 @@ static bool is_tied(const struct skep_sweep_table *t, enum skep_sweep_metric by,
 	return false;
 }
 
+/* The row with the least loss; UINT32_MAX: not all rows have one, or all are alike. */
+static uint32_t least_loss(const struct skep_sweep_table *t)
+{
+	uint32_t least = 0;
+	bool differ = false;
+	for (uint32_t p = 0; p < t->points; p++) {
+		const struct skep_sweep_figure *f = &t->row[p].figure[SKEP_SWEEP_LOSS];
+		const struct skep_sweep_figure *b = &t->row[least].figure[SKEP_SWEEP_LOSS];
+		if (f->runs == 0)
+			return UINT32_MAX;
+		differ = differ || f->mean < b->mean || f->mean > b->mean;
+		least = f->mean < b->mean ? p : least;
+	}
+	return differ ? least : UINT32_MAX;
+}
+
+static void print_values(const struct skep_sweep_table *t, uint32_t row, FILE *out)
+{
+	for (uint32_t k = 0; k < t->keys; k++)
+		fprintf(out, "%s %s = %s", k > 0 ? "," : "", t->key[k], t->value[(size_t)row * t->keys + k]);
+}
+
+/* Without a target the fastest is the best only where it learns as much. */
+static void print_aims(const struct skep_sweep_table *t, uint32_t fastest, uint32_t least, FILE *out)
+{
+	char loss[SKEP_TEXT_BYTES], its[SKEP_TEXT_BYTES];
+	const struct skep_sweep_figure *f = t->row[least].figure, *b = t->row[fastest].figure;
+	fprintf(out, "  The least loss, %s, is that of", skep_mean_text(f[SKEP_SWEEP_LOSS].mean, NAN, loss));
+	print_values(t, least, out);
+	fputs("; the highest throughput that of", out);
+	print_values(t, fastest, out);
+	fprintf(out, ", with a loss of %s.\n", skep_mean_text(b[SKEP_SWEEP_LOSS].mean, NAN, its));
+	fputs("  Which is best depends on what is wanted: --set train.target_loss=LOSS compares times to the same loss.\n",
+		out);
+}
+
 static void print_edges(const struct skep_sweep_table *t, enum skep_sweep_metric by, uint32_t best, FILE *out)
 {
 	for (uint32_t k = 0; best != UINT32_MAX && k < t->keys; k++) {
@@ -380,7 +416,11 @@ void skep_sweep_table_print(const struct skep_sweep_table *table, FILE *out)
 		fprintf(out, "  number format%s: %s\n", table->formats > 1 ? "s, which are not alike" : "",
 			table->format);
 	print_extrapolated(table, out);
-	print_edges(table, by, best, out);
+	uint32_t least = by == SKEP_SWEEP_THROUGHPUT && best != UINT32_MAX ? least_loss(table) : UINT32_MAX;
+	if (least != UINT32_MAX && least != best)
+		print_aims(table, best, least, out);
+	else
+		print_edges(table, by, best, out);
 	if (best != UINT32_MAX && by == SKEP_SWEEP_THROUGHPUT && favours_long_periods(table))
 		fputs("  Throughput alone favours long periods; what they do to the loss is seen with `arithmetic: "
 		      "real`, or with\n"

@@ -196,6 +196,9 @@ void skep_expected_bound_text(const struct skep_planning *p, const struct skep_e
 	} else if (e->bound == SKEP_EXPECTED_UPLINK || e->bound == SKEP_EXPECTED_DOWNLINK) {
 		snprintf(ret, size, "the %s of %s", e->bound == SKEP_EXPECTED_UPLINK ? "uplink" : "downlink",
 			t->place_name[e->from]);
+	} else if (e->shared_out) {
+		snprintf(ret, size,
+			"the devices of all workers, each of which takes microbatches as fast as it computes");
 	} else {
 		uint32_t from = p->machine[e->from], to = p->machine[e->to];
 		int used = snprintf(ret, size, "%s worker %" PRIu32 ", a %s", of_worker[e->bound], from,

@@ -431,6 +431,17 @@ static double alone_s(const struct skep_loads *l, double microbatches)
 	return most_s;
 }
 
+static bool are_of_many_speeds(const struct skep_loads *l)
+{
+	double least_s = INFINITY, most_s = 0;
+	for (uint32_t i = 0; i < l->p->workers; i++) {
+		double compute_s = skep_loads_takes_part(l, i) ? skep_loads_compute_s(l, i) : NAN;
+		least_s = fmin(least_s, compute_s);
+		most_s = fmax(most_s, compute_s);
+	}
+	return most_s > 1.01 * least_s;
+}
+
 void skep_swarm_alone(struct skep_loads *l, struct skep_expected *e, double round)
 {
 	double n = skep_plan_fixed(&l->p->scenario->plan) ? round : fill_in_flight(l, round);
@@ -439,4 +450,5 @@ void skep_swarm_alone(struct skep_loads *l, struct skep_expected *e, double roun
 	e->flow_s = alone_s(l, round);
 	e->busy = fmin(round / e->flow_s, 1 / e->pace_s) * e->pace_s;
 	e->starved = e->busy < STARVED_ALONE && n < round;
+	e->shared_out = e->bound == SKEP_EXPECTED_COMPUTE && skep_loads_by_speed(l, 0) && are_of_many_speeds(l);
 }

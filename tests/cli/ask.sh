@@ -146,6 +146,9 @@ check 'the least money and fewer machines are as the page has them' python3 - <<
 	    if s["name"].startswith("microbatches of") and s["possible"]:
 	        assert abs(s["egress_usd"] / away["egress_usd"] - 1) < 0.02, (s, away["egress_usd"])
 	END
+accepts 'two kinds of machines with the whole model each' ask --gpus '2xl4@us-central1,2xt4@us-central1' --model 30M --tokens 40M --every 10 --stages 1 \
+	--combinations 8 -q -o kinds
+check 'are held back by neither kind alone' grep -q 'What sets the pace of passes is how fast all machines compute together' "$out"
 check 'prices of traffic are in its topology' test "$(grep -c 'egress: 0.08 USD/GB' two/topology.yaml)" = 2
 accepts 'its scenario is simulated, too' sim two/scenario.yaml -q --json --db a.db
 check 'traffic is paid for' python3 - "$out" <<-'END'

@@ -83,7 +83,14 @@ tiny=("$root/scenarios/diloco-sweep.yaml" "${law[@]}" --set plan=null --set clus
 accepts 'a sweep by a law' sweep "${tiny[@]}" --vary sync.every=2,4,8 -q
 check 'says that it is extrapolated' said 'Extrapolated: in [1-3] of 3 runs' "$out"
 check 'and in what, once for each quantity' said '^    [^ ]*tiny-gpt2.yaml: tokens of a step in 3 of 3 runs \(asked: 1024; fitted: 4096\)$' "$out"
-check 'and that the best is at an edge' said 'The best sync.every is the largest that was tried, 8' "$out"
+check 'and what is best by what, since the fastest learns the least' said \
+	'The least loss, [0-9.]+, is that of sync.every = 2; the highest throughput that of sync.every = 8, with a loss of [0-9.]+\.' "$out"
+check 'and calls none of them the best' test "$(grep -c 'The best' "$out")" = 0
+accepts 'a sweep with periods of which one does not divide the steps' sweep "${tiny[@]}" --set train.until.steps=20 --vary sync.every=2,10,24
+check 'says that the work differs, and with how many steps it does not' said \
+	'of 20 steps that were asked for some do 20 and some 24; all do as many with a multiple of 120, as --set train.until.steps=120' "$err"
+accepts 'as many steps as it says' sweep "${tiny[@]}" --set train.until.steps=120 --vary sync.every=2,10,24
+check 'do the same work' test "$(grep -c 'amounts of work' "$err")" = 0
 accepts 'the same as JSON' sweep "${tiny[@]}" --vary sync.every=2,4,8 -q --json
 check 'counts them' python3 -c 'import json, sys; assert sum(r["extrapolated"] for r in json.load(open(sys.argv[1]))["rows"]) > 0' "$out"
 # A model of a size that the law is of, but far fewer tokens than its data begin at: the loss is a guess, in each command that prints it.
