@@ -329,6 +329,7 @@ static void add_types(const struct skep_scenario *s, cJSON *root)
 void skep_compute_add_json(const struct skep_scenario *s, cJSON *root)
 {
 	add_types(s, root);
+	cJSON_AddNumberToObject(root, "compute_scale", s->compute_scale);
 	add_cores(s, root);
 	if (!s->predictor)
 		return;

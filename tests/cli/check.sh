@@ -21,6 +21,7 @@ labels = {
     "model": True,
     "cluster": True,
     "type": True,
+    "scaled": seen["compute_scale"] != 1,
     "network": any(not plain(link) for link in network["links"]) or bool(network["sites"]),
     "relayed": len(network.get("reach_out", [])) > 1,
     "churn": seen["trace"] is not None,
