@@ -58,12 +58,12 @@ static void gather(void *context, size_t n, const skep_real *own, skep_real *ret
 	for (uint32_t r = 0; r < m->shared->ranks; r++)
 		if (ret + r * n != m->shared->array[r])
 			memcpy(ret + r * n, m->shared->array[r], n * sizeof *ret);
-	if (n == m->damages) {
+	m->sent += (m->shared->ranks - 1) * n * sizeof *ret;
+	meet(m);
+	if (n == m->damages) { /* all have read its own part, which may lie there */
 		((unsigned char *)ret)[2] ^= 64;
 		m->damages = 0;
 	}
-	m->sent += (m->shared->ranks - 1) * n * sizeof *ret;
-	meet(m);
 }
 
 static void reduce_scatter(void *context, size_t n, skep_real *full, skep_real *ret)
