@@ -9,6 +9,10 @@
  * The attention's scores stay in fast memory, as those formulas have it. Where they do not (what was profiled layer by layer
  * had none of the kernels that see to it), 8 a s^2 numbers come on top for a heads: scores written, scaled and masked,
  * brought to sum 1 and thinned by dropout (read and written each), and read.
+ *
+ * Split over g GPUs (Shoeybi et al. 2019) a product has 1/g of its columns, or of what it sums over, attention 1/g of the heads,
+ * the head 1/g of the vocabulary, and the bend 1/g of its numbers; norms and residual sums are on every GPU, unless the sequence
+ * is split as well (Korthikanti et al. 2022).
  */
 #include "models/read/model.h"
 
@@ -35,26 +39,35 @@ static double heads(const struct skep_model *model)
 	return model->hidden % HEAD_WIDTH == 0 ? model->hidden / HEAD_WIDTH : 1;
 }
 
-/* Queries, keys and values in one go; scores; their weighted sum; projection; feed-forward, up and down. */
-static void block_products(const struct skep_model *model, double samples, struct skep_layer_products *p)
+/* Among how many GPUs the sequence is split, between the products. */
+static double sequence_parts(const struct skep_split *split)
 {
-	double h = model->hidden, s = model->sequence, a = heads(model), tokens = samples * s;
-	add(p, 1, 3 * h, h, tokens);
-	add(p, samples * a, s, h / a, s);
-	add(p, samples * a, h / a, s, s);
-	add(p, 1, h, h, tokens);
-	add(p, 1, 4 * h, h, tokens);
-	add(p, 1, h, 4 * h, tokens);
-	p->repeats = model->shared;
-	p->parameters = 12 * h * h + 13 * h;
-	p->numbers = 34 * tokens * h;
-	p->other_numbers = 18 * tokens * h;
-	p->matrix_numbers = 8 * samples * a * s * s;
+	return split->sequence ? split->gpus : 1;
 }
 
-static void head_products(const struct skep_model *model, double samples, struct skep_layer_products *p)
+/* Queries, keys and values in one go; scores; their weighted sum; projection; feed-forward, up and down. */
+static void block_products(
+	const struct skep_model *model, double samples, const struct skep_split *split, struct skep_layer_products *p)
 {
-	double h = model->hidden, v = model->vocabulary, tokens = samples * model->sequence;
+	double h = model->hidden, s = model->sequence, a = heads(model), g = split->gpus, tokens = samples * s;
+	add(p, 1, 3 * h / g, h, tokens);
+	add(p, samples * a / g, s, h / a, s);
+	add(p, samples * a / g, h / a, s, s);
+	add(p, 1, h, h / g, tokens);
+	add(p, 1, 4 * h / g, h, tokens);
+	add(p, 1, h, 4 * h / g, tokens);
+	p->repeats = model->shared;
+	p->parameters = (12 * h * h + 7 * h) / g + 6 * h;
+	p->other_numbers = tokens * (10 * h / sequence_parts(split) + 8 * h / g);
+	p->numbers = p->other_numbers + tokens * (4 * h + 12 * h / g);
+	p->matrix_numbers = 8 * samples * a / g * s * s;
+}
+
+static void head_products(
+	const struct skep_model *model, double samples, const struct skep_split *split, struct skep_layer_products *p)
+{
+	double h = model->hidden, v = (model->vocabulary + split->gpus - 1) / split->gpus;
+	double tokens = samples * model->sequence;
 	add(p, 1, v, h, tokens);
 	p->parameters = v * h + 2 * h;
 	p->numbers = tokens * (h + 2 * v);
@@ -79,25 +92,31 @@ static double feed_products(const struct skep_model *model, double tokens, doubl
 	return k * (up + f + 2 * h) + 2 * count;
 }
 
-/* Of a shard its own heads, columns and rows of the vocabulary: as a model of these would have. */
-static struct skep_model own_of(const struct skep_model *model)
+static uint32_t part_of(uint32_t count, uint32_t parts)
+{
+	return count / parts + (count % parts != 0);
+}
+
+/* Of a shard its own heads, columns and rows of the vocabulary: as a model of these would have. A shard is not split again. */
+static struct skep_model own_of(const struct skep_model *model, const struct skep_split *split)
 {
 	struct skep_model own = *model;
-	own.heads = skep_model_own_of(model, model->heads);
-	own.kv_heads = skep_model_own_of(model, model->kv_heads);
-	own.feed_forward = skep_model_own_of(model, model->feed_forward);
-	own.vocabulary = skep_model_own_rows(model, model->vocabulary).places;
+	assert(split->gpus == 1 || skep_model_ranks(model) == 1);
+	own.heads = part_of(skep_model_own_of(model, model->heads), split->gpus);
+	own.kv_heads = part_of(skep_model_own_of(model, model->kv_heads), split->gpus);
+	own.feed_forward = part_of(skep_model_own_of(model, model->feed_forward), split->gpus);
+	own.vocabulary = part_of((uint32_t)skep_model_own_rows(model, model->vocabulary).places, split->gpus);
 	return own;
 }
 
 /* Of an architecture that can be trained: the same products with its own widths; attention by half, as the causal mask has
  * it. The rest for each token: a block's norms, residual sums, bend, and attention's own operands; a head's norm and its
  * loss; rows of tables. */
-static void trained_products(
-	const struct skep_model *model, uint32_t layer, double samples, struct skep_layer_products *p)
+static void trained_products(const struct skep_model *model, uint32_t layer, double samples,
+	const struct skep_split *split, struct skep_layer_products *p)
 {
 	const struct skep_layer trained = skep_layer_of(model, layer);
-	const struct skep_model own = own_of(model);
+	const struct skep_model own = own_of(model, split);
 	double h = model->hidden, s = model->sequence, a = own.heads, width = h / model->heads, tokens = samples * s;
 	double f = own.feed_forward, v = own.vocabulary,
 	       up = model->architecture == SKEP_ARCHITECTURE_LLAMA ? 2 * f : f;
@@ -116,7 +135,7 @@ static void trained_products(
 		add(p, samples * a, width, (s + 1) / 2, s);
 		add(p, 1, h, heads, tokens);
 		p->numbers = tokens * (h + qkv + h + heads);
-		p->other_numbers = tokens / skep_model_ranks(model) * 8 * h;
+		p->other_numbers = tokens / skep_model_ranks(model) / sequence_parts(split) * 8 * h;
 		p->other_numbers += tokens * (feed_products(&own, tokens, up, p) + qkv + heads);
 	}
 	p->numbers += p->other_numbers;
@@ -124,25 +143,38 @@ static void trained_products(
 	p->backward = flop > 0 ? 2 + 0.5 * (double)attention / (double)flop : 2;
 }
 
+static void dense_products(const struct skep_model *model, uint32_t layer, double samples,
+	const struct skep_split *split, struct skep_layer_products *p)
+{
+	double in = model->width[layer], out = model->width[layer + 1];
+	double own = model->width[layer + 1] % split->gpus == 0 ? out / split->gpus : out;
+	add(p, 1, own, in, samples);
+	p->backward = layer > model->frozen ? 2 : 1;
+	p->parameters = in * own + own;
+	p->numbers = samples * (in + own);
+}
+
 void skep_model_products(
 	const struct skep_model *model, uint32_t layer, uint32_t samples, struct skep_layer_products *ret)
 {
-	assert(layer < model->layers);
+	skep_model_share_products(model, layer, samples, &SKEP_SPLIT_NONE, ret);
+}
+
+void skep_model_share_products(const struct skep_model *model, uint32_t layer, uint32_t samples,
+	const struct skep_split *split, struct skep_layer_products *ret)
+{
+	assert(layer < model->layers && split->gpus > 0);
 	*ret = (struct skep_layer_products){.repeats = 1, .backward = 2};
 	if (model->kind == SKEP_MODEL_GIVEN) {
 		ret->parameters = (double)model->given[layer].parameters;
 	} else if (model->kind == SKEP_MODEL_MLP) {
-		double in = model->width[layer], out = model->width[layer + 1];
-		add(ret, 1, out, in, samples);
-		ret->backward = layer > model->frozen ? 2 : 1;
-		ret->parameters = in * out + out;
-		ret->numbers = samples * (in + out);
+		dense_products(model, layer, samples, split, ret);
 	} else if (model->architecture != SKEP_ARCHITECTURE_NONE) {
-		trained_products(model, layer, samples, ret);
+		trained_products(model, layer, samples, split, ret);
 	} else if (layer + 1 < model->layers) {
-		block_products(model, samples, ret);
+		block_products(model, samples, split, ret);
 	} else {
-		head_products(model, samples, ret);
+		head_products(model, samples, split, ret);
 	}
 	ret->trained = ret->parameters;
 	if (layer < model->frozen) {

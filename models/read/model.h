@@ -214,6 +214,9 @@ struct skep_layer_products {
 };
 void skep_model_products(
 	const struct skep_model *model, uint32_t layer, uint32_t samples, struct skep_layer_products *ret);
+/* The same of each GPU of a worker that splits it. */
+void skep_model_share_products(const struct skep_model *model, uint32_t layer, uint32_t samples,
+	const struct skep_split *split, struct skep_layer_products *ret);
 
 /* What leaves the stage for one microbatch, encoded; the gradient that comes back is of the same size. */
 uint64_t skep_cost_payload_bytes(const struct skep_cost *cost, enum skep_codec codec, uint32_t block, uint32_t samples);

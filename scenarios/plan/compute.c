@@ -15,6 +15,7 @@
 
 #include "core/random.h"
 #include "scenarios/plan/plan.h"
+#include "scenarios/plan/split.h"
 #include "scenarios/read/scenario.h"
 
 static void add(struct skep_compute_time *time, enum skep_time_origin origin, double seconds)
@@ -119,7 +120,8 @@ static enum skep_layer_kind kind_of(const struct skep_model *model, uint32_t lay
 	                                  : SKEP_LAYER_BLOCK;
 }
 
-/* Launches and framework are in measured layers already, and in laws fitted to such. */
+/* Launches and framework are in measured layers already, and in laws fitted to such. Both are of one GPU: what several share is
+ * its products, of the shapes that each has. */
 static void add_layer(const struct skep_predictor *p, const struct skep_compute_task *task, uint32_t l,
 	struct skep_compute_stage *ret, double *ret_overhead_s)
 {
@@ -127,14 +129,14 @@ static void add_layer(const struct skep_predictor *p, const struct skep_compute_
 	bool transformer = task->model->kind == SKEP_MODEL_TRANSFORMER;
 	enum skep_layer_kind kind = kind_of(task->model, l);
 	const double part = part_trained(task->model, l);
-	skep_model_products(task->model, l, task->samples, &layer);
-	if (transformer && add_measured(p, task, kind, layer.repeats, part, ret)) {
+	skep_model_share_products(task->model, l, task->samples, &task->split, &layer);
+	if (transformer && task->split.gpus == 1 && add_measured(p, task, kind, layer.repeats, part, ret)) {
 		if (l == 0 && kind != SKEP_LAYER_EMBEDDING)
 			add_measured(p, task, SKEP_LAYER_EMBEDDING, 1, part, ret);
 		return;
 	}
 	ret->backward_measured = ret->step_known = false;
-	if (skep_predictor_by_layer(p, task->model->name)) {
+	if (task->split.gpus == 1 && skep_predictor_by_layer(p, task->model->name)) {
 		add_by_law(p, &layer, part, ret);
 	} else {
 		add_products(p, &layer, ret);
@@ -151,8 +153,8 @@ static void add_edges(
 	for (int c = SKEP_COLUMN_FORWARD; c < SKEP_COLUMNS; c++) {
 		enum skep_time_origin origin;
 		double seconds;
-		if (skep_predictor_layer(p, task->model->name, SKEP_LAYER_EDGE, 1, task->samples,
-			    (enum skep_gpu_column)c, &seconds, &origin))
+		if (task->split.gpus == 1 && skep_predictor_layer(p, task->model->name, SKEP_LAYER_EDGE, 1,
+						     task->samples, (enum skep_gpu_column)c, &seconds, &origin))
 			add(time[c], origin, edges * seconds);
 	}
 }
@@ -317,6 +319,7 @@ void skep_compute_predict(struct skep_scenario *s, uint32_t gpu, uint32_t vstage
 {
 	struct skep_compute_task task = {.model = &s->model,
 		.samples = s->samples,
+		.split = skep_split_of(s, gpu),
 		.recompute = skep_plan_recomputes(&s->plan, s->checkpoint_activations, vstage),
 		.scale = s->compute_scale};
 	if (!s->predictor)
@@ -368,7 +371,7 @@ void skep_compute_take_measured(struct skep_scenario *s, uint32_t gpu, uint32_t 
 	const struct skep_stage_table *table = s->predictor ? s->predictor[gpu].stages : NULL;
 	size_t at = (size_t)gpu * skep_plan_vstages(&s->plan) + vstage;
 	struct skep_measured_stage query = {.microbatch = s->samples};
-	if (!table || strcmp(table->model, s->model.name) != 0)
+	if (!table || strcmp(table->model, s->model.name) != 0 || skep_split_of(s, gpu).gpus > 1)
 		return;
 	skep_model_cut(&s->model, skep_plan_vstages(&s->plan), vstage, &query.first_layer, &query.layers);
 	for (int c = 0; c < SKEP_STAGE_COLUMNS; c++) {

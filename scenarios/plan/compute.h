@@ -42,6 +42,7 @@ struct skep_compute_task {
 	const struct skep_model *model;
 	uint32_t first_layer, layers;
 	uint32_t samples;                                 /* of a microbatch */
+	struct skep_split split;                          /* over so many GPUs */
 	bool recompute;                                   /* the forward pass again, in the backward one */
 	double extra_forward_bytes, extra_backward_bytes; /* through memory, for codecs */
 	double scale;                                     /* so many times as much of everything but the overhead */

@@ -15,6 +15,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "scenarios/plan/split.h"
+
 #define BUCKET_BYTES (25.0 * 0x1p20)
 #define WHOLE (UINT64_C(1) << 32) /* of a pass */
 
@@ -45,8 +47,12 @@ void skep_overlap_read(struct skep_reader *r, const struct skep_yaml_node *sync,
 static double layer_backward_s(const struct skep_scenario *s, uint32_t gpu, uint32_t layer)
 {
 	struct skep_cost cost;
-	struct skep_compute_task task = {
-		.model = &s->model, .first_layer = layer, .layers = 1, .samples = s->samples, .scale = 1};
+	struct skep_compute_task task = {.model = &s->model,
+		.first_layer = layer,
+		.layers = 1,
+		.samples = s->samples,
+		.split = skep_split_of(s, gpu),
+		.scale = 1};
 	struct skep_compute_stage time;
 	if (s->predictor) {
 		skep_compute_time(&s->predictor[gpu], &task, &time);

@@ -24,9 +24,6 @@
 /* ---- reading: the keys cluster.tensor_parallel, .sequence_parallel; sync.zero; train.optimizer.offload ------------- */
 
 void skep_split_read_cluster(struct skep_reader *r, const struct skep_yaml_node *cluster, struct skep_scenario *s);
-/* No predictor knows stages that are split over GPUs. */
-void skep_split_check_predictor(
-	struct skep_reader *r, const struct skep_yaml_node *cluster, const struct skep_scenario *s);
 void skep_split_read_sync(struct skep_reader *r, const struct skep_yaml_node *sync, struct skep_scenario *s);
 /* When all is read: sync.zero goes with nothing that needs a whole optimizer state in one worker, or other workers. */
 void skep_split_check_zero(struct skep_reader *r, const struct skep_yaml_node *sync, const struct skep_scenario *s);

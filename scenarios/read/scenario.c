@@ -454,7 +454,6 @@ static void read_root(struct draft *d)
 	skep_scaled_make(d->s);
 	skep_train_check(&d->r, group(d, "model"), group(d, "train"), d->s);
 	skep_split_check_zero(&d->r, skep_read_map(&d->r, d->root, "sync", false), d->s);
-	skep_split_check_predictor(&d->r, group(d, "cluster"), d->s);
 	skep_compute_check(d->s, &d->r, group(d, "cluster"));
 	const struct skep_yaml_node *sync = skep_read_map(&d->r, d->root, "sync", false);
 	skep_sync_check_members(&d->r, sync, &d->s->plan);

@@ -161,17 +161,6 @@ void skep_split_check_zero(struct skep_reader *r, const struct skep_yaml_node *s
 			skep_reader_fail(r, sync, "zero", "sync.zero: %s", not_with[i].why);
 }
 
-void skep_split_check_predictor(
-	struct skep_reader *r, const struct skep_yaml_node *cluster, const struct skep_scenario *s)
-{
-	for (uint32_t gpu = 0; s->predictor && !r->diag->set && gpu < s->topology.gpus; gpu++)
-		if (skep_split_of(s, gpu).gpus > 1)
-			skep_reader_fail(r, cluster, "compute",
-				"cluster.compute: times are measured and fitted on one GPU, and worker %u splits its "
-				"stage over %u; take `predictor: roofline`, or `tensor_parallel: 1`",
-				worker_with(s, gpu), skep_split_of(s, gpu).gpus);
-}
-
 /* ---- optimizer -------------------------------------------------------------------------------------------------- */
 
 void skep_split_read_optimizer(struct skep_reader *r, const struct skep_yaml_node *optimizer, struct skep_scenario *s)

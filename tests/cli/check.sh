@@ -247,4 +247,9 @@ same 'wide area' "$two" --set "cluster.topology=$root/topologies/two-datacentres
 # That the comparison can fail: a fact taken out of either side is missed.
 check 'a fact that the JSON lacks is missed' sh -c 'sed "s/\"zero\":0/\"zero\":1/" "$1" >"$1.odd" && ! python3 "$2" "$3" "$1.odd"' - "$out" "$scratch/same.py" "$scratch/text"
 check 'a line that nobody listed is missed' sh -c 'sed "2i\  surprise  yes" "$3" >"$3.odd" && ! python3 "$2" "$3.odd" "$1"' - "$out" "$scratch/same.py" "$scratch/text"
+# A stage that several GPUs share is its products, in the shapes that each of them has.
+accepts 'measured products of a stage that is split' check "$root/scenarios/papers/megatron.yaml" --set model.file="$root/models/megatron-7.5b.yaml" \
+	--set cluster.topology="$root/scenarios/papers/topologies/dgx-4x32.yaml" --set cluster.tensor_parallel=4 --set cluster.compute.predictor=table
+check 'come from the table' grep -qE '^ +0 +A100-SXM4-80 +176 ms +503 ms .*interpolated 72 %' "$out"
+
 plan

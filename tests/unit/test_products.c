@@ -85,8 +85,57 @@ static void test_shapes(void **state)
 	skep_model_finish(&model);
 }
 
+/* Each GPU's products have the FLOPs of its share, and all products of one are those of the whole layer, over the GPUs. */
+static void test_shares(void **state)
+{
+	(void)state;
+	static const char *const names[] = {"megatron-7.5b", "opt-350m", "gpt2-124m", "tiny-llama"};
+	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+		struct skep_model model = must_read(names[i]);
+		for (uint32_t l = 0; l < model.layers; l++) {
+			const struct skep_split two = {.gpus = 2}, sequence = {.gpus = 2, .sequence = true};
+			struct skep_layer_products whole, half, thin;
+			struct skep_cost share;
+			skep_model_products(&model, l, 3, &whole);
+			skep_model_share_products(&model, l, 3, &two, &half);
+			skep_model_share_products(&model, l, 3, &sequence, &thin);
+			skep_model_share(&model, model.layers, l, &two, &share);
+			assert_int_equal(half.products, whole.products);
+			bool head = l + 1 == model.layers; /* an odd vocabulary has one row more on each */
+			if (!head || model.vocabulary % 2 == 0)
+				assert_true(2 * half.flop == whole.flop);
+			if (model.architecture == SKEP_ARCHITECTURE_NONE)
+				assert_true(half.repeats * half.flop == 3 * share.forward_flop);
+			assert_true(thin.flop == half.flop && thin.other_numbers <= half.other_numbers);
+			assert_true(half.other_numbers <= whole.other_numbers);
+		}
+		skep_model_finish(&model);
+	}
+}
+
+static void test_shapes_of_a_share(void **state)
+{
+	(void)state;
+	struct skep_model model = must_read("megatron-7.5b"); /* hidden 4096, 32 heads, 2048 tokens */
+	const struct skep_split four = {.gpus = 4}, sequence = {.gpus = 4, .sequence = true};
+	struct skep_layer_products p;
+	skep_model_share_products(&model, 0, 2, &four, &p);
+	static const double shape[6][4] = {{1, 3072, 4096, 4096}, {16, 2048, 128, 2048}, {16, 128, 2048, 2048},
+		{1, 4096, 1024, 4096}, {1, 4096, 4096, 4096}, {1, 4096, 4096, 4096}};
+	for (uint32_t i = 0; i < 6; i++)
+		assert_true(p.product[i].batch == shape[i][0] && p.product[i].m == shape[i][1] &&
+			    p.product[i].k == shape[i][2] && p.product[i].n == shape[i][3]);
+	assert_true(p.other_numbers == 4096.0 * (10 * 4096 + 2 * 4096));
+	skep_model_share_products(&model, 0, 2, &sequence, &p);
+	assert_true(p.other_numbers == 4096.0 * (10 * 1024 + 2 * 4096));
+	skep_model_share_products(&model, 36, 2, &four, &p); /* 51,200 tokens of vocabulary */
+	assert_true(p.product[0].m == 12800 && p.product[0].k == 4096 && p.other_numbers == 4096.0 * 12800);
+	skep_model_finish(&model);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_sums), cmocka_unit_test(test_shapes)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_sums), cmocka_unit_test(test_shapes),
+		cmocka_unit_test(test_shares), cmocka_unit_test(test_shapes_of_a_share)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
