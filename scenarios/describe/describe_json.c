@@ -22,6 +22,7 @@ static void add_cluster(const struct skep_scenario *s, cJSON *root)
 	cJSON_AddStringToObject(root, "source", s->topology.source);
 	cJSON_AddNumberToObject(root, "extra_latency_s", s->extra_latency_s);
 	cJSON_AddNumberToObject(root, "bandwidth_scale", s->bandwidth_scale);
+	cJSON_AddNumberToObject(root, "compute_scale", s->compute_scale);
 	cJSON_AddStringToObject(root, "allocation", skep_allocation_name(s->allocation));
 	skep_pool_add_json(s, root);
 	skep_traced_add_json(s, root);
