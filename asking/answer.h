@@ -78,7 +78,8 @@ void skep_ask_stretch(
 	struct skep_ask_answer *answer, struct skep_ask_variation *variation, double events, uint32_t seeds);
 /* Simulates all of them. */
 bool skep_ask_try(struct skep_ask_answer *answer, struct skep_ask_tried *tried, uint32_t count, int *ret_signal);
-/* All by the first, which takes the time and the money of `by`, and by the ratio over the stretches that both have. */
+/* All by the first, which takes the time and the money of `by` and computes in as much of it, and by the ratio over the stretches
+ * that both have. */
 void skep_ask_scale(struct skep_ask_tried *tried, uint32_t count, const struct skep_ask_figures *by);
 /* Where simulations were ended by this signal, or else lack something. */
 enum status skep_ask_died(int by, struct skep_diag *reterr);

@@ -23,7 +23,7 @@
 /* ---- progress -------------------------------------------------------------------------------------------------------- */
 
 struct phases {
-	bool visible;
+	bool visible, drawn; /* a line that is drawn anew, else one behind the other */
 	uint32_t phase;
 };
 
@@ -31,12 +31,12 @@ static void begin_phase(struct phases *p, const char *what)
 {
 	p->phase++;
 	if (p->visible)
-		fprintf(stderr, "\rskep: %u of 5: %s\033[K", p->phase, what);
+		fprintf(stderr, p->drawn ? "\rskep: %u of 5: %s\033[K" : "skep: %u of 5: %s\n", p->phase, what);
 }
 
 static void end_phases(struct phases *p)
 {
-	if (p->visible && p->phase > 0)
+	if (p->visible && p->drawn && p->phase > 0)
 		fputs("\r\033[K", stderr);
 	p->visible = false;
 }
@@ -178,7 +178,7 @@ static bool write_chosen(struct skep_ask_answer *a, struct skep_diag *reterr)
 static enum status find_out(struct skep_ask_answer *a, const char *folder, struct skep_diag *reterr)
 {
 	const struct skep_ask_request *r = a->question.request;
-	struct phases phases = {.visible = !r->quiet && !r->json && skep_say_draws()};
+	struct phases phases = {.visible = !r->quiet && !r->json, .drawn = skep_say_draws()};
 	if (!write_question(a, folder, reterr)) {
 		skep_ask_files_abandon(&a->files);
 		return STATUS_BAD_INPUT;

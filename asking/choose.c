@@ -270,7 +270,7 @@ static void scale_stretches(struct skep_ask_tried *tried, uint32_t count, const 
 void skep_ask_scale(struct skep_ask_tried *tried, uint32_t count, const struct skep_ask_figures *by)
 {
 	struct skep_ask_figures *own = &tried[0].figures;
-	double time_s = by->time_s, usd = skep_ask_usd(by);
+	double time_s = by->time_s, usd = skep_ask_usd(by), busier = by->utilisation / own->utilisation;
 	scale_stretches(tried, count, own, by->usd_machines, by->usd_egress);
 	for (uint32_t i = 0; i < count; i++) {
 		struct skep_ask_figures *f = &tried[i].figures;
@@ -280,6 +280,7 @@ void skep_ask_scale(struct skep_ask_tried *tried, uint32_t count, const struct s
 			continue;
 		f->step_s *= long_s / f->time_s;
 		f->time_s = long_s;
+		f->utilisation = isfinite(busier) ? fmin(1, busier * f->utilisation) : f->utilisation;
 		sum_usd(f, &machines, &egress);
 		if (!isfinite(dear_usd) || !(machines + egress > 0))
 			continue;

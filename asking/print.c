@@ -340,7 +340,7 @@ static void print_others(const struct skep_ask_answer *a, FILE *out)
 	if (prices)
 		head[columns++] = "USD";
 	head[columns++] = "tokens";
-	head[columns++] = "computing";
+	head[columns++] = "machines compute";
 	head[columns++] = "the law is asked outside of its data";
 	align[columns - 1] = 'l';
 	align[columns] = '\0';
@@ -359,12 +359,12 @@ static void print_others(const struct skep_ask_answer *a, FILE *out)
 	print_failed(a->other, a->others, out);
 }
 
-/* "what a l4 at us-central1 computes". */
+/* "how fast an l4 at us-central1 computes". */
 static void name_bound(const struct skep_ask_answer *a, char *ret, size_t size)
 {
-	static const char *const of[] = {[SKEP_EXPECTED_COMPUTE] = "how fast a %s %s computes",
-		[SKEP_EXPECTED_UP] = "what a %s %s can send",
-		[SKEP_EXPECTED_DOWN] = "what a %s %s can receive"};
+	static const char *const of[] = {[SKEP_EXPECTED_COMPUTE] = "how fast %s %s %s computes",
+		[SKEP_EXPECTED_UP] = "what %s %s %s can send",
+		[SKEP_EXPECTED_DOWN] = "what %s %s %s can receive"};
 	const struct skep_ask_figures *f = &a->figures;
 	const struct skep_ask_group *g = group_of(&a->question, f->bound_machine);
 	if (f->expected.shared_out)
@@ -372,7 +372,8 @@ static void name_bound(const struct skep_ask_answer *a, char *ret, size_t size)
 			"how fast all machines compute together: each takes microbatches as fast as it computes,"
 			" so that the slower hold none up");
 	else if (g && f->expected.bound <= SKEP_EXPECTED_DOWN)
-		snprintf(ret, size, of[f->expected.bound], g->gpu, a->question.site[g->site].where);
+		snprintf(ret, size, of[f->expected.bound], skep_article(g->gpu), g->gpu,
+			a->question.site[g->site].where);
 	else
 		snprintf(ret, size, "%s", f->bound);
 }
@@ -386,14 +387,15 @@ static void print_bottleneck(const struct skep_ask_answer *a, FILE *out)
 	fputs("\nwhat holds it back\n", out);
 	snprintf(text, sizeof text,
 		"%s: passes take %.0f %% of a round, sums %.0f %%; machines compute %.0f %% of the time "
-		"they are there.",
+		"they are there (in the table above: machines compute).",
 		sums                    ? "The sums between machines"
 		: f->utilisation > 0.65 ? "Computing"
 					: "Waiting for each other in the passes",
 		100 * f->passes_part, 100 * f->reduction_part, 100 * f->utilisation);
 	wrap("  ", text, out);
 	if (bound[0] != '\0') {
-		snprintf(text, sizeof text, "What sets the pace of passes is %s, busy %.0f %% of them%s.", bound,
+		snprintf(text, sizeof text,
+			"What sets the pace of passes is %s; it is busy for %.0f %% of their time%s.", bound,
 			100 * f->expected.busy, f->expected.starved ? ", for want of microbatches in flight" : "");
 		wrap("  ", text, out);
 	}

@@ -13,6 +13,7 @@
 
 #include "asking/sites.h"
 #include "asking/tables.h"
+#include "base/layout.h"
 #include "base/reader.h"
 #include "base/text.h"
 #include "topologies/gpu/gpu.h"
@@ -106,8 +107,8 @@ static bool read_group(struct skep_ask_question *q, const struct words *w, const
 		snprintf(text, sizeof text, "%.*s", (int)(kind_end - colon - 1), colon + 1);
 		if (!skep_count_parse(text, &g->speed) || g->speed < 0.01 || g->speed > 100)
 			return wrong(w, colon + 1, reterr,
-				"expected how fast it is in times of a %s, 0.01 to 100, as in 1x%s:0.5", g->base,
-				g->base);
+				"expected how fast it is in times of %s %s, 0.01 to 100, as in 1x%s:0.5",
+				skep_article(g->base), g->base, g->base);
 	}
 	if (!skep_gpu_is_there(from, g->base, &why)) {
 		const char *message = strstr(why.message, "no GPU profile");
@@ -148,14 +149,15 @@ static bool read_groups(struct skep_ask_question *q, const char *from, struct sk
 static void note_price(struct skep_ask_question *q, const struct skep_ask_group *g, const struct skep_gpu_price *p)
 {
 	if (p->elsewhere)
-		skep_ask_note(q, "price of a %s %s: that of %s, %s; none of its own provider is known", g->base,
-			q->site[g->site].where, p->provider, p->as_of);
+		skep_ask_note(q, "price of %s %s %s: that of %s, %s; none of its own provider is known",
+			skep_article(g->base), g->base, q->site[g->site].where, p->provider, p->as_of);
 	if (q->request->spot && isnan(p->usd_per_h[1]) && !isnan(p->usd_per_h[0]))
-		skep_ask_note(q, "no spot price of a %s at %s is known: the price on demand, %.4g USD/h, stands for it",
-			g->base, p->provider, p->usd_per_h[0]);
+		skep_ask_note(q,
+			"no spot price of %s %s at %s is known: the price on demand, %.4g USD/h, stands for it",
+			skep_article(g->base), g->base, p->provider, p->usd_per_h[0]);
 	if (p->attached)
-		skep_ask_note(q, "the price of a %s at %s is of the card alone: processor and memory come on top",
-			g->base, p->provider);
+		skep_ask_note(q, "the price of %s %s at %s is of the card alone: processor and memory come on top",
+			skep_article(g->base), g->base, p->provider);
 }
 
 static bool usual_price(struct skep_ask_question *q, struct skep_ask_group *g, struct skep_diag *reterr)
@@ -219,15 +221,16 @@ static bool read_prices(struct skep_ask_question *q, struct skep_diag *reterr)
 		if (isnan(q->group[i].price[r->spot])) {
 			if (r->objective == SKEP_ASK_MONEY)
 				return skep_fail(reterr,
-					"--cheapest: no price of a %s %s is known: give it, as in "
+					"--cheapest: no price of %s %s %s is known: give it, as in "
 					"--price %s@%s=0.20USD/h",
-					q->group[i].base, q->site[q->group[i].site].where, q->group[i].base,
+					skep_article(q->group[i].base), q->group[i].base,
+					q->site[q->group[i].site].where, q->group[i].base,
 					q->site[q->group[i].site].name);
 			skep_ask_note(q,
-				"no price of a %s %s is known, so costs are not: give it, as in --price "
+				"no price of %s %s %s is known, so costs are not: give it, as in --price "
 				"%s@%s=0.20USD/h",
-				q->group[i].base, q->site[q->group[i].site].where, q->group[i].base,
-				q->site[q->group[i].site].name);
+				skep_article(q->group[i].base), q->group[i].base, q->site[q->group[i].site].where,
+				q->group[i].base, q->site[q->group[i].site].name);
 		}
 	return true;
 }

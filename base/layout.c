@@ -5,10 +5,12 @@
 #include "base/layout.h"
 
 #include <assert.h>
+#include <ctype.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/grow.h"
 #include "base/text.h"
@@ -151,6 +153,15 @@ const char *skep_mean_text(double mean, double spread, char ret[SKEP_TEXT_BYTES]
 const char *skep_plural(uint64_t count)
 {
 	return count == 1 ? "" : "s";
+}
+
+const char *skep_article(const char *name)
+{
+	char first = (char)tolower((unsigned char)name[0]);
+	/* letters that are spoken one by one: those in front of a number, and of families of devices */
+	bool spelled =
+		isdigit((unsigned char)name[1]) || strncasecmp(name, "rtx", 3) == 0 || strncasecmp(name, "mi", 2) == 0;
+	return first != '\0' && strchr(spelled ? "aefhilmnorsx8" : "aeiou8", first) ? "an" : "a";
 }
 
 /* ---- tables ------------------------------------------------------------------------------------------------------ */

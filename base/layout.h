@@ -30,6 +30,9 @@ const char *skep_mean_text(double mean, double spread, char ret[SKEP_TEXT_BYTES]
 /* "s" behind the name of what there are `count` of, but for one. */
 const char *skep_plural(uint64_t count);
 
+/* "a" or "an", as the name of a device is spoken: an L4, an A100, an RTX 4090, a T4, a Titan RTX. */
+const char *skep_article(const char *name);
+
 /* A table: each column is as wide as its widest cell. */
 struct skep_layout {
 	const char *const *head; /* [columns]; borrowed */

@@ -99,8 +99,9 @@ static void write_parts(FILE *out, const cJSON *all)
 	}
 	fputs("</tbody></table></div>\n<p>", out);
 	if (largest[0]) {
-		skep_html_printf(out, "Most of the difference in time is in: %s. What to measure next: %s.", largest,
-			text_of(all, "measure_next"));
+		skep_html_printf(out, "Most of the difference in time is in: %s.", largest);
+		if (text_of(all, "measure_next")[0])
+			skep_html_printf(out, " What to measure next: %s.", text_of(all, "measure_next"));
 	} else {
 		skep_html_text(out, "The times are within 1 % of each other: nothing is left to measure.");
 	}

@@ -276,7 +276,8 @@ static cJSON *json_of(const struct comparison *c)
 		skep_json_add_number(metric, "difference_percent", difference(c, i));
 		cJSON_AddItemToArray(metrics, metric);
 	}
-	skep_time_parts_add_json(&c->side[0].parts, &c->side[1].parts, object);
+	skep_time_parts_add_json(
+		&c->side[0].parts, &c->side[1].parts, is_real(&c->side[0]) || is_real(&c->side[1]), object);
 	return object;
 }
 
@@ -405,7 +406,7 @@ static void print_text(const struct comparison *c, FILE *out)
 	print_unlike(c, out);
 	fprintf(out, "\n%-24s %-9s %15s %15s %11s\n", "metric", "unit", head[0], head[1], "difference");
 	print_metrics(c, out);
-	skep_time_parts_print(&c->side[0].parts, &c->side[1].parts, out);
+	skep_time_parts_print(&c->side[0].parts, &c->side[1].parts, is_real(&c->side[0]) || is_real(&c->side[1]), out);
 	fprintf(out,
 		"\nutilisation: compute time over time alive; of a simulated run, the rows of speed are predictions\n");
 }

@@ -107,7 +107,8 @@ static void print_row(const char *name, double first_s, double second_s, bool ms
 		ms ? 2 : 4, factor * second_s, difference);
 }
 
-void skep_time_parts_print(const struct skep_time_parts *first, const struct skep_time_parts *second, FILE *out)
+void skep_time_parts_print(
+	const struct skep_time_parts *first, const struct skep_time_parts *second, bool real, FILE *out)
 {
 	if (!first->known || !second->known)
 		return;
@@ -117,13 +118,16 @@ void skep_time_parts_print(const struct skep_time_parts *first, const struct ske
 	for (int i = 0; i < SKEP_TIME_PARTS; i++)
 		print_row(words[i], first->part_s[i], second->part_s[i], ms, out);
 	if (part == SKEP_TIME_PARTS)
-		fputs("\nthe times are within 1 % of each other: nothing is left to measure\n", out);
+		fprintf(out, "\nthe times are within 1 %% of each other%s\n",
+			real ? ": nothing is left to measure" : "");
 	else
-		fprintf(out, "\nmost of the difference in time is in: %s\nmeasure next: %s\n", words[part],
-			hint(part, first, second));
+		fprintf(out, "\nmost of the difference in time is in: %s\n", words[part]);
+	if (part != SKEP_TIME_PARTS && real)
+		fprintf(out, "measure next: %s\n", hint(part, first, second));
 }
 
-void skep_time_parts_add_json(const struct skep_time_parts *first, const struct skep_time_parts *second, cJSON *object)
+void skep_time_parts_add_json(
+	const struct skep_time_parts *first, const struct skep_time_parts *second, bool real, cJSON *object)
 {
 	bool known = first->known && second->known;
 	cJSON *parts = cJSON_AddArrayToObject(object, "time_parts");
@@ -137,5 +141,5 @@ void skep_time_parts_add_json(const struct skep_time_parts *first, const struct 
 	}
 	enum skep_time_part part = known ? largest(first, second) : SKEP_TIME_PARTS;
 	skep_json_add_text(object, "largest_part", part < SKEP_TIME_PARTS ? words[part] : "");
-	skep_json_add_text(object, "measure_next", hint(part, first, second));
+	skep_json_add_text(object, "measure_next", real ? hint(part, first, second) : "");
 }

@@ -39,8 +39,11 @@ struct skep_time_parts {
 
 bool skep_time_parts_read(struct skep_store *store, int64_t run, struct skep_time_parts *ret, struct skep_diag *reterr);
 
-/* Both print nothing where one of the two is not known. */
-void skep_time_parts_print(const struct skep_time_parts *first, const struct skep_time_parts *second, FILE *out);
-void skep_time_parts_add_json(const struct skep_time_parts *first, const struct skep_time_parts *second, cJSON *object);
+/* Both print nothing where one of the two is not known. `real`: one of them was measured, so that what to measure next is a
+ * question. */
+void skep_time_parts_print(
+	const struct skep_time_parts *first, const struct skep_time_parts *second, bool real, FILE *out);
+void skep_time_parts_add_json(
+	const struct skep_time_parts *first, const struct skep_time_parts *second, bool real, cJSON *object);
 
 #endif

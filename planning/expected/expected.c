@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/layout.h"
 #include "planning/expected/loads.h"
 #include "planning/expected/pipelines.h"
 #include "planning/expected/reductions.h"
@@ -201,8 +202,8 @@ void skep_expected_bound_text(const struct skep_planning *p, const struct skep_e
 			"the devices of all workers, each of which takes microbatches as fast as it computes");
 	} else {
 		uint32_t from = p->machine[e->from], to = p->machine[e->to];
-		int used = snprintf(ret, size, "%s worker %" PRIu32 ", a %s", of_worker[e->bound], from,
-			t->gpu[t->machine[from].gpu].name);
+		int used = snprintf(ret, size, "%s worker %" PRIu32 ", %s %s", of_worker[e->bound], from,
+			skep_article(t->gpu[t->machine[from].gpu].name), t->gpu[t->machine[from].gpu].name);
 		if (from != to && used > 0 && (size_t)used < size)
 			snprintf(ret + used, size - (size_t)used, ", to worker %" PRIu32, to);
 	}

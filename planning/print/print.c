@@ -181,6 +181,8 @@ static void name_others(const struct skep_planner *w, uint32_t which, char *ret,
 				ret + used, size - (size_t)used, "%s%s", used > 0 ? ", " : "as ", w->candidate[i].name);
 }
 
+#define LEAST "the least cost of all allocations"
+
 static void lay_remarks(const struct skep_planner *w, uint32_t which, struct skep_layout *layout)
 {
 	const struct skep_candidate *c = &w->candidate[which];
@@ -189,7 +191,8 @@ static void lay_remarks(const struct skep_planner *w, uint32_t which, struct ske
 	for (uint32_t i = which; i < w->candidates && isnan(c->mean_s); i++)
 		if (row_of(w, i) == which && !isnan(w->candidate[i].mean_s))
 			c = &w->candidate[i];
-	const char *chosen = which == row_of(w, w->chosen) ? "chosen" : "", *optimal = c->optimal ? "least cost" : "";
+	const char *chosen = which == row_of(w, w->chosen) ? "chosen" : "",
+		   *optimal = c->optimal && isnan(c->mean_s) ? LEAST : "";
 	char left[40] = "", cut[80] = "", all[120] = "", others[160] = "", mean[SKEP_TEXT_BYTES],
 	     worst[SKEP_TEXT_BYTES];
 	if (out > 0)
@@ -199,8 +202,8 @@ static void lay_remarks(const struct skep_planner *w, uint32_t which, struct ske
 	if (c->layers)
 		name_cut(w, c->layers, cut, sizeof cut);
 	if (!isnan(c->mean_s))
-		snprintf(all, sizeof all, "of all the mean is %s, the worst %s", skep_time_text(c->mean_s, mean),
-			skep_time_text(c->worst_s, worst));
+		snprintf(all, sizeof all, "%s: mean %s, worst %s", c->optimal ? LEAST : "costs of all allocations",
+			skep_time_text(c->mean_s, mean), skep_time_text(c->worst_s, worst));
 	name_others(w, which, others, sizeof others);
 	const char *part[] = {chosen, optimal, all, left, cut, others};
 	char text[480] = "";

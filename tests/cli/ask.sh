@@ -20,6 +20,11 @@ accepts 'a small question' ask "${small[@]}" --link us-central1:europe-west4=200
 cp "$out" answer.json
 check 'four files are written' test -f answer/scenario.yaml -a -f answer/topology.yaml -a -f answer/model.yaml -a -f answer/law.yaml
 check 'and a GPU of half the speed' grep -q 'gpu: {base: t4, speed: 0.5}' answer/topology.yaml
+accepts 'for a person' ask --gpus 2xl4,2xt4 --model 30M --tokens 40M --combinations 4 -o page
+check 'with a line for each part where no terminal is' test "$(grep -c '^skep: [1-5] of 5: ' "$err")" = 5
+check 'the share of time in which machines compute is one' test "$(awk '$1 == "chosen" { print $(NF - 1) }' "$out")" = \
+	"$(grep -o 'machines compute [0-9]* %' "$out" | grep -o '[0-9]*')"
+check 'and an L4, but a T4' sh -c 'grep -qE " (an l4|a t4) " "$1" && ! grep -qE " (a l4|an t4) " "$1"' - "$out"
 check 'none of what was tried is left' test -z "$(find answer -name '.what-if*')"
 accepts 'its scenario is simulated' sim answer/scenario.yaml -q --json --db a.db
 cp "$out" sim.json
@@ -233,7 +238,7 @@ wrong 'a bandwidth' '^--site: error: expected a bandwidth with its unit' 6 --gpu
 wrong 'a price of what is not there' '^--price: error: --gpus has no t4' 1 --gpus 8xl4 --model 30M --price t4=1USD/h
 wrong 'too large a model' 'does not fit: .* GB with AdamW.* all machines together have 192 GB' 0 --gpus 8xl4 --model llama-2-70b
 wrong 'no line between' 'what joins us-central1 and lab is not known' 0 --gpus 1xl4@us-central1,1xl4@lab --site lab=1Gbit/s --model 30M
-wrong 'money without a price' 'no price of a l4 here is known: give it' 0 --gpus 8xl4 --model 30M --cheapest
+wrong 'money without a price' 'no price of an l4 here is known: give it' 0 --gpus 8xl4 --model 30M --cheapest
 wrong 'no model' '^skep: ask: --model is missing' 0 --gpus 8xl4
 mkdir other && echo 'mine: true' >other/scenario.yaml
 wrong 'files of others' 'other/scenario.yaml' 0 --gpus 8xl4 --model 30M -o other

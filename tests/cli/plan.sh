@@ -150,7 +150,7 @@ of_all() { # exact costs least of all searches that leave nobody out, and better
 check 'exact is the least of all' of_all first.json
 accepts 'the table says what all come to' plan "${fast[@]}"
 # In the row of `exact`, or of the first of the searches that found the same.
-check 'in the mean and at worst' grep -qE '^(exact .* of all the mean is [0-9.]+ m?s, the worst [0-9.]+ m?s|.* of all the mean is [0-9.]+ m?s, the worst [0-9.]+ m?s, as (.*, )?exact)$' "$out"
+check 'in the mean and at worst' grep -qE '^(exact .* the least cost of all allocations: mean [0-9.]+ m?s, worst [0-9.]+ m?s|.* the least cost of all allocations: mean [0-9.]+ m?s, worst [0-9.]+ m?s, as (.*, )?exact)$' "$out"
 accepts 'a pool too large for exact' plan "${fast[@]}" --set cluster.topology=topologies/two-datacentres-64.yaml
 check 'has no such row' bash -c '! grep -q "^exact" "$1"' - "$out"
 accepts 'exact as a method' check "${fast[@]}" --set cluster.allocation.method=exact

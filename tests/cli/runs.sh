@@ -81,6 +81,7 @@ accepts 'runs show as text' runs show 1 --db seed.db
 check 'has it as well' grep -qE '^  seed  +9223372036854775807$' "$out"
 
 accepts 'compare by name and number' compare base 3
+check 'of two simulations there is nothing to measure' sh -c '! grep -E "measure" "$1"' - "$out"
 check 'compares these' grep -q '^first *run 2' "$out"
 accepts 'compare by the beginning of a name' compare base-s 1
 check 'finds it' grep -q '^first *run 3' "$out"
