@@ -34,7 +34,6 @@ labels = {
     "price": seen["price_usd_per_h"] is not None,
     "freezes": seen["frozen_layers"] > 0,
     "experts": seen["experts"] is not None,
-    "scaled": seen["compute_scale"] != 1,
     "schedule": True,
     "pipelines": seen["pipelines"] is not None,
     "losses": seen["on_loss"] == "rerun",
