@@ -64,8 +64,8 @@ enum status skep_ask_plan(struct skep_ask_answer *answer, struct skep_diag *rete
 /* Compares other settings, and again where one of them takes the place of the choice. How often does not depend on the clock. */
 enum status skep_ask_compare(struct skep_ask_answer *answer, struct skep_diag *reterr);
 
-/* Adds what one of other[] changes to the base, behind which it is as good as chosen. Not what has too many machines to say which serves
- * what: *ret_adopted is false then. */
+/* Adds what one of other[] changes to the base, behind which it is as good as chosen. Not what has too many machines to say
+ * which serves what: *ret_adopted is false then. */
 bool skep_ask_adopt(const struct skep_ask_tried *tried, struct skep_assignments *base, bool *ret_adopted);
 /* This one of other[], which can be adopted, becomes the choice, and is compared with others of its own. */
 enum status skep_ask_take(struct skep_ask_answer *answer, uint32_t which, struct skep_diag *reterr);

@@ -10,8 +10,9 @@
  *     answer.h     the choice, what else was compared, what would help, with its interval; and how it is printed
  *
  * In this order. All limits are counts of combinations, evaluations and events: the same question has the same answer, on
- * whatever machine. What is stated of the choice is simulated with seeds that nothing before has seen. If one of the other settings
- * that are compared is better than the choice by more than 1 %, it takes its place, and what is compared is compared with it.
+ * whatever machine. What is stated of the choice is simulated with seeds that nothing before has seen. If one of the other
+ * settings that are compared is better than the choice by more than 1 %, it takes its place, and what is compared is compared
+ * with it.
  */
 #ifndef SKEP_ASKING_ASK_H
 #define SKEP_ASKING_ASK_H

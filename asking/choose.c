@@ -247,8 +247,8 @@ static void sum_usd(const struct skep_ask_figures *f, double *ret_machines, doub
 	}
 }
 
-/* Short stretches have another share of newcomers than a run has, and these download what is paid by the byte: machines and egress
- * are scaled each by itself. */
+/* Short stretches have another share of newcomers than a run has, and these download what is paid by the byte: machines and
+ * egress are scaled each by itself. */
 static void scale_stretches(struct skep_ask_tried *tried, uint32_t count, const struct skep_ask_figures *own,
 	double usd_machines, double usd_egress)
 {

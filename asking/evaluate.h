@@ -81,8 +81,8 @@ static inline double skep_ask_usd(const struct skep_ask_figures *f)
 
 /* The means over the stretches of both, which are others of the same variation. */
 void skep_ask_figures_join(struct skep_ask_figures *to, const struct skep_ask_figures *more);
-/* How many times as long, or as dear, `f` is as `own`: the ratio of the means over the stretches that both have, in pairs, with the
- * interval that has the true one with 95 %. Of fewer than two pairs there is no interval: NAN. */
+/* How many times as long, or as dear, `f` is as `own`: the ratio of the means over the stretches that both have, in pairs,
+ * with the interval that has the true one with 95 %. Of fewer than two pairs there is no interval: NAN. */
 struct skep_interval skep_ask_times(const struct skep_ask_figures *f, const struct skep_ask_figures *own, bool money);
 
 /* All of them side by side. False: a signal (*ret_signal), or a process was not to be had. `base` has the allocation last. */

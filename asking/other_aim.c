@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * other_aim.c - what would be chosen if money counted and not time, or the other way round: found as the answer itself is, by a search,
- * comparisons and seeds of its own, so that it is what the same question with --cheapest, or without, is answered with. A row of the
- * table would not do: it has the settings of the choice, which are not those that its own machines are best used with.
+ * other_aim.c - what would be chosen if money counted and not time, or the other way round: found as the answer itself is, by a
+ * search, comparisons and seeds of its own, so that it is what the same question with --cheapest, or without, is answered with.
+ * A row of the table would not do: it has the settings of the choice, which are not those that its own machines are best used
+ * with.
  */
 #include <math.h>
 #include <stdlib.h>

@@ -183,8 +183,7 @@ static void print_answer(const struct skep_ask_answer *a, FILE *out)
 		wrap("  ", text, out);
 	}
 	snprintf(text, sizeof text,
-		"to the loss of synchronous training behind %s tokens, %.3f by the law: %s tokens, "
-		"%.0f steps%s%s%s",
+		"to the loss of synchronous training behind %s tokens, %.3f by the law: %s tokens, %.0f steps%s%s%s",
 		skep_count_text(a->job.tokens, low), a->job.target_loss, skep_count_text(f->tokens, high), f->steps,
 		f->extrapolated ? " (extrapolated: " : "", f->extrapolated ? f->how : "", f->extrapolated ? ")" : "");
 	wrap("  ", text, out);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * stated.c - what the page states of the choice: simulated with seeds that were not used to choose it, each over a part of the run of
- * its own. A choice with which too many of these runs come to no end, since all machines of a stage are gone for an hour, is
- * sent back: short stretches, by which it was chosen, seldom see that.
+ * stated.c - what the page states of the choice: simulated with seeds that were not used to choose it, each over a part of the
+ * run of its own. A choice with which too many of these runs come to no end, since all machines of a stage are gone for an hour,
+ * is sent back: short stretches, by which it was chosen, seldom see that.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -106,8 +106,9 @@ static uint32_t lost_of(const struct skep_ask_figures f[STATED_SEEDS])
 	return lost;
 }
 
-/* Among the first SENT_BACK by rank of those with more machines, or fewer stages to be lost: the first of which at most LOST_MOST runs come to no end, or else the
- * one with the fewest of them; *ret_best is 0, the choice itself, where none has fewer. `f`: the runs of what is found. */
+/* Among the first SENT_BACK by rank of those with more machines, or fewer stages to be lost: the first of which at most
+ * LOST_MOST runs come to no end, or else the one with the fewest of them; *ret_best is 0, the choice itself, where none has
+ * fewer. `f`: the runs of what is found. */
 static bool find_lasting(
 	struct skep_ask_answer *a, struct skep_ask_figures f[STATED_SEEDS], uint32_t *ret_best, int *ret_signal)
 {

@@ -29,6 +29,7 @@
 #include "models/layers/thread_pool.h"
 #include "sweeping/combination.h"
 #include "sweeping/farm.h"
+#include "sweeping/lengths.h"
 
 #define NAME_BYTES 512
 #define LOCKED_MOST 1200 /* tries of half a second each while another program keeps the database locked */
@@ -52,11 +53,10 @@ struct course { /* of a sweep: what rank 0 knows */
 	struct skep_sweep_left left[SKEP_SWEEP_LEFT_MAX];
 	uint32_t lefts;
 	uint32_t before, there, failed;
-	struct skep_sweep_reply first, other; /* of combinations that are to do different numbers of samples */
-	uint32_t multiple;                    /* of all numbers of steps of a round; 0: that is too large */
-	uint32_t wrong;                       /* the first combination that cannot be, or `combinations` */
-	struct skep_diag error;               /* of that */
-	int signal;                           /* that ends it; 0: none */
+	struct skep_sweep_lengths lengths;
+	uint32_t wrong;         /* the first combination that cannot be, or `combinations` */
+	struct skep_diag error; /* of that */
+	int signal;             /* that ends it; 0: none */
 };
 
 static bool complain(const char *message)
@@ -290,40 +290,6 @@ static void hear_law(struct course *c, const struct skep_sweep_reply *r)
 	}
 }
 
-static uint32_t common(uint32_t a, uint32_t b)
-{
-	return b == 0 ? a : common(b, a % b);
-}
-
-static void hear_length(struct course *c, const struct skep_sweep_reply *reply)
-{
-	assert(reply->round > 0);
-	if (c->first.round == 0) {
-		c->first = c->other = *reply;
-		c->multiple = reply->round;
-	}
-	c->other = reply->samples != c->first.samples && c->other.samples == c->first.samples ? *reply : c->other;
-	uint64_t multiple = (uint64_t)c->multiple / common(reply->round, c->multiple) * reply->round;
-	c->multiple = c->multiple > 0 && multiple <= 1000000 ? (uint32_t)multiple : 0;
-}
-
-/* Rounds are whole, so that a run with longer ones may do more than the others: their times, losses and prices are of different work. */
-static void warn_of_lengths(const struct course *c)
-{
-	const struct skep_sweep_reply *a = &c->first, *b = &c->other;
-	bool rounded = a->steps != a->asked_steps || b->steps != b->asked_steps;
-	if (a->samples == b->samples || a->asked_steps != b->asked_steps || !rounded || c->request->quiet)
-		return;
-	fprintf(stderr,
-		"skep: these runs do different amounts of work, since rounds are whole: of %u steps that were asked for some do %u and "
-		"some %u",
-		a->asked_steps, a->steps, b->steps);
-	if (c->multiple > 0)
-		fprintf(stderr, "; all do as many with a multiple of %u, as --set train.until.steps=%u", c->multiple,
-			(a->asked_steps + c->multiple - 1) / c->multiple * c->multiple);
-	fputc('\n', stderr);
-}
-
 static void hear_check(struct course *c, const struct skep_sweep_answer *answer)
 {
 	const struct skep_sweep_reply *reply = answer->bytes;
@@ -336,7 +302,7 @@ static void hear_check(struct course *c, const struct skep_sweep_answer *answer)
 	c->seed[number] = reply->seed;
 	fit_memory(c, reply->memory_bytes);
 	hear_law(c, reply);
-	hear_length(c, reply);
+	skep_sweep_lengths_hear(&c->lengths, reply);
 	if (number == 0)
 		memcpy(c->name, reply->name, sizeof c->name);
 }
@@ -407,7 +373,8 @@ static enum status check_combinations(struct course *c)
 		return (enum status)(STATUS_SIGNAL + c->signal);
 	}
 	if (c->wrong == c->combinations) {
-		warn_of_lengths(c);
+		if (!c->request->quiet)
+			skep_sweep_lengths_warn(&c->lengths, stderr);
 		return all_differ(c) ? STATUS_DONE : STATUS_BAD_INPUT;
 	}
 	skep_vary_name(&c->sweep.vary, c->wrong, name, sizeof name);

@@ -50,7 +50,7 @@ plan() {
 
 # Every C file of the project, relative to its root, one a line.
 c_files() {
-	find ./*.c base commands core planning sim exec models topologies scenarios analysis tests -type f -name '*.[ch]' | sed 's,^\./,,' | LC_ALL=C sort
+	find . \( -path './build*' -o -path './.*' \) -prune -o -type f -name '*.[ch]' -print | sed 's,^\./,,' | LC_ALL=C sort
 }
 
 headers() {

@@ -2,8 +2,8 @@
  *
  * experiment.c - reads a table of published figures. See experiment.h.
  *
- * Keeps true: a run stands in run[] once, however many rows are about it; every row has a published figure or a note that says why
- * there is none.
+ * Keeps true: a run stands in run[] once, however many rows are about it; every row has a published figure or a note that says
+ * why there is none.
  */
 #include "sweeping/published/experiment.h"
 

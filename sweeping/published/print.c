@@ -256,10 +256,10 @@ void skep_published_print_page(const struct skep_published_experiment *experimen
 {
 	fprintf(out,
 		"%s\n\nMade by `skep published --all -o docs/published.md`: experiments of papers, simulated with their own\n"
-		"parameters, beside what was published. [scenarios/papers/](../scenarios/papers/README.md) has the scenarios and the\n"
-		"tables. *ratio* is ours over published, *bar* how far off ours may be, *source* where the figure stands in the\n"
-		"paper. Rows that are outside stay, with the reason where it is known; a figure that could not be read in the paper is\n"
-		"*not found*; *fitted* is what was set to agree so that other rows can be compared.\n\n",
+		"parameters, beside what was published. [scenarios/papers/](../scenarios/papers/README.md) has the scenarios\n"
+		"and the tables. *ratio* is ours over published, *bar* how far off ours may be, *source* where the figure\n"
+		"stands in the paper. Rows that are outside stay, with the reason where it is known; a figure that could not be\n"
+		"read in the paper is *not found*; *fitted* is what was set to agree so that other rows can be compared.\n\n",
 		SKEP_PUBLISHED_HEAD);
 	print_count(experiment, count, out);
 	page_overview(experiment, count, out);

@@ -3,8 +3,8 @@
  * published.c - see published.h. Reads all tables first, so that nothing is simulated before every table is right; then makes the
  * runs of the experiments that are wanted, in processes, those of slow experiments first; then prints.
  *
- * Keeps true: what is printed does not depend on how many processes there were; a run whose scenario is wrong ends everything with
- * its error, and a page is written only when all runs have been made.
+ * Keeps true: what is printed does not depend on how many processes there were; a run whose scenario is wrong ends everything
+ * with its error, and a page is written only when all runs have been made.
  */
 #include "sweeping/published/published.h"
 

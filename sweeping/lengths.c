@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * lengths.c - see lengths.h.
+ */
+#include "sweeping/lengths.h"
+
+#include <assert.h>
+
+#define MULTIPLE_MOST 1000000u
+
+static uint32_t common(uint32_t a, uint32_t b)
+{
+	return b == 0 ? a : common(b, a % b);
+}
+
+void skep_sweep_lengths_hear(struct skep_sweep_lengths *l, const struct skep_sweep_reply *reply)
+{
+	assert(reply->round > 0);
+	if (l->first.round == 0) {
+		l->first = l->other = *reply;
+		l->multiple = reply->round;
+	}
+	l->other = reply->samples != l->first.samples && l->other.samples == l->first.samples ? *reply : l->other;
+	uint64_t multiple = (uint64_t)l->multiple / common(reply->round, l->multiple) * reply->round;
+	l->multiple = l->multiple > 0 && multiple <= MULTIPLE_MOST ? (uint32_t)multiple : 0;
+}
+
+void skep_sweep_lengths_warn(const struct skep_sweep_lengths *l, FILE *out)
+{
+	const struct skep_sweep_reply *a = &l->first, *b = &l->other;
+	bool rounded = a->steps != a->asked_steps || b->steps != b->asked_steps;
+	if (a->samples == b->samples || a->asked_steps != b->asked_steps || !rounded)
+		return;
+	fprintf(out,
+		"skep: these runs do different amounts of work, since rounds are whole: of %u steps that were asked for "
+		"some do %u and some %u",
+		a->asked_steps, a->steps, b->steps);
+	if (l->multiple > 0)
+		fprintf(out, "; all do as many with a multiple of %u, as --set train.until.steps=%u", l->multiple,
+			(a->asked_steps + l->multiple - 1) / l->multiple * l->multiple);
+	fputc('\n', out);
+}

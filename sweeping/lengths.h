@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * lengths.h - whether all runs of a sweep do the same amount of work. Rounds are whole, so that a run with longer ones may do
+ * more than the others: their times, losses and prices are then of different work.
+ */
+#ifndef SKEP_SWEEPING_LENGTHS_H
+#define SKEP_SWEEPING_LENGTHS_H
+
+#include <stdio.h>
+
+#include "sweeping/combination.h"
+
+struct skep_sweep_lengths {
+	struct skep_sweep_reply first, other; /* of combinations that are to do different numbers of samples */
+	uint32_t multiple;                    /* of all numbers of steps of a round; 0: that is too large */
+};
+
+void skep_sweep_lengths_hear(struct skep_sweep_lengths *lengths, const struct skep_sweep_reply *reply);
+/* Nothing where all do as much, or where that was asked for. */
+void skep_sweep_lengths_warn(const struct skep_sweep_lengths *lengths, FILE *out);
+
+#endif
