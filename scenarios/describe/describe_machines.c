@@ -102,6 +102,9 @@ void skep_traced_print(const struct skep_scenario *s, FILE *out)
 	fprintf(out, ": %" PRIu64 " loss%s, %" PRIu64 " join%s in %s\n", s->churn.leaves,
 		s->churn.leaves == 1 ? "" : "es", s->churn.joins, skep_plural(s->churn.joins),
 		skep_time_text((double)s->churn.end_ns * 1e-9, span));
+	if (s->churn.unbound)
+		fputs("            its names are none of the places here: a join takes any free machine of its GPU\n",
+			out);
 	if (skep_traced_left_out(s, left_out, sizeof left_out))
 		fprintf(out, "            %s\n", left_out);
 	if (s->admission_ns > 0) {
@@ -129,6 +132,7 @@ void skep_traced_add_json(const struct skep_scenario *s, cJSON *root)
 	bool drawn = s->has_trace && law->scale_s > 0;
 	add_or_null(root, "trace", s->has_trace ? s->trace_path : NULL);
 	add_or_null(root, "trace_law", drawn ? skep_lifetime_distribution_names[law->law] : NULL);
+	cJSON_AddBoolToObject(root, "trace_unbound", s->churn.unbound);
 	cJSON_AddNumberToObject(root, "trace_left_out", (double)s->churn.unplaced);
 	cJSON_AddNumberToObject(root, "trace_admission_s", (double)s->admission_ns * 1e-9);
 	cJSON_AddNumberToObject(root, "trace_unadmitted", (double)s->churn.unadmitted);

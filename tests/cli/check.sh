@@ -66,6 +66,7 @@ phrases = {
     "is merged as one": bool(seen["periodic"]) and seen["periodic"].get("group_size", 1) > 1,
     "is longer than the run": bool(seen["periodic"]) and seen["periodic"]["longer_than_run"],
     "left out: ": seen["trace_left_out"] > 0,
+    "are none of the places here": seen["trace_unbound"],
     "while the next round is trained": seen["validate"]["beside"],
     "extrapolated: ": bool(seen["law"]) and seen["law"]["extrapolated"],
     "no backward pass in the first ": seen["frozen_stages"] > 0,

@@ -156,9 +156,18 @@ static uint32_t place_of(struct mapping *m, const struct skep_trace_event *event
 	return place;
 }
 
+static bool has_several_places(const struct skep_topology *t)
+{
+	uint32_t named = 0;
+	for (uint32_t i = 0; i < t->places; i++)
+		named += t->place_name[i][0] != '\0';
+	return named > 1;
+}
+
 /* A name that is none of the places beside others that are is a slip of the pen, and would take another one's machine. */
 static bool check_names(const struct mapping *m, const char *path, struct skep_diag *reterr)
 {
+	m->churn->unbound = m->named == 0 && m->unnamed > 0 && has_several_places(m->topology);
 	if (m->named == 0 || m->unnamed == 0)
 		return true;
 	const struct skep_topology *t = m->topology;

@@ -33,6 +33,7 @@ struct skep_churn {
 	uint64_t unadmitted; /* joins whose machine was taken away before it was let in: left out, with their leave */
 	uint64_t refused;    /* requests that the trace itself says were refused, in the time that is played */
 	uint32_t most;       /* at once */
+	bool unbound;        /* its names and zones are none of the topology's places, of which there are several */
 	struct skep_trace_report trace;
 	struct skep_lifetime_fit drawn_from; /* of a drawn trace: the law of its lives; scale_s 0: it was recorded */
 };
