@@ -393,9 +393,13 @@ static void print_bottleneck(const struct skep_ask_answer *a, FILE *out)
 		100 * f->passes_part, 100 * f->reduction_part, 100 * f->utilisation);
 	wrap("  ", text, out);
 	if (bound[0] != '\0') {
-		snprintf(text, sizeof text,
-			"What sets the pace of passes is %s; it is busy for %.0f %% of their time%s.", bound,
-			100 * f->expected.busy, f->expected.starved ? ", for want of microbatches in flight" : "");
+		int used = snprintf(text, sizeof text, "What sets the pace of passes is %s", bound);
+		if (f->expected.shared_out) /* all are busy, for all of the time */
+			snprintf(text + used, sizeof text - (size_t)used, ".");
+		else
+			snprintf(text + used, sizeof text - (size_t)used, "; it is busy for %.0f %% of their time%s.",
+				100 * f->expected.busy,
+				f->expected.starved ? ", for want of microbatches in flight" : "");
 		wrap("  ", text, out);
 	}
 	if (a->question.request->spot) {
