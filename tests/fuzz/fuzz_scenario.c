@@ -23,10 +23,12 @@
 #include "base/files/lines.h"
 #include "scenarios/describe/describe.h"
 #include "scenarios/plan/law.h"
+#include "scenarios/read/job.h"
 #include "scenarios/read/planned.h"
 #include "scenarios/read/pool.h"
 #include "scenarios/read/scenario.h"
 #include "scenarios/read/sources.h"
+#include "scenarios/shard/shard.h"
 #include "scenarios/vary/vary.h"
 #include "tests/fuzz/fuzz.h"
 #include "topologies/read/price.h"
@@ -78,6 +80,19 @@ static void try_described(const struct skep_scenario *s)
 	}
 }
 
+/* A model that several ranks can share has a part for each. */
+static void try_shards(const struct skep_scenario *s)
+{
+	uint32_t ranks = skep_shard_degree(s);
+	for (uint32_t rank = 0; ranks > 1 && ranks <= 16 && rank < ranks; rank++) {
+		struct skep_model shard;
+		if (skep_model_refuses_shard(&s->model, ranks) != NULL)
+			return;
+		must(skep_model_shard(&s->model, rank, ranks, &shard) && shard.layers == s->model.layers);
+		skep_model_finish(&shard);
+	}
+}
+
 /* What those who take it up ask: files, machines, lies, prices, tables. */
 static void try_asked(const struct skep_scenario *s)
 {
@@ -94,6 +109,7 @@ static void try_asked(const struct skep_scenario *s)
 		double usd = skep_topology_egress_usd(&s->topology, i, (i + 1) % s->plan.workers, 1e9);
 		must(isnan(usd) || usd >= 0);
 	}
+	try_shards(s);
 	if (s->planned)
 		must(skep_planned_method_name(s->planned->method)[0] && skep_aim_name(s->planned->aim)[0]);
 }
@@ -186,6 +202,20 @@ static void try_set(const char *bytes, size_t size)
 	free(set);
 }
 
+/* An option of which a job does not depend leaves it the same. */
+static void try_job(const char *file, const char *set, const struct skep_scenario *s)
+{
+	char key[256];
+	struct skep_scenario plain;
+	struct skep_diag diag = {0};
+	struct skep_scenario_options options = {0};
+	snprintf(key, sizeof key, "%.*s", (int)strcspn(set, "="), set);
+	if (skep_job_counts(key) || !skep_scenario_read(file, &options, &plain, &diag))
+		return;
+	must(plain.job == s->job);
+	skep_scenario_finish(&plain);
+}
+
 /* A shipped scenario with so many options, which are its other words. */
 static void try_line(char *line)
 {
@@ -206,6 +236,8 @@ static void try_line(char *line)
 	}
 	try_described(&s);
 	try_asked(&s);
+	if (options.sets == 1)
+		try_job(file, set[0], &s);
 	skep_scenario_finish(&s);
 }
 
