@@ -40,7 +40,7 @@ struct serve_arguments {
 	const char *replicas;      /* NULL: none */
 	const char *scale_command; /* NULL: no machines are asked for */
 	uint32_t replica;
-	uint64_t after; /* with replicas: the run that they have agreed on last; 0: none yet */
+	uint64_t agreed_run; /* with replicas: the one that they have agreed on last; 0: none yet */
 	struct skep_serve_options serve;
 };
 
@@ -208,7 +208,7 @@ static bool gather(
 	struct skep_resume from = {0};
 	struct skep_diag why = {0};
 	uint32_t rounds = 0;
-	uint64_t run = a->serve.lease != NULL ? a->after : skep_gathering_run(&a->serve);
+	uint64_t run = a->serve.lease != NULL ? a->agreed_run : skep_gathering_run(&a->serve);
 	bool known = run > 0 && skep_store_rounds_closed(a->common.db, run, &rounds);
 	bool refused = !skep_resume_find(scenario, &from, &why) && !from.nothing; /* as the caller will find and say */
 	bool newest = (known && from.version >= rounds) || skep_resume_is_over(scenario, &from);
@@ -268,8 +268,8 @@ static enum status record(
 	const struct record_run how = {
 		.device = a->serve.device, .pace = a->serve.pace, .run = run_served, .context = &serving};
 	skep_keep_as_of_now(scenario);
-	if (scenario->kept_as <= a->after)
-		scenario->kept_as = a->after + 1; /* the clock of the machine that served before was ahead */
+	if (scenario->kept_as <= a->agreed_run)
+		scenario->kept_as = a->agreed_run + 1; /* the clock of the machine that served before was ahead */
 	if (!take_up(a, scenario, &over))
 		return over;
 	skep_say_beforehand(scenario, a->common.quiet);
@@ -295,12 +295,12 @@ struct replica {
 };
 
 /* In a process of its own: this replica leads, and goes on with what it has, or begins. */
-static int lead(void *context, int fd, uint64_t after)
+static int lead(void *context, int fd, uint64_t agreed_run)
 {
 	const struct replica *replica = context;
 	struct serve_arguments a = *replica->arguments;
 	struct skep_diag diag = {0};
-	a.after = after;
+	a.agreed_run = agreed_run;
 	a.resuming = SKEP_RESUMES_OR_BEGINS;
 	a.serve.lease = skep_lease_open(fd, 2 * replica->election_ns, &diag);
 	if (a.serve.lease != NULL)

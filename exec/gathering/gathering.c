@@ -220,7 +220,7 @@ uint64_t skep_gathering_run(const struct skep_serve_options *options)
 {
 	struct skep_tickets tickets = {0};
 	struct skep_diag why = {0};
-	if (!options->takes_keys || options->new_ticket || options->lease != NULL)
+	if (!options->takes_keys || options->new_ticket)
 		return 0;
 	struct skep_authority *authority = skep_authority_read(options->keys, &tickets, &why);
 	uint64_t run = 0;

@@ -28,8 +28,8 @@
 
 struct skep_gathering;
 
-/* The number of the run that was begun last with the keys of options->keys, in folders of checkpoints; 0: there is none, or no
- * ticket of it that is valid. */
+/* Without replicas: the number of the run that was begun last with the keys of options->keys, in folders of checkpoints; 0: there
+ * is none, or no ticket of it that is valid. */
 uint64_t skep_gathering_run(const struct skep_serve_options *options);
 /* `run`: whose states are taken; 0: none are. The listener stays the caller's. NULL: reterr says why. */
 struct skep_gathering *skep_gathering_open(const struct skep_scenario *scenario,

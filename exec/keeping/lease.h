@@ -3,11 +3,11 @@
  * lease.h - a server that serves only as long as a majority of its replicas lets it (exec/replicas/replicas.h): its end of the
  * line to the process that speaks with the others.
  *
- *     skep_lease_open()   in the server's process
- *     skep_lease_hand_on() of a state that the run may go on from: waits until a majority has it
- *     skep_lease_begin()  waits until a majority knows which run this is; nothing is served before
- *     skep_lease_keep()   of each state that is whole on this machine
- *     skep_lease_kept()   which of them a majority has by now
+ *     skep_lease_open()      in the server's process
+ *     skep_lease_hand_on()   a state that the run may go on from: waits until a majority has it
+ *     skep_lease_begin()     waits until a majority knows which run this is; nothing is served before
+ *     skep_lease_keep()      of each state that is whole on this machine
+ *     skep_lease_kept()      which of them a majority has by now
  *
  * The lease is renewed several times a second. When it has run out, or the line has ended, a thread of its own ends this process
  * at once, whatever the others are doing: a server that was cut off, or stopped and continued, does not go on.

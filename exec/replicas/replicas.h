@@ -57,9 +57,9 @@ struct skep_replicas_setup {
 	uint32_t stages, sources;
 	uint64_t election_ns; /* without a leader for so long a replica asks to be elected */
 	bool quiet;
-	/* Serves, in a process of its own, with the other end of a lease; returns its exit status. `after`: the run that was
-	 * agreed on last, which this one goes on with; its own number is greater. 0: it is the first. */
-	int (*serve)(void *context, int lease, uint64_t after);
+	/* Serves, in a process of its own, with the other end of a lease; returns its exit status. `agreed_run`: the
+	 * one that was agreed on last, which this one goes on with; its own number is greater. 0: it is the first. */
+	int (*serve)(void *context, int lease, uint64_t agreed_run);
 	void *context;
 };
 

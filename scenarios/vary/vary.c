@@ -88,6 +88,17 @@ static bool add_value(struct skep_vary_key *key, char *value, struct skep_diag *
 	return skep_fail(reterr, "--vary %.*s: more than %u values", SHOWN, key->key, SKEP_VARY_COMBINATIONS_MAX);
 }
 
+/* The caller's to free; NULL: no memory. */
+static void *sorted_copy(const void *items, size_t count, size_t bytes, int (*compare)(const void *a, const void *b))
+{
+	void *ret = malloc(count * bytes);
+	if (ret) {
+		memcpy(ret, items, count * bytes);
+		qsort(ret, count, bytes, compare);
+	}
+	return ret;
+}
+
 static int compare_values(const void *a, const void *b)
 {
 	return strcmp(*(char *const *)a, *(char *const *)b);
@@ -95,11 +106,9 @@ static int compare_values(const void *a, const void *b)
 
 static bool no_value_twice(const struct skep_vary_key *key, struct skep_diag *reterr)
 {
-	char **sorted = malloc(key->values * sizeof *sorted);
+	char **sorted = sorted_copy(key->value, key->values, sizeof *sorted, compare_values);
 	if (!sorted)
 		return no_memory(reterr);
-	memcpy(sorted, key->value, key->values * sizeof *sorted);
-	qsort(sorted, key->values, sizeof *sorted, compare_values);
 	bool once = true;
 	for (uint32_t i = 0; once && i + 1 < key->values; i++)
 		if (strcmp(sorted[i], sorted[i + 1]) == 0) {
@@ -181,11 +190,9 @@ static int compare_seeds(const void *a, const void *b)
 
 static bool no_seed_twice(const struct skep_vary *vary, struct skep_diag *reterr)
 {
-	uint64_t *sorted = malloc(vary->seeds * sizeof *sorted);
+	uint64_t *sorted = sorted_copy(vary->seed, vary->seeds, sizeof *sorted, compare_seeds);
 	if (!sorted)
 		return no_memory(reterr);
-	memcpy(sorted, vary->seed, vary->seeds * sizeof *sorted);
-	qsort(sorted, vary->seeds, sizeof *sorted, compare_seeds);
 	bool once = true;
 	for (uint32_t i = 0; once && i + 1 < vary->seeds; i++)
 		if (sorted[i] == sorted[i + 1]) {
