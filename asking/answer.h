@@ -3,8 +3,7 @@
  * answer.h - what `skep ask` finds out, for those who print it: the choice, what else was tried, what would help, and how sure
  * it is.
  */
-#ifndef SKEP_ASKING_ANSWER_H
-#define SKEP_ASKING_ANSWER_H
+#pragma once
 
 #include "asking/evaluate.h"
 #include "asking/write.h"
@@ -129,5 +128,3 @@ bool skep_ask_gain(const struct skep_ask_answer *answer, uint32_t help, struct s
 uint32_t skep_ask_rank_helps(const struct skep_ask_answer *answer, uint32_t *ret, uint32_t *ret_told);
 /* Rows by what they gain, the best first: indices into help[], without the first and those that cannot be. */
 uint32_t skep_ask_rank(const struct skep_ask_tried *tried, uint32_t count, bool money, uint32_t *ret);
-
-#endif

@@ -14,8 +14,7 @@
  * settings that are compared is better than the choice by more than 1 %, it takes its place, and what is compared is compared
  * with it.
  */
-#ifndef SKEP_ASKING_ASK_H
-#define SKEP_ASKING_ASK_H
+#pragma once
 
 #include "asking/question.h"
 #include "base/status.h"
@@ -24,5 +23,3 @@
 
 /* Says itself what is wrong, and prints the page. */
 enum status skep_ask(const struct skep_ask_request *request);
-
-#endif

@@ -7,8 +7,7 @@
  * are simulated, each with a seed of its own and, where machines come and go, in another part of the run. The mean step, times
  * the steps that the law asks for, is the time; machines are paid while they are there; what leaves a site is paid by the byte.
  */
-#ifndef SKEP_ASKING_EVALUATE_H
-#define SKEP_ASKING_EVALUATE_H
+#pragma once
 
 #include "asking/question.h"
 #include "planning/expected/expected.h"
@@ -88,5 +87,3 @@ struct skep_interval skep_ask_times(const struct skep_ask_figures *f, const stru
 /* All of them side by side. False: a signal (*ret_signal), or a process was not to be had. `base` has the allocation last. */
 bool skep_ask_evaluate(const struct skep_assignments *base, const struct skep_ask_variation *variation, uint32_t count,
 	uint32_t processes, struct skep_ask_figures *ret, int *ret_signal);
-
-#endif

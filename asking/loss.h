@@ -12,8 +12,7 @@
  * are tokens of synchronous training: a method that learns less from a token is given more of them, until the loss
  * is the same, and methods are compared by what they take until then.
  */
-#ifndef SKEP_ASKING_LOSS_H
-#define SKEP_ASKING_LOSS_H
+#pragma once
 
 #include "scenarios/plan/law.h"
 
@@ -28,5 +27,3 @@ double skep_ask_loss_target(const struct skep_law *law, double tokens);
 
 /* How many times the tokens it takes to the same loss. */
 double skep_ask_loss_times(const struct skep_law *law, double every, double replicas);
-
-#endif

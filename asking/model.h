@@ -5,8 +5,7 @@
  * A number of parameters picks a shape of GPT-2's kind: as many blocks as the model of GPT-3's table next to it in size (Brown et
  * al. 2020, arXiv 2005.14165, table 2.1), heads of 64, and the hidden size that comes nearest.
  */
-#ifndef SKEP_ASKING_MODEL_H
-#define SKEP_ASKING_MODEL_H
+#pragma once
 
 #include "base/diag.h"
 
@@ -24,5 +23,3 @@ bool skep_ask_model_find(const char *given, struct skep_ask_model *ret, struct s
 
 /* Reads the model from `path`, where it lies or was written. */
 bool skep_ask_model_measure(struct skep_ask_model *model, const char *path, struct skep_diag *reterr);
-
-#endif

@@ -15,8 +15,7 @@
  * (topologies/regions/home-2019.csv); or a name of the user's, whose network the user says. What nothing says is assumed, and the
  * question keeps a note of each assumption for the page.
  */
-#ifndef SKEP_ASKING_QUESTION_H
-#define SKEP_ASKING_QUESTION_H
+#pragma once
 
 #include "base/diag.h"
 
@@ -99,5 +98,3 @@ bool skep_ask_read(const struct skep_ask_request *request, const char *from, str
 
 /* An assumption, for the page; beyond SKEP_ASK_NOTES_MAX none is kept. */
 void skep_ask_note(struct skep_ask_question *question, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-#endif

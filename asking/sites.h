@@ -3,8 +3,7 @@
  * sites.h - the sites of a question and what joins them: measured between regions of clouds, published for homes, given by the
  * user, or assumed.
  */
-#ifndef SKEP_ASKING_SITES_H
-#define SKEP_ASKING_SITES_H
+#pragma once
 
 #include "asking/question.h"
 
@@ -18,5 +17,3 @@ bool skep_ask_site_find(struct skep_ask_question *question, const struct skep_as
 
 /* When all sites are there: --line, --site, --link and --what-if, and what is between the others. */
 bool skep_ask_sites_join(struct skep_ask_question *question, struct skep_diag *reterr);
-
-#endif

@@ -4,8 +4,7 @@
  * costs in loss. Each is a CSV file of the project with its source in its head; they are looked for as any file that a scenario
  * names.
  */
-#ifndef SKEP_ASKING_TABLES_H
-#define SKEP_ASKING_TABLES_H
+#pragma once
 
 #include "base/diag.h"
 
@@ -47,5 +46,3 @@ struct skep_diloco_row { /* of a model of so many parameters: losses in nats a t
 };
 #define SKEP_DILOCO_ROWS_MAX 16u
 bool skep_diloco_read(struct skep_diloco_row *ret, uint32_t *ret_count, struct skep_diag *reterr); /* rising */
-
-#endif

@@ -3,8 +3,7 @@
  * write.h - a question as files: topology, model, law and scenario in one folder, as a user would write them. All else that `skep
  * ask` does starts from these files, through the readers that every command has.
  */
-#ifndef SKEP_ASKING_WRITE_H
-#define SKEP_ASKING_WRITE_H
+#pragma once
 
 #include <stdio.h>
 
@@ -48,5 +47,3 @@ bool skep_ask_write_scenario(
 
 /* The head of each file: the question as one can ask it again. */
 void skep_ask_write_head(const struct skep_ask_question *question, FILE *out);
-
-#endif

@@ -5,8 +5,7 @@
  * A function that can fail takes `struct skep_diag *reterr`, sets it, and returns false or NULL; callers hand it on, and main
  * prints it once (skep_report_diag). A diagnosis begins as {0}. The first error counts: later ones are its consequences.
  */
-#ifndef SKEP_BASE_DIAG_H
-#define SKEP_BASE_DIAG_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -48,6 +47,4 @@ void skep_diag_print(const struct skep_diag *diag, char *ret, size_t size);
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

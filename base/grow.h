@@ -2,8 +2,7 @@
  *
  * grow.h - arrays that grow by one item at a time. How much room one has follows from its count, so that none has to be kept.
  */
-#ifndef SKEP_BASE_GROW_H
-#define SKEP_BASE_GROW_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -27,5 +26,3 @@ static inline bool skep_grow(void *items, size_t count, size_t item_bytes)
 		memcpy(items, &moved, sizeof moved);
 	return moved != NULL;
 }
-
-#endif

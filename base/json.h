@@ -3,8 +3,7 @@
  * json.h - how JSON is written for users: one object on one line, null for what has no value, numbers with as many digits as
  * give back the same double.
  */
-#ifndef SKEP_BASE_JSON_H
-#define SKEP_BASE_JSON_H
+#pragma once
 
 #include <cjson/cJSON.h>
 #include <stdbool.h>
@@ -21,5 +20,3 @@ void skep_json_add_text(cJSON *to, const char *key, const char *text);
 
 /* Prints it with the end of its line, and deletes it. False: not enough memory. */
 bool skep_json_print(cJSON *root, FILE *out);
-
-#endif

@@ -3,8 +3,7 @@
  * layout.h - how `skep check` writes quantities and tables, so that all of its parts do it alike: three significant digits with
  * the unit that suits beside each, numbers to the right, names to the left.
  */
-#ifndef SKEP_BASE_LAYOUT_H
-#define SKEP_BASE_LAYOUT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -46,5 +45,3 @@ struct skep_layout {
 void skep_layout_begin(struct skep_layout *layout, const char *align, const char *const head[]);
 void skep_layout_cell(struct skep_layout *layout, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void skep_layout_end(struct skep_layout *layout, FILE *out); /* prints and frees it */
-
-#endif

@@ -5,8 +5,7 @@
  * A command declares a struct for its arguments and a table of rows, one for each option. skep_options_read() reads the command
  * line into that struct. The help, the manual page and the completion of a shell are printed from the same rows.
  */
-#ifndef SKEP_BASE_OPTIONS_H
-#define SKEP_BASE_OPTIONS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -139,5 +138,3 @@ void skep_manual_print(const struct skep_program *program, FILE *out); /* in the
 bool skep_completion_print(const struct skep_program *program, const char *shell, FILE *out); /* false: no such shell */
 /* The keys of a YAML file by their paths. */
 bool skep_completion_print_keys(const char *path, FILE *out, struct skep_diag *reterr);
-
-#endif

@@ -7,8 +7,7 @@
  * that returns the default, so that callers read all their keys in a row and check once. skep_reader_close_map()
  * refuses keys that the caller has not asked for and suggests the nearest known one.
  */
-#ifndef SKEP_BASE_READER_H
-#define SKEP_BASE_READER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -172,5 +171,3 @@ void skep_reader_fail_value(struct skep_reader *r, const struct skep_yaml_node *
  * unless allow_holes. Comments start with '#'. Errors: ragged, not square, empty, text, negative, infinite. The caller
  * frees *ret, n * n values. */
 bool skep_matrix_read(const char *path, bool allow_holes, uint32_t *ret_n, double **ret, struct skep_diag *reterr);
-
-#endif

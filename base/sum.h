@@ -4,8 +4,7 @@
  * defence against who changes bytes on purpose; what comes from strangers has SHA-256 and TLS. 0 is the sum of nothing, and of
  * nothing else but by a chance of 2^-64.
  */
-#ifndef SKEP_BASE_SUM_H
-#define SKEP_BASE_SUM_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -17,5 +16,3 @@ uint64_t skep_sum(uint64_t before, const void *bytes, size_t count);
 /* Of the file's length and what it holds; of one of more than 1 GiB of 1,024 blocks of 1 MiB, evenly spread, the first and the
  * last one among them. False: it cannot be read. */
 bool skep_sum_file(const char *path, uint64_t *ret);
-
-#endif

@@ -3,8 +3,7 @@
  * text.h - what the files of the reader share about plain text: UTF-8, lines, numbers, near words. Other folders use
  * skep_text_nearest(), and what of UTF-8 they need to show a name.
  */
-#ifndef SKEP_BASE_TEXT_H
-#define SKEP_BASE_TEXT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -38,5 +37,3 @@ bool skep_count_parse(const char *text, double *ret);
 
 /* The word nearest to `word`, near enough to be what was meant; else NULL. */
 const char *skep_text_nearest(const char *word, const char *const words[], uint32_t count);
-
-#endif

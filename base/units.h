@@ -3,8 +3,7 @@
  * units.h - how many of a small unit of time are in a larger one. Times are ns where they are whole numbers (skep_time), and
  * seconds where they are real ones.
  */
-#ifndef SKEP_BASE_UNITS_H
-#define SKEP_BASE_UNITS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -24,5 +23,3 @@ static inline uint64_t skep_ns_clamp(double ns)
 {
 	return ns < 1 ? 1 : ns < (double)SKEP_NS_MOST ? (uint64_t)(ns + 0.5) : SKEP_NS_MOST;
 }
-
-#endif

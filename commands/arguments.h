@@ -2,8 +2,7 @@
  *
  * arguments.h - options and operands that several commands share.
  */
-#ifndef SKEP_COMMANDS_ARGUMENTS_H
-#define SKEP_COMMANDS_ARGUMENTS_H
+#pragma once
 
 #include "base/options.h"
 #include "scenarios/read/scenario.h"
@@ -66,5 +65,3 @@ bool skep_arguments_scenario_for(const struct arguments *arguments, bool real, b
 bool skep_arguments_runs(const struct arguments *arguments, uint32_t first, int64_t *ret, uint32_t *ret_count);
 /* The same, and 3..14 and @TAG stand for all of these; at most RUNS_MAX. */
 bool skep_arguments_run_ranges(const struct arguments *arguments, uint32_t first, int64_t *ret, uint32_t *ret_count);
-
-#endif

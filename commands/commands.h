@@ -2,8 +2,7 @@
  *
  * commands.h - the commands of skep, each in the file of its name.
  */
-#ifndef SKEP_COMMANDS_COMMANDS_H
-#define SKEP_COMMANDS_COMMANDS_H
+#pragma once
 
 #include "base/options.h"
 
@@ -13,5 +12,3 @@ extern const struct skep_command skep_command_ask, skep_command_bench, skep_comm
 	skep_command_replay, skep_command_report, skep_command_run, skep_command_runs, skep_command_sim,
 	skep_command_slurm, skep_command_serve, skep_command_join, skep_command_status, skep_command_sweep,
 	skep_command_topology, skep_command_trace;
-
-#endif

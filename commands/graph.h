@@ -2,8 +2,7 @@
  *
  * graph.h - `skep plan --graph` and `skep sim --graph`: a graph (sim/graph/graph.h) to a file, and one from a file simulated.
  */
-#ifndef SKEP_COMMANDS_GRAPH_H
-#define SKEP_COMMANDS_GRAPH_H
+#pragma once
 
 #include "commands/arguments.h"
 
@@ -14,5 +13,3 @@ enum status skep_graph_to_file(const struct arguments *arguments, const char *pa
 /* Simulates the graph in the file, on the scenario that it was made of, or the one that the first operand names, if there is an
  * operand, and prints what it comes to. With -o writes it with its new times. */
 enum status skep_graph_from_file(const struct arguments *arguments, const char *path);
-
-#endif

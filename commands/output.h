@@ -3,8 +3,7 @@
  * output.h - what -o may write over. A command asks before it does anything else, so that nothing is computed in vain, and says
  * itself what is wrong. --force lets it replace what skep has not written, but never what the command reads.
  */
-#ifndef SKEP_COMMANDS_OUTPUT_H
-#define SKEP_COMMANDS_OUTPUT_H
+#pragma once
 
 #include "commands/arguments.h"
 
@@ -14,5 +13,3 @@ bool skep_output_ready(const struct arguments *arguments, const char *head);
 bool skep_output_folder_ready(const struct arguments *arguments);
 /* When the scenario is read: no file that it names, nor that a value in its plan.search does. */
 bool skep_output_no_source(const struct arguments *arguments, const struct skep_scenario *scenario);
-
-#endif

@@ -3,8 +3,7 @@
  * record_run.h - a real run by the process that records it, whatever starts its workers: into the database, onto the screen, and
  * to an exit status.
  */
-#ifndef SKEP_COMMANDS_RECORD_RUN_H
-#define SKEP_COMMANDS_RECORD_RUN_H
+#pragma once
 
 #include "commands/arguments.h"
 #include "exec/exec.h"
@@ -22,5 +21,3 @@ struct record_run {
 /* All is said when it returns. */
 enum status skep_record_run(const struct arguments *arguments, const struct record_run *how,
 	const struct skep_scenario *scenario, struct skep_exec_result *ret);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * resume.h - --resume and --write-checkpoints: what a run begins with, and where it keeps its states.
  */
-#ifndef SKEP_COMMANDS_RESUME_H
-#define SKEP_COMMANDS_RESUME_H
+#pragma once
 
 #include "commands/arguments.h"
 
@@ -35,5 +34,3 @@ void skep_keep_as_of_now(struct skep_scenario *scenario);
 void skep_say_beforehand(const struct skep_scenario *scenario, bool quiet);
 /* And of a real run that is not paced: that its passes are not those which cluster.compute_scale makes of the model's. */
 void skep_say_unscaled(const struct skep_scenario *scenario, bool quiet);
-
-#endif

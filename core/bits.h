@@ -2,8 +2,7 @@
  *
  * bits.h - sets of small numbers as words of 64 bits.
  */
-#ifndef SKEP_CORE_BITS_H
-#define SKEP_CORE_BITS_H
+#pragma once
 
 #include <assert.h>
 #include <stdbool.h>
@@ -58,5 +57,3 @@ static inline uint32_t skep_bits_next(const uint64_t *set, uint32_t bit, uint32_
 	}
 	return end;
 }
-
-#endif

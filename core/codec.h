@@ -2,8 +2,7 @@
  *
  * codec.h - how many bytes a tensor takes when it travels. models/update/codec.h says what the encodings are.
  */
-#ifndef SKEP_CORE_CODEC_H
-#define SKEP_CORE_CODEC_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -50,5 +49,3 @@ static inline uint64_t skep_codec_bytes(enum skep_codec codec, uint32_t block, u
 	}
 	return 4 * elements;
 }
-
-#endif

@@ -3,8 +3,7 @@
  * hash.h - FNV-1a, 64 bits (Fowler, Noll, Vo): for checksums and tables, not against an adversary. Byte by byte it is the
  * published function; word by word it is as good for folding digests, and another function.
  */
-#ifndef SKEP_CORE_HASH_H
-#define SKEP_CORE_HASH_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -22,5 +21,3 @@ static inline uint64_t skep_hash_bytes(uint64_t hash, const void *bytes, size_t 
 		hash = skep_hash_word(hash, ((const uint8_t *)bytes)[i]);
 	return hash;
 }
-
-#endif

@@ -5,8 +5,7 @@
  * Every emitted action is folded into the machine's digest. Buffer handles and losses are left out: they belong to the
  * world. Only a target loss lets a decision depend on them, and then the digest shows it.
  */
-#ifndef SKEP_CORE_MACHINE_H
-#define SKEP_CORE_MACHINE_H
+#pragma once
 
 #include "core/methods/method.h"
 #include "core/skep.h"
@@ -98,5 +97,3 @@ size_t skep_candidates_size(const struct skep_plan *plan);
 void skep_candidates_init_node(void *mem, const struct skep_plan *plan);
 void skep_candidates_step(struct skep_node *node, struct step *step, const struct skep_event *event);
 uint32_t skep_candidates_actions_limit(const struct skep_plan *plan);
-
-#endif

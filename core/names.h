@@ -3,8 +3,7 @@
  * names.h - what the kinds of core/ are called wherever a person reads of them: in databases, replays, complaints and stories.
  * Queries and plots look for these words, so a name that has been used stays.
  */
-#ifndef SKEP_CORE_NAMES_H
-#define SKEP_CORE_NAMES_H
+#pragma once
 
 #include <stdint.h>
 
@@ -18,5 +17,3 @@ const char *skep_weights_name(uint8_t kind);    /* enum skep_weights, as in scen
 const char *skep_on_loss_name(uint8_t kind);    /* enum skep_on_loss, as in scenarios: "rerun" */
 const char *skep_lane_name(uint8_t lane);       /* enum skep_lane: "compute" */
 const char *skep_traffic_name(uint8_t kind);    /* enum skep_traffic: "pipeline" */
-
-#endif

@@ -2,8 +2,7 @@
  *
  * note.h - what machines say about what they do: notes, which change nothing and go to databases, summaries and tests.
  */
-#ifndef SKEP_CORE_NOTE_H
-#define SKEP_CORE_NOTE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -129,5 +128,4 @@ void skep_note_set(struct skep_note *note, uint32_t number, int64_t value);
 
 #ifdef __cplusplus
 }
-#endif
 #endif

@@ -3,8 +3,7 @@
  * op.h - what a worker's device does: the operations that a machine asks for (SKEP_ACTION_RUN), and what each of them reads,
  * writes and answers. A device of either world does them; which of them follow each other, machines alone decide.
  */
-#ifndef SKEP_CORE_OP_H
-#define SKEP_CORE_OP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -187,5 +186,3 @@ struct skep_op {
 	bool uncounted;        /* BACKWARD, for the sake of earlier stages: the accumulator stays as it is */
 	bool recomputed;       /* BACKWARD, and the operation before it on this lane was the RECOMPUTE for it */
 };
-
-#endif

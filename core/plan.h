@@ -3,8 +3,7 @@
  * plan.h - the plan: what a scenario amounts to for the core, constant and shared by all machines; and the numbers that core and
  * worlds derive from it and must agree on.
  */
-#ifndef SKEP_CORE_PLAN_H
-#define SKEP_CORE_PLAN_H
+#pragma once
 
 #include <assert.h>
 #include <stdbool.h>
@@ -596,5 +595,4 @@ bool skep_plan_validation_due(const struct skep_plan *plan, uint32_t closed);
 
 #ifdef __cplusplus
 }
-#endif
 #endif

@@ -6,8 +6,7 @@
  * The headers that core may use come first; they are guarded, so a later #include of them is harmless. What escapes these
  * lists shows among the library's undefined symbols, which tests/style/purity.sh compares with the few allowed ones.
  */
-#ifndef SKEP_CORE_PURITY_H
-#define SKEP_CORE_PURITY_H
+#pragma once
 
 #include <assert.h>
 #include <limits.h>
@@ -48,5 +47,3 @@
 #define system(...) SKEP_IMPURE
 #define signal(...) SKEP_IMPURE
 #define raise(...) SKEP_IMPURE
-
-#endif

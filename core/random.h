@@ -2,8 +2,7 @@
  *
  * random.h - seeded streams of integers. Splitmix64 (Steele, Lea, Flood 2014): one word of state, equal on every compiler.
  */
-#ifndef SKEP_CORE_RANDOM_H
-#define SKEP_CORE_RANDOM_H
+#pragma once
 
 #include <stdint.h>
 
@@ -33,5 +32,3 @@ static inline double skep_random_unit(uint64_t *state)
 {
 	return (double)(skep_random_next(state) >> 11) * 0x1p-53;
 }
-
-#endif

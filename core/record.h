@@ -4,8 +4,7 @@
  * know what it feeds (a database, a summary, a test). Calls come from one thread of one process, times are ns since the
  * run began.
  */
-#ifndef SKEP_CORE_RECORD_H
-#define SKEP_CORE_RECORD_H
+#pragma once
 
 #include "core/skep.h"
 
@@ -112,5 +111,3 @@ struct skep_recorder {
 	/* The next bytes of a machine's log, which are whole entries; the simulator has no log. */
 	void (*log)(void *context, uint32_t machine, const uint8_t *bytes, uint32_t count);
 };
-
-#endif

@@ -61,8 +61,7 @@
  *   8. A SEND hands the payload over to the world; with `keep` it hands over a copy, made before the next action. Free
  *      any other buffer only on RELEASE or when the process dies.
  */
-#ifndef SKEP_CORE_SKEP_H
-#define SKEP_CORE_SKEP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -422,5 +421,4 @@ bool skep_node_returned(const struct skep_node *node);
 
 #ifdef __cplusplus
 }
-#endif
 #endif

@@ -8,8 +8,7 @@
  * 2^-47; of a quotient 2^-47,
  * or 2^-31 for a divisor near 2^32.
  */
-#ifndef SKEP_CORE_SQUARE_H
-#define SKEP_CORE_SQUARE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -65,5 +64,3 @@ static inline uint64_t skep_square_divide(uint64_t a, uint32_t divisor)
 		return a;
 	return skep_square_make((skep_square_mantissa(a) << 15) / divisor, (int64_t)(a >> SKEP_SQUARE_BITS) - 15);
 }
-
-#endif

@@ -3,8 +3,7 @@
  * weights.h - where nothing is flushed: which parameters the passes of a microbatch read, and how old these may be. Part of
  * plan.h, which includes it.
  */
-#ifndef SKEP_CORE_WEIGHTS_H
-#define SKEP_CORE_WEIGHTS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -36,5 +35,3 @@ uint32_t skep_plan_oldest(const struct skep_plan *plan, uint32_t round, uint32_t
 
 /* Does a world make what passes read of the newest version, and keep that in a place of its own? */
 bool skep_plan_moves_weights(const struct skep_plan *plan);
-
-#endif

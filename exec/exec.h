@@ -2,8 +2,7 @@
  *
  * exec.h - the real world: processes over MPI, a device per worker, the real clock.
  */
-#ifndef SKEP_EXEC_EXEC_H
-#define SKEP_EXEC_EXEC_H
+#pragma once
 
 #include "base/diag.h"
 #include "core/record.h"
@@ -65,5 +64,3 @@ void skep_exec_abort(int status);
  * when the run could not go on (device, memory, peer lost). */
 bool skep_exec_run(const struct skep_scenario *scenario, const struct skep_exec_options *options,
 	const struct skep_recorder *recorder, struct skep_exec_result *ret, struct skep_diag *reterr);
-
-#endif

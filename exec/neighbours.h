@@ -2,8 +2,7 @@
  *
  * neighbours.h - what the processes of a host share: its GPUs and its cores.
  */
-#ifndef SKEP_EXEC_NEIGHBOURS_H
-#define SKEP_EXEC_NEIGHBOURS_H
+#pragma once
 
 #include "exec/exec.h"
 #include "models/device/device.h"
@@ -17,5 +16,3 @@ struct skep_device_place skep_neighbours_place(
 /* With pace, on CPUs, together with all others: does the arithmetic of a host's workers fit its cores while all of them compute?
  * Each makes forward passes on its device, NULL: it has none. The first of a host says on stderr if not, and by how much. */
 void skep_neighbours_say_pace(const struct skep_scenario *scenario, struct skep_device *device);
-
-#endif

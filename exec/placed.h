@@ -4,8 +4,7 @@
  * its hostfile, as many to each as it has slots, and knows nothing of the scenario. A worker on another host has other lines
  * than the simulator plays for it, and the run nevertheless succeeds.
  */
-#ifndef SKEP_EXEC_PLACED_H
-#define SKEP_EXEC_PLACED_H
+#pragma once
 
 #include "topologies/read/topology.h"
 
@@ -21,5 +20,3 @@ bool skep_placed_well(const struct skep_topology *topology, const char (*host)[S
 
 /* What skep_placed_well() finds, on stderr with how to place ranks. */
 void skep_placed_say(const struct skep_topology *topology, const char (*host)[SKEP_HOST_NAME], uint32_t workers);
-
-#endif

@@ -3,8 +3,7 @@
  * shards.h - what a process of a run with tensor parallelism has beside that of any other run: the shard that it has of the
  * scenario, the connection to the ranks that share its stage, and its plane of the transport. In a run without, nothing.
  */
-#ifndef SKEP_EXEC_SHARDS_H
-#define SKEP_EXEC_SHARDS_H
+#pragma once
 
 #include "exec/mpi/tensor_mpi.h"
 #include "exec/transport/plane.h"
@@ -38,5 +37,3 @@ struct skep_keeper skep_shards_keeper(struct skep_shards *shards, const struct s
 void skep_shards_say(const struct skep_shards *shards);
 /* All processes together if `clean`, when nothing of the transport is used any more. */
 void skep_shards_finish(struct skep_shards *shards, bool clean);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * cores.h - when operations end on hosts whose cores several workers share (`host: {cores}` of a topology).
  */
-#ifndef SKEP_SIM_CORES_H
-#define SKEP_SIM_CORES_H
+#pragma once
 
 #include "core/skep.h"
 #include "topologies/read/topology.h"
@@ -32,5 +31,3 @@ struct skep_cores_turn {
 
 /* Of the worker's host, after operations have begun and ended on it. False: what was said before still holds. */
 bool skep_cores_turn(struct skep_cores *cores, uint32_t worker, skep_time now, struct skep_cores_turn *ret);
-
-#endif

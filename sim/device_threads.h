@@ -10,8 +10,7 @@
  * Kept true: a device does one operation at a time, in the order in which they began; so results are the same to
  * the bit for any number of threads. Only the caller sees virtual time; threads see operations and devices alone.
  */
-#ifndef SKEP_SIM_DEVICE_THREADS_H
-#define SKEP_SIM_DEVICE_THREADS_H
+#pragma once
 
 #include "models/device/device.h"
 
@@ -36,5 +35,3 @@ void skep_device_threads_forget(struct skep_device_threads *device_threads, uint
 /* Nothing of device `index` runs until the next skep_device_threads_begin() or skep_device_threads_end(): the caller may
  * run something on it. */
 void skep_device_threads_drain(struct skep_device_threads *device_threads, uint32_t index);
-
-#endif

@@ -5,8 +5,7 @@
  * Order at one instant: first the events that the queue holds for it, by sequence; only when none is left the network
  * is asked, so that all flows that begin or end at one instant are solved together.
  */
-#ifndef SKEP_SIM_NEXT_H
-#define SKEP_SIM_NEXT_H
+#pragma once
 
 #include "sim/queue.h"
 #include "topologies/network/network.h"
@@ -35,5 +34,3 @@ static inline enum skep_next skep_next_event(
 	*now = ret_entry->time;
 	return SKEP_NEXT_EVENT;
 }
-
-#endif

@@ -4,8 +4,7 @@
  * when the cause of an event happens, so events at one time come in the order of their causes, and a run is the same
  * every time.
  */
-#ifndef SKEP_SIM_QUEUE_H
-#define SKEP_SIM_QUEUE_H
+#pragma once
 
 #include "core/skep.h"
 
@@ -44,5 +43,3 @@ static inline skep_time skep_queue_next(const struct skep_queue *queue)
 {
 	return queue->count > 0 ? queue->entry[0].time : SKEP_TIME_NEVER;
 }
-
-#endif

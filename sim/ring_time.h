@@ -3,8 +3,7 @@
  * ring_time.h - computes how long the segments of the chunks of a ring all-reduce (core/collective/ring.h) take on their ways
  * round, when it is known for how long each link is busy with one segment.
  */
-#ifndef SKEP_SIM_RING_TIME_H
-#define SKEP_SIM_RING_TIME_H
+#pragma once
 
 #include "topologies/read/path.h"
 
@@ -26,5 +25,3 @@ struct skep_ring_link {    /* from a rank to the next */
 
 /* ret_ns[rank]: when that rank has stored all chunks, of so many segments each. False: no memory. */
 bool skep_ring_time(const struct skep_ring_link *link, uint32_t size, uint32_t segments, double *ret_ns);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * sim.h - the simulated world: virtual time, flows on the topology's network, operation times from GPU profiles.
  */
-#ifndef SKEP_SIM_SIM_H
-#define SKEP_SIM_SIM_H
+#pragma once
 
 #include <signal.h>
 
@@ -55,5 +54,3 @@ struct skep_sim_options {
 /* The same, so. */
 bool skep_sim_run_with(const struct skep_scenario *scenario, const struct skep_sim_options *options,
 	const struct skep_recorder *recorder, struct skep_sim_result *ret);
-
-#endif

@@ -3,8 +3,7 @@
  * traffic.h - counts messages and bytes per ordered pair of machines and class; only pairs that were used take
  * memory. It also sums up what all machines together have sent, and pay for that, since the recorder was told last.
  */
-#ifndef SKEP_SIM_TRAFFIC_H
-#define SKEP_SIM_TRAFFIC_H
+#pragma once
 
 #include "core/record.h"
 
@@ -30,5 +29,3 @@ void skep_traffic_tell(struct skep_traffic_table *table, const struct skep_recor
 
 /* Reports all uses by rising (source, destination, class). Empties the table. False: as above. */
 bool skep_traffic_report(struct skep_traffic_table *table, const struct skep_recorder *recorder);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * world.h - the state of a simulated run, shared by engine.c (time) and world.c (what actions mean).
  */
-#ifndef SKEP_SIM_WORLD_H
-#define SKEP_SIM_WORLD_H
+#pragma once
 
 #include "base/diag.h"
 #include "scenarios/plan/prices.h"
@@ -237,5 +236,3 @@ void skep_fused_finish(struct skep_world *world);
 /* report.c: what a machine says, to the recorder; and uses of machines and links, at the end. */
 void skep_world_note(struct skep_world *world, uint32_t index, const struct skep_note *note);
 void skep_world_report(struct skep_world *world);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * combination.h - one combination of a sweep, in the process that checks or simulates it.
  */
-#ifndef SKEP_SWEEPING_COMBINATION_H
-#define SKEP_SWEEPING_COMBINATION_H
+#pragma once
 
 #include "analysis/summary/sweep_table.h"
 #include "base/process/process_pool.h"
@@ -41,5 +40,3 @@ bool skep_sweep_fails_alone(const struct skep_sweep *sweep, const struct skep_di
 
 /* For a pool; `context` is a struct skep_sweep. */
 bool skep_sweep_work_on(void *context, const struct skep_sweep_job *job, void **ret, uint64_t *ret_count);
-
-#endif

@@ -3,8 +3,7 @@
  * farm.h - all that does jobs of a sweep: the processes of this host and, when mpirun or srun has started the
  * program, those of all ranks. Rank 0 hands out.
  */
-#ifndef SKEP_SWEEPING_FARM_H
-#define SKEP_SWEEPING_FARM_H
+#pragma once
 
 #include "base/diag.h"
 #include "base/process/process_pool.h"
@@ -32,5 +31,3 @@ int skep_sweep_farm_signal(struct skep_sweep_farm *farm);
 /* clean: every job was answered, and all ranks end together. Otherwise this process ends the others, and does not return
  * where there are any: `status` is the exit status. */
 void skep_sweep_farm_destroy(struct skep_sweep_farm *farm, bool clean, int status);
-
-#endif

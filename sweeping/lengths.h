@@ -3,8 +3,7 @@
  * lengths.h - whether all runs of a sweep do the same amount of work. Rounds are whole, so that a run with longer ones may do
  * more than the others: their times, losses and prices are then of different work.
  */
-#ifndef SKEP_SWEEPING_LENGTHS_H
-#define SKEP_SWEEPING_LENGTHS_H
+#pragma once
 
 #include <stdio.h>
 
@@ -18,5 +17,3 @@ struct skep_sweep_lengths {
 void skep_sweep_lengths_hear(struct skep_sweep_lengths *lengths, const struct skep_sweep_reply *reply);
 /* Nothing where all do as much, or where that was asked for. */
 void skep_sweep_lengths_warn(const struct skep_sweep_lengths *lengths, FILE *out);
-
-#endif

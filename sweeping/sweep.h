@@ -2,8 +2,7 @@
  *
  * sweep.h - all combinations of some values, each a simulated run, into one database.
  */
-#ifndef SKEP_SWEEPING_SWEEP_H
-#define SKEP_SWEEPING_SWEEP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -26,5 +25,3 @@ struct skep_sweep_request {
 
 /* Says itself what is wrong, and prints the table. */
 enum status skep_sweep(const struct skep_sweep_request *request);
-
-#endif

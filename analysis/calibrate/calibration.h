@@ -6,8 +6,7 @@
  * Keeps true: a figure is what the run's own log shows, with its interval and the number of its samples, or it is the one of
  * the topology or profile, with the reason.
  */
-#ifndef SKEP_ANALYSIS_CALIBRATION_H
-#define SKEP_ANALYSIS_CALIBRATION_H
+#pragma once
 
 #include "analysis/calibrate/links.h"
 #include "scenarios/read/scenario.h"
@@ -84,5 +83,3 @@ void skep_calibration_put_head(const struct skep_calibration *calibration, FILE 
 #define SKEP_CALIBRATION_NAME_BYTES 96u
 void skep_calibration_gpu_name(
 	const struct skep_calibration *calibration, uint32_t gpu, char ret[SKEP_CALIBRATION_NAME_BYTES]);
-
-#endif

@@ -12,8 +12,7 @@
  *
  * A figure that the samples do not bear is kept as the topology has it, and `kept` says why.
  */
-#ifndef SKEP_ANALYSIS_LINKS_H
-#define SKEP_ANALYSIS_LINKS_H
+#pragma once
 
 #include "analysis/calibrate/ranked.h"
 #include "analysis/calibrate/samples.h"
@@ -46,5 +45,3 @@ struct skep_link_figures { /* of an ordered pair of places */
  * False: no memory. */
 bool skep_links_fit(const struct skep_samples *samples, const struct skep_topology *topology, double extra_latency_s,
 	struct skep_link_figures *ret);
-
-#endif

@@ -7,8 +7,7 @@
  * now and then, by any amount. Intervals hold with a probability of 95 % whatever the law of the samples, if these are
  * independent; of fewer than six samples no interval is that sure, and what is given is their range.
  */
-#ifndef SKEP_ANALYSIS_RANKED_H
-#define SKEP_ANALYSIS_RANKED_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -60,5 +59,3 @@ bool skep_ranked_intercept(
 /* The deviation of samples about their median: 1.4826 times the median of the absolute ones, which is the standard deviation
  * where they are normal. Overwrites the samples. Fewer than two: NAN. */
 double skep_ranked_deviation(double *sample, uint32_t count);
-
-#endif

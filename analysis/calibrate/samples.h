@@ -6,8 +6,7 @@
  * The functions that add are called while the log is replayed (exec/replay/replay.h). Clocks: processes of one host share one;
  * each of several hosts has its own, set at a barrier, which skep_samples_align() puts right.
  */
-#ifndef SKEP_ANALYSIS_SAMPLES_H
-#define SKEP_ANALYSIS_SAMPLES_H
+#pragma once
 
 #include "core/record.h"
 #include "topologies/read/topology.h"
@@ -44,5 +43,3 @@ void skep_samples_op(void *samples, uint32_t machine, const struct skep_op *op, 
 bool skep_samples_align(struct skep_samples *samples, const struct skep_topology *topology);
 
 void skep_samples_finish(struct skep_samples *samples);
-
-#endif

@@ -14,8 +14,7 @@
  * messages allow: with the right one all turns were served at one rate. Those that do as well (SKEP_TURNS_LIKELY) are the
  * interval. Where turns have one size and none has waited all do, and the two cannot be told apart.
  */
-#ifndef SKEP_ANALYSIS_TURNS_H
-#define SKEP_ANALYSIS_TURNS_H
+#pragma once
 
 #include "analysis/calibrate/ranked.h"
 
@@ -50,5 +49,3 @@ struct skep_turns_fit {
 
 /* `latency_s` and `s_per_B`: what is known if it is. False: no memory. */
 bool skep_turns_fit(const struct skep_turns *turns, double latency_s, double s_per_B, struct skep_turns_fit *ret);
-
-#endif

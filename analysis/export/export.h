@@ -3,8 +3,7 @@
  * export.h - what the database holds in forms that other programs read: a run as trace events, which Perfetto and Chrome show,
  * and runs as tables of comma-separated values.
  */
-#ifndef SKEP_ANALYSIS_EXPORT_H
-#define SKEP_ANALYSIS_EXPORT_H
+#pragma once
 
 #include <stdio.h>
 
@@ -27,5 +26,3 @@ bool skep_export_csv(struct skep_store *store, enum skep_export_table table, con
 
 /* The scenario of a run, as it had read it; 0: of the newest. */
 bool skep_export_scenario(struct skep_store *store, int64_t run, FILE *out, struct skep_diag *reterr);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * fit.h - a law of losses (scenarios/plan/law.h) fitted to runs of the database.
  */
-#ifndef SKEP_ANALYSIS_FIT_H
-#define SKEP_ANALYSIS_FIT_H
+#pragma once
 
 #include <stdio.h>
 
@@ -54,5 +53,3 @@ void skep_fit_percent(double share, char *ret, size_t size);
 
 void skep_fit_print(const struct skep_law *law, const struct skep_loss_points *points, FILE *out);
 void skep_fit_print_json(const struct skep_law *law, const struct skep_loss_points *points, FILE *out);
-
-#endif

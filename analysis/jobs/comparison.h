@@ -2,8 +2,7 @@
  *
  * comparison.h - what one `skep jobs` has kept of each policy, for its pictures.
  */
-#ifndef SKEP_ANALYSIS_JOBS_COMPARISON_H
-#define SKEP_ANALYSIS_JOBS_COMPARISON_H
+#pragma once
 
 #include "analysis/plot/plot_script.h"
 #include "analysis/store/database.h"
@@ -30,5 +29,3 @@ struct skep_jobs_source { /* what `write` is given by skep_jobs_picture() */
 /* As skep_plot_picture(), with the database open. */
 bool skep_jobs_picture(
 	const char *db, int64_t comparison, const char *target, skep_picture_write *write, struct skep_diag *reterr);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * jobs_db.h - many jobs on one cluster in the database: what one `skep jobs` has found, in one transaction, and pictures of it.
  */
-#ifndef SKEP_ANALYSIS_JOBS_DB_H
-#define SKEP_ANALYSIS_JOBS_DB_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -46,5 +45,3 @@ bool skep_jobs_db_close(struct skep_jobs_db *db, bool keep, int64_t *ret_compari
 bool skep_plot_jobs(const char *db, int64_t comparison, const char *target, struct skep_diag *reterr);
 /* The same for which job had how many machines when: a panel for each policy, six at most. */
 bool skep_plot_gantt(const char *db, int64_t comparison, const char *target, struct skep_diag *reterr);
-
-#endif

@@ -3,8 +3,7 @@
  * curves.h - a figure of runs (training or validation loss, perplexity) against what it took (time, steps, tokens, bytes), as
  * a picture wants it: few points, comparable over runs. Private to analysis/.
  */
-#ifndef SKEP_ANALYSIS_CURVES_H
-#define SKEP_ANALYSIS_CURVES_H
+#pragma once
 
 #include "analysis/plot/plot_script.h"
 #include "base/diag.h"
@@ -55,5 +54,3 @@ double skep_curve_bin(const struct skep_curve_axis *axis, uint32_t bin); /* its 
 
 /* Between the points beside x, in a straight line of the axis; NAN before the first and behind the last one. */
 double skep_curve_at(const struct skep_curve *curve, const struct skep_curve_axis *axis, double x);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * plot.h - pictures from the database through gnuplot.
  */
-#ifndef SKEP_ANALYSIS_PLOT_H
-#define SKEP_ANALYSIS_PLOT_H
+#pragma once
 
 #include "analysis/store/store.h"
 #include "base/diag.h"
@@ -46,5 +45,3 @@ bool skep_plot_target(const char *target, struct skep_diag *reterr);
 
 /* Is it a kind? Else says which there are; complexity, jobs and search are kinds too, of other things (commands/show/plot.c). */
 bool skep_plot_knows(const char *kind, struct skep_diag *reterr);
-
-#endif

@@ -4,8 +4,7 @@
  * reductions, in the closed form (planning/search/complexity.h) and by class of link. The caller, which has the
  * allocations, fills the numbers in.
  */
-#ifndef SKEP_ANALYSIS_PLOT_COMPLEXITY_H
-#define SKEP_ANALYSIS_PLOT_COMPLEXITY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -35,5 +34,3 @@ struct skep_complexity_figure {
 
 /* The format follows the ending of `target`: .png .svg .pdf. */
 bool skep_plot_complexity(const struct skep_complexity_figure *figure, const char *target, struct skep_diag *reterr);
-
-#endif

@@ -4,8 +4,7 @@
  * in every other count of time alive; what it served from the notes of a run about membership: these are rare, so all of them
  * are kept, however long the run was. Private to analysis/.
  */
-#ifndef SKEP_ANALYSIS_PLOT_PRESENCE_H
-#define SKEP_ANALYSIS_PLOT_PRESENCE_H
+#pragma once
 
 #include "analysis/plot/plot_script.h"
 #include "base/diag.h"
@@ -35,5 +34,3 @@ struct skep_presence {
 bool skep_presence_read(struct skep_store *store, const struct skep_plot_run *run, double end_s,
 	struct skep_presence *ret, struct skep_diag *reterr);
 void skep_presence_finish(struct skep_presence *presence);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * plot_script.h - what each kind of picture gives to plot.c: a gnuplot script with its data inside. Private to analysis/.
  */
-#ifndef SKEP_ANALYSIS_PLOT_SCRIPT_H
-#define SKEP_ANALYSIS_PLOT_SCRIPT_H
+#pragma once
 
 #include <stdio.h>
 
@@ -115,5 +114,3 @@ void skep_script_lines(FILE *script, const char *const *line, size_t lines);
 
 /* Colours that differ for every kind of colour vision (Okabe and Ito): "#rrggbb", counted round. */
 const char *skep_plot_colour(uint32_t i);
-
-#endif

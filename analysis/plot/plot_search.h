@@ -3,8 +3,7 @@
  * plot_search.h - how searches came down: the best cost so far against evaluations, a panel for each network (or scenario), a
  * line for each method.
  */
-#ifndef SKEP_ANALYSIS_PLOT_SEARCH_H
-#define SKEP_ANALYSIS_PLOT_SEARCH_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -48,5 +47,3 @@ bool skep_search_figure_add(
 
 /* The format follows the ending of `target`: .png .svg .pdf. */
 bool skep_plot_search(const struct skep_search_figure *figure, const char *target, struct skep_diag *reterr);
-
-#endif

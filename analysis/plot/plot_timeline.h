@@ -3,8 +3,7 @@
  * plot_timeline.h - what the two forms of the timeline share: operations one by one (plot_timeline.c), and the whole run in
  * bins of time (plot_overview.c). Private to analysis/.
  */
-#ifndef SKEP_ANALYSIS_PLOT_TIMELINE_H
-#define SKEP_ANALYSIS_PLOT_TIMELINE_H
+#pragma once
 
 #include "analysis/plot/plot_presence.h"
 #include "base/diag.h"
@@ -71,5 +70,3 @@ void skep_timeline_title(struct skep_timeline *timeline, const char *part);
 
 /* The whole run; fails without rows of `activity`. */
 bool skep_timeline_overview(struct skep_timeline *timeline);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * html.h - how text gets into a page: whatever a name holds, it stays text. Private to analysis/report/.
  */
-#ifndef SKEP_ANALYSIS_REPORT_HTML_H
-#define SKEP_ANALYSIS_REPORT_HTML_H
+#pragma once
 
 #include <cjson/cJSON.h>
 #include <stdio.h>
@@ -27,5 +26,3 @@ void skep_html_data(FILE *out, const char *name, cJSON *root);
 /* An SVG file as gnuplot writes it, without what stands before its root element, and with identifiers of its own, for several
  * share a page: `number` tells them apart. `title`: what it is called where a reader cannot see it. */
 void skep_html_svg(FILE *out, const char *svg, unsigned number, const char *title);
-
-#endif

@@ -3,8 +3,7 @@
  * page.h - what the parts of a report share. Each part writes sections into the page; one that has nothing to show says why, so
  * that every report has the same sections. Private to analysis/report/.
  */
-#ifndef SKEP_ANALYSIS_REPORT_PAGE_H
-#define SKEP_ANALYSIS_REPORT_PAGE_H
+#pragma once
 
 #include "analysis/plot/plot_presence.h"
 #include "analysis/report/html.h"
@@ -63,5 +62,3 @@ bool skep_page_repeat(struct skep_page *page);
 
 /* What the slider plays: one object for a run (play.c). The numbers of the dots are those of the workers. */
 cJSON *skep_page_frames(struct skep_page *page, const struct skep_plot_run *run, double end_s);
-
-#endif

@@ -5,8 +5,7 @@
  * It needs no network and no other file, adapts to a dark or a light screen, to a phone and to paper, and its script runs nothing
  * that comes from a name: names are text (html.h), and the page forbids the browser to load anything.
  */
-#ifndef SKEP_ANALYSIS_REPORT_H
-#define SKEP_ANALYSIS_REPORT_H
+#pragma once
 
 #include "analysis/store/store.h"
 #include "base/diag.h"
@@ -22,5 +21,3 @@ bool skep_report_runs(
 /* Of a sweep: that of one run, or without runs the newest. Of two runs and more: these side by side, of a sweep or not. */
 bool skep_report_sweep(
 	struct skep_store *store, const int64_t *run, uint32_t runs, const char *target, struct skep_diag *reterr);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * sweep_page.h - the sections of a report of many runs. Private to analysis/report/.
  */
-#ifndef SKEP_ANALYSIS_REPORT_SWEEP_PAGE_H
-#define SKEP_ANALYSIS_REPORT_SWEEP_PAGE_H
+#pragma once
 
 #include "analysis/report/page.h"
 #include "analysis/summary/sweep_table.h"
@@ -15,5 +14,3 @@ bool skep_page_sweep(struct skep_page *page, const struct skep_sweep_table *tabl
 
 /* A row for each run, with the settings in which it differs from the first. */
 bool skep_page_many(struct skep_page *page, const int64_t *run, uint32_t runs);
-
-#endif

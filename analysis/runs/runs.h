@@ -8,8 +8,7 @@
  *
  * Whatever writes looks first whether the database is whole (PRAGMA integrity_check), and leaves a damaged one as it is.
  */
-#ifndef SKEP_ANALYSIS_RUNS_H
-#define SKEP_ANALYSIS_RUNS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -50,5 +49,3 @@ struct skep_collected {
  * (VACUUM). `pretend`: only counts. */
 bool skep_runs_collect(
 	const char *db, uint32_t keep, bool pretend, struct skep_collected *ret, struct skep_diag *reterr);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * runs_db.h - the database as the files of this folder open it. Private to them.
  */
-#ifndef SKEP_ANALYSIS_RUNS_DB_H
-#define SKEP_ANALYSIS_RUNS_DB_H
+#pragma once
 
 #include "analysis/runs/runs.h"
 #include "analysis/store/database.h"
@@ -29,5 +28,3 @@ bool skep_runs_db_ask(const struct skep_runs_db *d, const char *sql, int64_t num
 
 /* There is such a run, or the error says that there is none. */
 bool skep_runs_db_is_there(const struct skep_runs_db *d, int64_t run, struct skep_diag *reterr);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * varied.h - in which settings listed runs of the same scenario differ, as --set writes them. Private to this folder.
  */
-#ifndef SKEP_ANALYSIS_VARIED_H
-#define SKEP_ANALYSIS_VARIED_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -23,5 +22,3 @@ bool skep_varied_add(struct skep_varied *v, const char *scenario, const char *te
 const char *skep_varied_text(
 	const struct skep_varied *v, const char *scenario, const char *text, char ret[SKEP_VARIED_BYTES]);
 void skep_varied_finish(struct skep_varied *v);
-
-#endif

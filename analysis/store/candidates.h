@@ -7,8 +7,7 @@
  * are one round, in which everything is counted once or lost, as in any other. Without a trial notes go through as
  * they are.
  */
-#ifndef SKEP_ANALYSIS_CANDIDATES_H
-#define SKEP_ANALYSIS_CANDIDATES_H
+#pragma once
 
 #include "core/skep.h"
 
@@ -35,5 +34,3 @@ double skep_candidates_loss(const struct skep_candidates *c, uint32_t candidate,
 /* The newest one, and the mean of the newest ones of all that have one. */
 double skep_candidates_last(const struct skep_candidates *c, uint32_t candidate);
 double skep_candidates_mean(const struct skep_candidates *c);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * database.h - the file: opening it, knowing that it is ours, and saying what is wrong with it. Private to analysis/.
  */
-#ifndef SKEP_ANALYSIS_DATABASE_H
-#define SKEP_ANALYSIS_DATABASE_H
+#pragma once
 
 #include <sqlite3.h>
 #include <stdbool.h>
@@ -40,5 +39,3 @@ double skep_column_real(sqlite3_stmt *row, int column);
 const char *skep_column_text(sqlite3_stmt *row, int column);
 /* The same as it is shown to people (base/text.h): a database may be another's, with anything in it. Cut if it does not fit. */
 void skep_column_show(sqlite3_stmt *row, int column, char *ret, size_t size);
-
-#endif

@@ -3,8 +3,7 @@
  * number_format.h - in which format a run's numbers are, in words: it makes times and messages up to several times smaller or
  * larger, so every result carries it.
  */
-#ifndef SKEP_ANALYSIS_NUMBER_FORMAT_H
-#define SKEP_ANALYSIS_NUMBER_FORMAT_H
+#pragma once
 
 #include "scenarios/read/scenario.h"
 
@@ -17,5 +16,3 @@ void skep_number_format_text(const struct skep_scenario *scenario, const char *w
 
 /* Why it is another one than the arithmetic's, and how to change it: behind the text, for a person. "": it is not. */
 const char *skep_number_format_hint(const struct skep_scenario *scenario);
-
-#endif

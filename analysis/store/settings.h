@@ -2,8 +2,7 @@
  *
  * settings.h - what the texts of scenarios in a database say. Private to analysis/.
  */
-#ifndef SKEP_ANALYSIS_SETTINGS_H
-#define SKEP_ANALYSIS_SETTINGS_H
+#pragma once
 
 #include "analysis/store/store.h"
 #include "base/diag.h"
@@ -19,5 +18,3 @@ double skep_settings_every(const char *text, uint32_t *ret_warmup);
 
 /* How many times as long passes take in virtual time, and in a paced run (cluster.compute_scale). */
 double skep_settings_compute_scale(const char *text);
-
-#endif

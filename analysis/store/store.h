@@ -5,8 +5,7 @@
  * A run that dies leaves a readable database with all finished rounds: the run's row is written at the start with status
  * 'running', every closed round is committed, and skep_store_end() fills in the result.
  */
-#ifndef SKEP_ANALYSIS_STORE_H
-#define SKEP_ANALYSIS_STORE_H
+#pragma once
 
 #include "analysis/summary/summary.h"
 #include "base/diag.h"
@@ -48,5 +47,3 @@ bool skep_store_rounds_closed(const char *path, uint64_t kept_as, uint32_t *ret_
 /* What could not be written is lost; the run then keeps the rounds written before and, where that still works, is marked
  * 'dead'. */
 bool skep_store_end(struct skep_store *store, const struct skep_summary *summary, struct skep_diag *reterr);
-
-#endif

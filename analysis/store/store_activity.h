@@ -2,8 +2,7 @@
  *
  * store_activity.h - what every worker did over a whole run, in equal bins of time. Private to analysis/.
  */
-#ifndef SKEP_ANALYSIS_STORE_ACTIVITY_H
-#define SKEP_ANALYSIS_STORE_ACTIVITY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -30,5 +29,3 @@ bool skep_activity_init(struct skep_activity *activity, uint32_t workers);
 void skep_activity_finish(struct skep_activity *activity);
 void skep_activity_add(struct skep_activity *activity, const struct skep_op_span *span);
 const skep_time *skep_activity_cell(const struct skep_activity *activity, uint32_t worker, uint32_t bin);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * store_log.h - the log of a real run, back from the database.
  */
-#ifndef SKEP_ANALYSIS_STORE_LOG_H
-#define SKEP_ANALYSIS_STORE_LOG_H
+#pragma once
 
 #include "analysis/store/store_sources.h"
 #include "base/diag.h"
@@ -22,5 +21,3 @@ struct skep_run_log {
  * that were written. Gives nothing then. */
 bool skep_run_log_read(struct skep_store *store, int64_t run, struct skep_run_log *ret, struct skep_diag *reterr);
 void skep_run_log_finish(struct skep_run_log *log);
-
-#endif

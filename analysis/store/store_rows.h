@@ -2,8 +2,7 @@
  *
  * store_rows.h - what a store holds while a run is recorded, and how it becomes rows. Private to analysis/.
  */
-#ifndef SKEP_ANALYSIS_STORE_ROWS_H
-#define SKEP_ANALYSIS_STORE_ROWS_H
+#pragma once
 
 #include <sqlite3.h>
 
@@ -151,5 +150,3 @@ bool skep_store_put_costs(struct skep_store *store); /* lives, and the cost of r
 bool skep_store_put_logs(struct skep_store *store);  /* store_log.c */
 bool skep_store_put_sources(struct skep_store *store, const struct skep_scenario *scenario); /* store_sources.c */
 bool skep_store_put_result(struct skep_store *store, const struct skep_summary *summary);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * store_sources.h - the files that the scenario of a run named, back from the database, and whether they are still the same.
  */
-#ifndef SKEP_ANALYSIS_STORE_SOURCES_H
-#define SKEP_ANALYSIS_STORE_SOURCES_H
+#pragma once
 
 #include "analysis/store/store.h"
 #include "base/diag.h"
@@ -26,5 +25,3 @@ void skep_run_sources_finish(struct skep_run_sources *sources);
 /* The path of the first file that is not as the run read it; NULL: all are. `scenario` is that of the run, read anew; NULL if it
  * cannot be read any more: then the paths of then are looked at, and what is not there is passed over. */
 const char *skep_run_sources_changed(const struct skep_run_sources *sources, const struct skep_scenario *scenario);
-
-#endif

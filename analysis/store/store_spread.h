@@ -13,8 +13,7 @@
  * rebalancing would give: a stage served by slow GPUs looks costly instead of badly staffed, and swapping a fast worker for
  * a slow one changes nothing.
  */
-#ifndef SKEP_ANALYSIS_STORE_SPREAD_H
-#define SKEP_ANALYSIS_STORE_SPREAD_H
+#pragma once
 
 #include "analysis/store/store.h"
 
@@ -28,5 +27,3 @@ bool skep_store_spread(struct skep_store *store, int64_t run, uint32_t stages, s
 /* Its mean over the time of all rounds, in percent; NAN: no round took any. */
 bool skep_store_spread_mean(
 	struct skep_store *store, int64_t run, uint32_t stages, double *ret, struct skep_diag *reterr);
-
-#endif

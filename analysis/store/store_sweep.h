@@ -5,8 +5,7 @@
  * One process writes. A run of a sweep is recorded in a database in memory, wherever it was simulated, and comes here as
  * the image of that: a crash on the way leaves nothing behind, and readers see whole runs only.
  */
-#ifndef SKEP_ANALYSIS_STORE_SWEEP_H
-#define SKEP_ANALYSIS_STORE_SWEEP_H
+#pragma once
 
 #include "analysis/store/store.h"
 #include "base/diag.h"
@@ -37,5 +36,3 @@ uint64_t skep_sweep_identity(const struct skep_scenario *scenario);
 enum skep_sweep_put { SKEP_SWEEP_PUT_DONE, SKEP_SWEEP_PUT_LOCKED, SKEP_SWEEP_PUT_FAILED };
 enum skep_sweep_put skep_sweep_put(struct skep_store *store, uint64_t identity, const void *image, size_t bytes,
 	int64_t *ret_run, struct skep_diag *reterr);
-
-#endif

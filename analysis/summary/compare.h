@@ -2,8 +2,7 @@
  *
  * compare.h - prediction against reality, metric by metric, from the database.
  */
-#ifndef SKEP_ANALYSIS_COMPARE_H
-#define SKEP_ANALYSIS_COMPARE_H
+#pragma once
 
 #include <cjson/cJSON.h>
 #include <stdio.h>
@@ -23,5 +22,3 @@ cJSON *skep_compare_json(struct skep_store *store, int64_t first, int64_t second
 
 /* The two runs that 0, 0 stands for: a simulated and a real one. */
 bool skep_compare_choose(struct skep_store *store, int64_t *ret_first, int64_t *ret_second, struct skep_diag *reterr);
-
-#endif

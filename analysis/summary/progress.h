@@ -3,8 +3,7 @@
  * progress.h - a recorder that shows on stderr how far a run has come, with the time left: a bar that is drawn anew where a
  * terminal shows it, else (a log, a pipe) a line now and then.
  */
-#ifndef SKEP_ANALYSIS_PROGRESS_H
-#define SKEP_ANALYSIS_PROGRESS_H
+#pragma once
 
 #include "core/record.h"
 
@@ -28,5 +27,3 @@ struct skep_recorder skep_progress_recorder(struct skep_progress *progress);
 void skep_progress_show(
 	struct skep_progress *progress, uint32_t done, uint32_t before, uint32_t total, uint32_t running);
 void skep_progress_end(struct skep_progress *progress); /* wipes the bar */
-
-#endif

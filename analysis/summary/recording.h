@@ -2,8 +2,7 @@
  *
  * recording.h - one run on its way into the database: what a world reports goes to the store, the summary and the progress bar.
  */
-#ifndef SKEP_ANALYSIS_RECORDING_H
-#define SKEP_ANALYSIS_RECORDING_H
+#pragma once
 
 #include "analysis/store/store.h"
 #include "analysis/summary/progress.h"
@@ -38,5 +37,3 @@ bool skep_recording_begin(struct skep_recording *ret, const struct skep_recordin
  * NULL. False: the run was not recorded, which is said, or it failed, and the reason is in r->failure. */
 bool skep_recording_end(
 	struct skep_recording *r, skep_time end_ns, uint64_t events, enum skep_outcome outcome, const char *stopped);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * summary.h - the result of a run, computed in one place for both worlds from what a recorder hears.
  */
-#ifndef SKEP_ANALYSIS_SUMMARY_H
-#define SKEP_ANALYSIS_SUMMARY_H
+#pragma once
 
 #include <stdio.h>
 
@@ -94,5 +93,3 @@ struct skep_recorder skep_recorder_both(struct skep_recorder_pair *pair);
 
 void skep_summary_print_json(const struct skep_summary *summary, FILE *out); /* one object, one line */
 void skep_summary_print_text(const struct skep_summary *summary, FILE *out); /* for a person, with units */
-
-#endif

@@ -2,8 +2,7 @@
  *
  * sweep_table.h - the result of a sweep: a row per choice of values, each figure over its seeds.
  */
-#ifndef SKEP_ANALYSIS_SWEEP_TABLE_H
-#define SKEP_ANALYSIS_SWEEP_TABLE_H
+#pragma once
 
 #include "analysis/store/store.h"
 #include "base/diag.h"
@@ -75,5 +74,3 @@ void skep_sweep_table_finish(struct skep_sweep_table *table);
 
 void skep_sweep_table_print(const struct skep_sweep_table *table, FILE *out);
 void skep_sweep_table_print_json(const struct skep_sweep_table *table, FILE *out);
-
-#endif

@@ -12,8 +12,7 @@
  *   ends        before the first round opens and after the last one has closed
  *   waiting     the rest: for microbatches, gradients and other workers
  */
-#ifndef SKEP_ANALYSIS_TIME_PARTS_H
-#define SKEP_ANALYSIS_TIME_PARTS_H
+#pragma once
 
 #include <cjson/cJSON.h>
 #include <stdio.h>
@@ -45,5 +44,3 @@ void skep_time_parts_print(
 	const struct skep_time_parts *first, const struct skep_time_parts *second, bool real, FILE *out);
 void skep_time_parts_add_json(
 	const struct skep_time_parts *first, const struct skep_time_parts *second, bool real, cJSON *object);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * csv.h - a CSV table whose first row names its columns, and numbers in cells: the one reader of numbers in CSV files.
  */
-#ifndef SKEP_BASE_CSV_H
-#define SKEP_BASE_CSV_H
+#pragma once
 
 #include "base/files/lines.h"
 
@@ -30,5 +29,3 @@ bool skep_table_need(struct skep_table *table, const char *const name[], uint32_
 /* A decimal number in [low, high]; `what` with its unit is what errors say was expected. */
 bool skep_cell_number(
 	struct skep_lines *lines, struct skep_cell cell, const char *what, double low, double high, double *ret);
-
-#endif

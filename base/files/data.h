@@ -6,8 +6,7 @@
  * own that holds topologies/gpus), share/skep beside the program's bin/, skep/ in $XDG_DATA_HOME (~/.local/share), and skep/
  * in each folder of $XDG_DATA_DIRS (/usr/local/share:/usr/share).
  */
-#ifndef SKEP_BASE_DATA_H
-#define SKEP_BASE_DATA_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -28,5 +27,3 @@ bool skep_data_find(const char *name, char *ret, size_t size);
 
 /* `path` if it is there; else, where that has it, the file of this name that comes with the program, in `room`. */
 const char *skep_data_or(const char *path, char *room, size_t size);
-
-#endif

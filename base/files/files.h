@@ -5,8 +5,7 @@
  * The list travels in the diagnosis that every reader hands on (skep_diag.files), and those who find and open files fill it. So
  * a reader that is added later cannot be left out: what it opens through base/ is in the list.
  */
-#ifndef SKEP_BASE_FILES_H
-#define SKEP_BASE_FILES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -44,5 +43,3 @@ bool skep_file_near(const char *path, char *ret, size_t size);
 
 /* The same of a `name` in the file `from` (skep_file_find()): of nearly that name in the first folder that it may be in. */
 bool skep_file_near_from(const char *from, const char *name, char *ret, size_t size);
-
-#endif

@@ -3,8 +3,7 @@
  * lines.h - a text file read line by line in constant memory, however large it is. CSV files are read
  * through it.
  */
-#ifndef SKEP_BASE_LINES_H
-#define SKEP_BASE_LINES_H
+#pragma once
 
 #include "base/reader.h"
 #include "core/plan.h"
@@ -64,5 +63,3 @@ bool skep_cell_copy(struct skep_lines *lines, struct skep_cell cell, const char 
 bool skep_cell_time(struct skep_lines *lines, struct skep_cell cell, uint64_t unit_ns, skep_time *ret);
 /* A whole number in [0, most]. */
 bool skep_cell_count(struct skep_lines *lines, struct skep_cell cell, uint64_t most, uint64_t *ret);
-
-#endif

@@ -4,8 +4,7 @@
  * is an error and never a wait. The pages are shared with every other process that reads the file. Who shortens a file
  * that is in use ends its readers (SIGBUS): files of weights and tokens are replaced by renaming, never cut.
  */
-#ifndef SKEP_BASE_MAPPED_H
-#define SKEP_BASE_MAPPED_H
+#pragma once
 
 #include "base/reader.h"
 
@@ -17,5 +16,3 @@ struct skep_mapped {
 
 bool skep_mapped_open(const char *path, struct skep_mapped *ret, struct skep_diag *reterr);
 void skep_mapped_close(struct skep_mapped *mapped); /* a cleared one is fine */
-
-#endif

@@ -5,8 +5,7 @@
  * Each file is written under a temporary name in its own folder, put on the disk, and renamed when all files of the set are
  * whole. A symbolic link under the target's name is replaced by the file; what the link points to stays as it is.
  */
-#ifndef SKEP_BASE_OUTPUTS_H
-#define SKEP_BASE_OUTPUTS_H
+#pragma once
 
 #include <stdio.h>
 
@@ -58,5 +57,3 @@ int64_t skep_temporary_process(const char *name, size_t length);
 /* "." for a path without a folder. Cut if it does not fit. */
 void skep_path_folder(const char *path, char *ret, size_t size);
 const char *skep_path_base(const char *path); /* what follows the last slash */
-
-#endif

@@ -3,8 +3,7 @@
  * remains.h - the temporary files of writers that were killed (outputs.h): whose such a file is, and whether its writer is surely
  * gone.
  */
-#ifndef SKEP_BASE_REMAINS_H
-#define SKEP_BASE_REMAINS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -16,5 +15,3 @@ uint32_t skep_remains_mark(void);
  * one of here and is no more, or, of other machines or before a reboot, that nothing has touched for a day. Says nothing of
  * failure: the next writer tries again. */
 void skep_remains_remove(const char *path);
-
-#endif

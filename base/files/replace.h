@@ -3,8 +3,7 @@
  * replace.h - whether a file that is about to be written may take the place of what has its name. Every command that writes a
  * file asks, so that a mistyped -o destroys nothing that cannot be made again.
  */
-#ifndef SKEP_BASE_REPLACE_H
-#define SKEP_BASE_REPLACE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -23,5 +22,3 @@ bool skep_replace_same(const char *a, const char *b);
 /* Not a file that the command reads, whatever else is allowed; `what` says which of them it is ("the topology of x.yaml").
  * False and reterr: it is. */
 bool skep_replace_not_read(const char *path, const char *read, const char *what, struct skep_diag *reterr);
-
-#endif

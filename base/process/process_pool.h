@@ -2,8 +2,7 @@
  *
  * process_pool.h - processes of this host that do jobs, one at a time each, and answer with bytes.
  */
-#ifndef SKEP_BASE_PROCESS_PROCESS_POOL_H
-#define SKEP_BASE_PROCESS_PROCESS_POOL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -48,5 +47,3 @@ bool skep_sweep_pool_give(struct skep_sweep_pool *pool, const struct skep_sweep_
 enum skep_sweep_event skep_sweep_pool_wait(struct skep_sweep_pool *pool, int timeout_ms, struct skep_sweep_answer *ret);
 /* The signal that has come, without waiting; 0: none. */
 int skep_sweep_pool_signal(struct skep_sweep_pool *pool);
-
-#endif

@@ -7,8 +7,7 @@
  * threads when they are loaded (OpenBLAS, MPI): a handler that runs on one of these blocks the signal there as well and
  * sends it again, until it has found no thread that takes it, and waits for the descriptor.
  */
-#ifndef SKEP_BASE_PROCESS_SIGNALS_H
-#define SKEP_BASE_PROCESS_SIGNALS_H
+#pragma once
 
 #include <signal.h>
 #include <stddef.h>
@@ -70,5 +69,3 @@ static inline int skep_quit_open(void)
 	const sigset_t quit = skep_quit_signals();
 	return signalfd(-1, &quit, SFD_NONBLOCK | SFD_CLOEXEC);
 }
-
-#endif

@@ -3,8 +3,7 @@
  * stop.h - SIGINT, SIGTERM and SIGHUP as a wish that a command grants when what it does is whole. Said again, it ends the process
  * wherever it is.
  */
-#ifndef SKEP_BASE_PROCESS_STOP_H
-#define SKEP_BASE_PROCESS_STOP_H
+#pragma once
 
 #include <signal.h>
 
@@ -16,5 +15,3 @@ void skep_stop_deafen(void);
 
 /* Ends the process by this signal, so that its parent process learns of the signal; returns if that cannot be. */
 void skep_stop_die(int number);
-
-#endif

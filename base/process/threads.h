@@ -6,8 +6,7 @@
  *
  * Kept true: no offer is missed. The thread that adds work holds the lock and calls skep_threads_offer() before giving it away.
  */
-#ifndef SKEP_BASE_PROCESS_THREADS_H
-#define SKEP_BASE_PROCESS_THREADS_H
+#pragma once
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -47,5 +46,3 @@ void skep_threads_offer(struct skep_threads *threads, bool all);
 
 /* Lets the core's other thread go on, in a loop that waits. */
 void skep_threads_pause(void);
-
-#endif

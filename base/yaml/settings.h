@@ -2,8 +2,7 @@
  *
  * settings.h - in which settings two scenarios differ, by their texts.
  */
-#ifndef SKEP_BASE_YAML_SETTINGS_H
-#define SKEP_BASE_YAML_SETTINGS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -27,5 +26,3 @@ typedef bool skep_settings_counts(const char *key);
 /* `counts`: NULL: every key counts. */
 void skep_settings_compare(
 	const char *first, const char *second, skep_settings_counts *counts, struct skep_differences *ret);
-
-#endif

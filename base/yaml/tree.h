@@ -2,8 +2,7 @@
  *
  * tree.h - the tree behind struct skep_yaml. Not for other folders.
  */
-#ifndef SKEP_BASE_TREE_H
-#define SKEP_BASE_TREE_H
+#pragma once
 
 #include "base/reader.h"
 
@@ -52,5 +51,3 @@ bool skep_tree_append(struct skep_yaml_node *parent, struct skep_yaml_node *chil
 struct skep_yaml_node *skep_tree_find(const struct skep_yaml_node *map, const char *key);
 /* "train.until.steps", or "model.widths[2]" in a list; "the file" for the root. */
 void skep_tree_path(const struct skep_yaml_node *node, char *ret, size_t size);
-
-#endif

@@ -3,8 +3,7 @@
  * notice.h - a cloud's notice that it will take this machine away, as a command tells it: clouds differ in addresses, headers and
  * tokens, and their users have curl.
  */
-#ifndef SKEP_COMMANDS_SERVE_NOTICE_H
-#define SKEP_COMMANDS_SERVE_NOTICE_H
+#pragma once
 
 #include <sys/types.h>
 
@@ -14,5 +13,3 @@
  * Returns the child, which ends with this process; -1 and reterr. */
 pid_t skep_notice_begin(const char *command, struct skep_diag *reterr);
 void skep_notice_end(pid_t child); /* 0: there is none */
-
-#endif

@@ -2,8 +2,7 @@
  *
  * trace.h - what the commands of `skep trace` share.
  */
-#ifndef SKEP_COMMANDS_TRACE_H
-#define SKEP_COMMANDS_TRACE_H
+#pragma once
 
 #include "commands/arguments.h"
 #include "topologies/churn/trace_stats.h"
@@ -35,5 +34,3 @@ bool skep_trace_is_gpu(const char *text);
 void skep_trace_say_repairs(const struct arguments *a, const struct skep_trace_report *report, const char *path);
 enum status skep_trace_print_stats(
 	const struct arguments *a, const char *path, const struct skep_trace_options *options);
-
-#endif

@@ -58,8 +58,7 @@
  * together, 1 + (n-2)w_i = T B_i, and those with T B_i <= 1 have none. In integers, so equal everywhere. With two members
  * the time does not depend on shares, and they are equal.
  */
-#ifndef SKEP_CORE_COLLECTIVE_H
-#define SKEP_CORE_COLLECTIVE_H
+#pragma once
 
 #include "core/skep.h"
 
@@ -128,5 +127,3 @@ struct skep_scheme_transfer skep_scheme_transfer_at(
 	const struct skep_scheme *scheme, const uint64_t *fact, uint32_t number);
 /* Hop `nth` of the transfer, below its `hops`. One to oneself is the last. */
 struct skep_hop skep_scheme_hop(const struct skep_scheme *scheme, const uint64_t *fact, uint32_t number, uint32_t nth);
-
-#endif

@@ -13,8 +13,7 @@
  * that the rank owns, and what arrives as hop h, 1 .. n-1, is chunk (i + 1 - h) mod n, which is stored and goes on as hop h + 1
  * until hop n-1. So both together send what a ring sends, message by message: n-1 chunks of each rank in each half.
  */
-#ifndef SKEP_CORE_RING_H
-#define SKEP_CORE_RING_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -64,5 +63,3 @@ static inline bool skep_ring_stores(uint32_t size, uint32_t hop)
 {
 	return hop >= size - 1;
 }
-
-#endif

@@ -2,8 +2,7 @@
  *
  * scheme.h - what the collectives have in common: transfers as they are written down, and the two functions that each kind is.
  */
-#ifndef SKEP_CORE_SCHEME_H
-#define SKEP_CORE_SCHEME_H
+#pragma once
 
 #include <assert.h>
 
@@ -92,5 +91,3 @@ static inline uint32_t nth_after(const struct skep_scheme *s, uint32_t nth)
 	assert(s->rank < s->size && nth < s->size);
 	return (s->rank + 1 + nth) % s->size;
 }
-
-#endif

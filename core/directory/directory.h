@@ -21,8 +21,7 @@
  * methods both. Grants, owners and what is outstanding are of the open round; attempts, members, tallies and counters of the
  * round that is being reduced.
  */
-#ifndef SKEP_CORE_DIRECTORY_H
-#define SKEP_CORE_DIRECTORY_H
+#pragma once
 
 #include <assert.h>
 
@@ -448,5 +447,3 @@ void skep_validate_worker_gone(struct directory *d, struct step *step, uint32_t 
 
 #define TURNS_MOST 256u         /* of all owners together, when a round opens */
 #define GRANTS_PER_REFILL 1024u /* at once; what is left is granted as microbatches come back */
-
-#endif

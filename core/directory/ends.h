@@ -8,8 +8,7 @@
  * place cost nothing here. Amounts are kept in millionths of a dollar per hour times milliseconds, so that nothing is rounded.
  * Traffic that is paid for by the byte comes on top: the world counts it, and tells what all of it has cost (SKEP_EVENT_EGRESS).
  */
-#ifndef SKEP_CORE_ENDS_H
-#define SKEP_CORE_ENDS_H
+#pragma once
 
 #include "core/directory/directory.h"
 
@@ -25,5 +24,3 @@ void skep_ends_pay(struct directory *d, const struct skep_plan *plan, uint32_t w
 
 /* What the worker's machine costs an hour at that time, in 1e-6 USD; 1 where the plan has no prices. */
 uint64_t skep_ends_price(const struct skep_plan *plan, uint32_t worker, skep_time at_ns);
-
-#endif

@@ -22,8 +22,7 @@
  * a horizon, a move must also pay for itself: what the taker gains by one more worker over the horizon, a share of
  * 1 / (its workers + 1), must exceed the time that the mover needs to fetch its new stage's state.
  */
-#ifndef SKEP_CORE_REBALANCE_H
-#define SKEP_CORE_REBALANCE_H
+#pragma once
 
 #include "core/skep.h"
 
@@ -56,5 +55,3 @@ void skep_stage_loads(
 /* The two below read what that has filled. Ties go to the lower number. */
 struct skep_migration skep_rebalance(const struct skep_plan *plan, const struct skep_stage_load *stage);
 uint32_t skep_most_loaded(const struct skep_plan *plan, const struct skep_stage_load *stage);
-
-#endif

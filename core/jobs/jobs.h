@@ -20,8 +20,7 @@
  * most; under FIFO no job loses machines below what it asks for; with `synergy` no job's throughput is below what its
  * proportional part gives it. Ties go to the job that arrived earlier, then to the lower number.
  */
-#ifndef SKEP_CORE_JOBS_JOBS_H
-#define SKEP_CORE_JOBS_JOBS_H
+#pragma once
 
 #include "core/plan.h"
 
@@ -115,5 +114,3 @@ struct skep_jobs_tenant { /* a job on one host */
 /* Fills what each of the tenants is given of a host that has so many machines, CPUs and bytes. */
 void skep_jobs_share(
 	bool synergy, uint32_t machines, double cpus, double memory, struct skep_jobs_tenant *tenant, uint32_t tenants);
-
-#endif

@@ -12,8 +12,7 @@
  * or, if one of the points is missing since nothing was counted so far, the highest there is. All of it is
  * in integers, so both worlds and all compilers agree. Losses are cut off where sums would overflow: at 10^8 with 100 rounds.
  */
-#ifndef SKEP_CORE_METHODS_CANDIDATES_H
-#define SKEP_CORE_METHODS_CANDIDATES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -31,5 +30,3 @@ void skep_candidates_begin(struct skep_candidate_points *points);
 void skep_candidate_point(struct skep_candidate_points *points, uint32_t round, uint32_t rounds);
 /* When all rounds are over. */
 int64_t skep_candidate_expected(const struct skep_candidate_points *points, uint32_t rounds);
-
-#endif

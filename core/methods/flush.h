@@ -2,8 +2,7 @@
  *
  * flush.h - the parts of a round with a flush, for methods that differ from it in some of them alone (flush.c).
  */
-#ifndef SKEP_CORE_METHODS_FLUSH_H
-#define SKEP_CORE_METHODS_FLUSH_H
+#pragma once
 
 #include "core/methods/method.h"
 
@@ -102,5 +101,3 @@ void skep_flush_on_checkpoint(struct worker *w, const struct skep_message *keep)
 /* No round waits for a worker: */
 #define SKEP_LOSSES_WITHOUT_WAIT                                                                                       \
 	.joined = skep_losses_ignore, .holds = skep_losses_no_hold, .timer = skep_losses_no_timer
-
-#endif

@@ -37,8 +37,7 @@
  * To add a method: a file here with its tables, a line in methods.c, and a reader of its keys. docs/write-a-sync-method.md leads
  * through one that has a table of its own and takes the others as they are.
  */
-#ifndef SKEP_CORE_METHODS_METHOD_H
-#define SKEP_CORE_METHODS_METHOD_H
+#pragma once
 
 #include "core/skep.h"
 
@@ -284,5 +283,3 @@ extern const struct skep_agreement skep_agreement_alone, skep_agreement_pair, sk
 extern const struct skep_feature skep_feature_tied, skep_feature_clip;
 extern const struct skep_scope skep_scope_run, skep_scope_candidate;
 extern const struct skep_scaling skep_scaling_none, skep_scaling_policy;
-
-#endif

@@ -2,8 +2,7 @@
  *
  * periodic.h - the parts of periodic sync, for methods that differ from it in some of them alone (periodic.c).
  */
-#ifndef SKEP_CORE_METHODS_PERIODIC_H
-#define SKEP_CORE_METHODS_PERIODIC_H
+#pragma once
 
 #include "core/methods/method.h"
 
@@ -15,5 +14,3 @@ void skep_periodic_do(
 
 /* Nothing: no inner step follows on the elements of a part. */
 void skep_local_part(const struct worker *w, struct skep_op *op);
-
-#endif

@@ -6,8 +6,7 @@
  *   route_peer.c     from worker to worker; each waits for the gradient of what it sent, and keeps input and stash until then
  *   route_trainer.c  through the owner, who waits for each stage in turn; the others keep nothing between two visits
  */
-#ifndef SKEP_CORE_ROUTE_H
-#define SKEP_CORE_ROUTE_H
+#pragma once
 
 #include "core/skep.h"
 
@@ -52,5 +51,3 @@ static inline uint32_t route_views(const struct skep_plan *plan)
 {
 	return plan->routing == SKEP_ROUTING_TRAINER && plan->stages > 1 ? plan->stages - 1 : 1;
 }
-
-#endif

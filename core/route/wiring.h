@@ -33,8 +33,7 @@
  *
  * All arithmetic is in integers, so that every compiler chooses alike.
  */
-#ifndef SKEP_CORE_WIRING_H
-#define SKEP_CORE_WIRING_H
+#pragma once
 
 #include "core/skep.h"
 
@@ -90,5 +89,3 @@ void skep_view_update(struct skep_view *view, const struct skep_plan *plan, stru
 
 /* The worker has owed an answer for so long: it is charged for the wait until it answers, so that others are chosen meanwhile. */
 void skep_view_silent(struct skep_view *view, struct skep_peer peer, skep_time waited_ns);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * policy.h - what a plan says of the machines that a run asks for, which scale.h decides by.
  */
-#ifndef SKEP_CORE_SCALE_POLICY_H
-#define SKEP_CORE_SCALE_POLICY_H
+#pragma once
 
 #include "core/plan.h"
 
@@ -36,5 +35,3 @@ struct skep_scale {
 	uint32_t margin_ppm;             /* half of the band in which nothing changes */
 	uint32_t share_ppm; /* SKEP_SCALE_PRICE: of the mean throughput per price that one machine more has to bring */
 };
-
-#endif

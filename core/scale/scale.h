@@ -33,8 +33,7 @@
  * cool-down after a change, unless the budget is exceeded; the budget is kept by what is wanted, beyond `min`. Only + - * / and
  * comparisons of doubles are used, which IEEE 754 rounds alike everywhere, so that two worlds decide the same.
  */
-#ifndef SKEP_CORE_SCALE_H
-#define SKEP_CORE_SCALE_H
+#pragma once
 
 #include "core/scale/policy.h"
 
@@ -100,5 +99,3 @@ struct skep_scale_curve { /* t(s) = shared_ns / s + fixed_ns */
 struct skep_scale_curve skep_scale_fit(const struct skep_scale_state *state);
 double skep_scale_rate(
 	const struct skep_scale_curve *curve, double speed); /* microbatches per ns; 0 without machines */
-
-#endif

@@ -3,8 +3,7 @@
  * order.h - the order in which an idle device does passes, one table for each kind of pipeline: swarm.c, gpipe.c,
  * interleaved.c, pipedream.c. What the directory does for fixed pipelines is fixed.c.
  */
-#ifndef SKEP_CORE_SCHEDULE_ORDER_H
-#define SKEP_CORE_SCHEDULE_ORDER_H
+#pragma once
 
 #include "core/plan.h"
 
@@ -29,5 +28,3 @@ extern const struct skep_order *const skep_order_of[SKEP_PIPELINES];
 bool skep_order_has_room(struct worker *w);
 /* `forwarded` where no worker waits at a barrier: does nothing. */
 void skep_order_no_barrier(struct worker *w, struct step *step);
-
-#endif

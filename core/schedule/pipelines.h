@@ -11,8 +11,7 @@
  * Where no worker is lost microbatch m of a round, of those that owner i is granted the n-th, m = i microbatches / r_0 + n, is of
  * pipeline (i + n r_0) mod pipelines.
  */
-#ifndef SKEP_CORE_SCHEDULE_PIPELINES_H
-#define SKEP_CORE_SCHEDULE_PIPELINES_H
+#pragma once
 
 #include "core/plan.h"
 
@@ -84,5 +83,3 @@ uint32_t skep_plan_depth(const struct skep_plan *plan, uint32_t stage);
 
 /* What in_flight is with fixed pipelines: what the first stage may hold. */
 uint32_t skep_plan_fixed_in_flight(const struct skep_plan *plan);
-
-#endif

@@ -6,8 +6,7 @@
  * Room is bounded so that a swarm's memory is linear in its workers. When the table is full the caller gives the
  * microbatch up, which is always safe (skep.h, rule 1).
  */
-#ifndef SKEP_CORE_INFLIGHT_H
-#define SKEP_CORE_INFLIGHT_H
+#pragma once
 
 #include "core/skep.h"
 
@@ -86,5 +85,3 @@ void skep_inflight_remove(struct skep_inflight *table, struct skep_work *work);
 /* Oldest first. */
 void skep_work_push(struct skep_inflight *table, struct skep_work_queue *queue, struct skep_work *work);
 struct skep_work *skep_work_pop(struct skep_inflight *table, struct skep_work_queue *queue); /* or NULL */
-
-#endif

@@ -13,8 +13,7 @@
  *              moves up what comes after it, so no slot is lost to what was taken out.
  * skep_tally   numbers in the order in which they came, to be sorted when they are told. It is never searched.
  */
-#ifndef SKEP_CORE_MARKS_H
-#define SKEP_CORE_MARKS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -52,5 +51,3 @@ void skep_tally_sort(struct skep_tally *tally);                 /* ascending */
 /* The next part to tell, from the nth number on (ascending): as offsets from it, at most `most`. Returns how many they are. */
 uint32_t skep_tally_part(const struct skep_tally *tally, uint32_t nth, uint32_t most, uint16_t offset[]);
 void skep_tally_copy(struct skep_tally *to, const struct skep_tally *from);
-
-#endif

@@ -16,8 +16,7 @@
  * A microbatch is asked back only on its way forwards (a gradient is worked on before all activations, so it seldom
  * waits), only if another worker could do it, and is taken back once in a stage: the second worker is waited for.
  */
-#ifndef SKEP_CORE_WORKER_REISSUE_H
-#define SKEP_CORE_WORKER_REISSUE_H
+#pragma once
 
 #include "core/skep.h"
 
@@ -42,5 +41,3 @@ void skep_reissue_ban(struct worker *w, const struct skep_plan *plan, struct ske
 bool skep_reissue_elsewhere(struct worker *w, struct step *step, const struct skep_message *forward);
 /* With each heartbeat: is the directory to be asked about bans now? A heartbeat later its answer is taken as here. */
 bool skep_reissue_ban_is_old(struct worker *w, struct step *step);
-
-#endif

@@ -21,8 +21,7 @@
  * Of which rounds it does work while one is reduced, when a sum may begin and what a step means is the method's to say
  * (methods/method.h); `work` has what follows from that for now.
  */
-#ifndef SKEP_CORE_WORKER_H
-#define SKEP_CORE_WORKER_H
+#pragma once
 
 #include <assert.h>
 
@@ -590,5 +589,3 @@ void skep_download_on_fetch(struct worker *w, const struct skep_plan *plan, cons
 bool skep_download_save(struct worker *w, struct step *step); /* starts a SAVE, if a worker waits for one */
 void skep_download_saved(struct worker *w, struct step *step, const struct skep_op *op, struct skep_buf state);
 bool skep_download_state_failed(struct worker *w, const struct skep_message *message); /* send it again? */
-
-#endif

@@ -2,8 +2,7 @@
  *
  * blobs.h - what the files of the cache have in common: names, folders, and what is said when the disk is full.
  */
-#ifndef SKEP_EXEC_BLOBS_H
-#define SKEP_EXEC_BLOBS_H
+#pragma once
 
 #include "exec/files/cache.h"
 
@@ -22,5 +21,3 @@ bool skep_blob_fail(const char *folder, const char *path, const char *what, stru
 
 /* Creates the folder of the file `path`, and those above it; the first `from` bytes of the path are there. */
 bool skep_blob_folders(const char *folder, char *path, size_t from, struct skep_diag *reterr);
-
-#endif

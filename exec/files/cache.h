@@ -10,8 +10,7 @@
  * Several processes share a cache: a file that is on its way is locked by the one that receives it (flock, which ends with the
  * process), a folder by the one that makes it, and whatever becomes visible does so whole, by being renamed.
  */
-#ifndef SKEP_EXEC_CACHE_H
-#define SKEP_EXEC_CACHE_H
+#pragma once
 
 #include "base/diag.h"
 #include "exec/files/manifest.h"
@@ -62,5 +61,3 @@ void skep_cache_leave(struct skep_cache_part *part);
  * another process has made is taken. */
 bool skep_cache_tree(const struct skep_cache *cache, const char *run, const struct skep_manifest *manifest,
 	char ret_root[SKEP_CACHE_PATH], char ret_scenario[SKEP_CACHE_PATH], struct skep_diag *reterr);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * digest.h - SHA-256 (FIPS 180-4, by OpenSSL), by which files that travel are named and checked.
  */
-#ifndef SKEP_EXEC_DIGEST_H
-#define SKEP_EXEC_DIGEST_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -28,5 +27,3 @@ bool skep_digester_add_file(struct skep_digester *digester, int fd, uint64_t off
 
 /* 64 digits, lower case. */
 void skep_digest_text(const uint8_t digest[SKEP_DIGEST_BYTES], char ret[SKEP_DIGEST_TEXT]);
-
-#endif

@@ -6,8 +6,7 @@
  * A manifest is checked in full, also where it was made: paths are absolute and normal, sorted, each once, and no file is a
  * folder of another; nothing in it is beyond the limits below.
  */
-#ifndef SKEP_EXEC_MANIFEST_H
-#define SKEP_EXEC_MANIFEST_H
+#pragma once
 
 #include "base/diag.h"
 #include "exec/files/digest.h"
@@ -68,5 +67,3 @@ bool skep_manifest_check(const struct skep_manifest *manifest, struct skep_diag 
 bool skep_manifest_encode(const struct skep_manifest *manifest, uint8_t **ret, size_t *ret_size);
 /* Takes what the encoder has written and nothing else; whatever the bytes are, reads none outside them. */
 bool skep_manifest_decode(const uint8_t *bytes, size_t size, struct skep_manifest *ret, struct skep_diag *reterr);
-
-#endif

@@ -19,8 +19,7 @@
  * comes. With replicas at most twice the silence by which those that knock have lost the server before, since they knock soon
  * again.
  */
-#ifndef SKEP_EXEC_GATHERING_H
-#define SKEP_EXEC_GATHERING_H
+#pragma once
 
 #include "exec/serve/serve.h"
 
@@ -40,5 +39,3 @@ int skep_gathering_wait(struct skep_gathering *gathering, uint32_t rounds);
 /* Until as many were told as the scenario has workers, or SKEP_GATHERING_S are over. */
 int skep_gathering_tell_over(struct skep_gathering *gathering);
 void skep_gathering_close(struct skep_gathering *gathering); /* NULL is fine */
-
-#endif

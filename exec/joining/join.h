@@ -8,8 +8,7 @@
  *     skep_joining_run()     takes a process, waits until the run begins, and trains
  *     skep_joining_finish()
  */
-#ifndef SKEP_EXEC_JOINING_JOIN_H
-#define SKEP_EXEC_JOINING_JOIN_H
+#pragma once
 
 #include "exec/exec.h"
 #include "exec/files/cache.h"
@@ -64,5 +63,3 @@ void skep_joining_finish(struct skep_joining *joining); /* NULL is fine */
 
 /* What status.h says of the run, as JSON that the caller frees. NULL: reterr says why. */
 char *skep_status_ask(const char *server, const char *ticket, const char *version, struct skep_diag *reterr);
-
-#endif

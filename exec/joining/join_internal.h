@@ -3,8 +3,7 @@
  * join_internal.h - a connection of `join` to `serve`, one record after the other: shared by join.c, and states.c, which moves
  * states over connections of its own.
  */
-#ifndef SKEP_EXEC_JOIN_INTERNAL_H
-#define SKEP_EXEC_JOIN_INTERNAL_H
+#pragma once
 
 #include "exec/joining/join.h"
 #include "exec/loop/clock.h"
@@ -39,5 +38,3 @@ void skep_joining_introduce(struct skep_joining *j, const struct skep_ticket *ti
 void skep_joining_say(struct skep_joining *j, uint8_t type, const union skep_words *words);
 /* The next record has this type, or it fails. */
 bool skep_joining_answer(struct skep_joining *j, uint8_t type, union skep_words *ret, struct skep_diag *reterr);
-
-#endif

@@ -6,8 +6,7 @@
  * A state is kept once it is in both places. Where the folder is the same, nothing travels. Each state has a connection of its
  * own (words.h), so that training's messages do not wait for it.
  */
-#ifndef SKEP_EXEC_JOINING_STATES_H
-#define SKEP_EXEC_JOINING_STATES_H
+#pragma once
 
 #include <stdatomic.h>
 
@@ -30,5 +29,3 @@ void skep_left_bring(const struct skep_join_options *options, uint64_t run);
 
 /* `states` must outlive it. Reading takes the machine's own file, and one of `serve` if it has none that is right. */
 struct skep_keeper skep_states_keeper(struct skep_states *states);
-
-#endif

@@ -3,8 +3,7 @@
  * arrivals.h - states that processes hand over to `serve`, which keeps them in the scenario's folder of checkpoints as a worker
  * does (checkpoint.h). None of it waits for the other side.
  */
-#ifndef SKEP_EXEC_KEEPING_ARRIVALS_H
-#define SKEP_EXEC_KEEPING_ARRIVALS_H
+#pragma once
 
 #include "exec/tcp/words.h"
 #include "models/checkpoint/checkpoint.h"
@@ -31,5 +30,3 @@ void skep_arrival_abandon(struct skep_arrival *arrival);
 /* A descriptor of the state that was asked for, and its bytes; -1 and reterr. */
 int skep_departure_open(const struct skep_checkpoint_folder *folder, const struct skep_state_word *word,
 	uint64_t *ret_bytes, struct skep_diag *reterr);
-
-#endif

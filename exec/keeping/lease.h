@@ -12,8 +12,7 @@
  * The lease is renewed several times a second. When it has run out, or the line has ended, a thread of its own ends this process
  * at once, whatever the others are doing: a server that was cut off, or stopped and continued, does not go on.
  */
-#ifndef SKEP_EXEC_KEEPING_LEASE_H
-#define SKEP_EXEC_KEEPING_LEASE_H
+#pragma once
 
 #include "base/diag.h"
 #include "models/checkpoint/checkpoint.h"
@@ -49,5 +48,3 @@ void skep_lease_begin(struct skep_lease *lease, const struct skep_checkpoint_fol
 void skep_lease_keep(struct skep_lease *lease, uint32_t stage, uint32_t version, uint64_t bytes);
 /* The next one that was not heard of yet; false: there is none. */
 bool skep_lease_kept(struct skep_lease *lease, uint32_t *ret_stage, uint32_t *ret_version);
-
-#endif

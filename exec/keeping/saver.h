@@ -4,8 +4,7 @@
  * in which `serve` has to hear all workers. They are begun in the order in which they were given, and the states of several
  * stages wait for the disk side by side.
  */
-#ifndef SKEP_EXEC_KEEPING_SAVER_H
-#define SKEP_EXEC_KEEPING_SAVER_H
+#pragma once
 
 #include "exec/keeping/arrivals.h"
 
@@ -25,5 +24,3 @@ void skep_saver_forget(struct skep_saver *saver, uint32_t who);
 /* One that has ended: what was announced of it, and why it could not be kept, if that is set. False: there is none. */
 bool skep_saver_take(
 	struct skep_saver *saver, uint32_t *ret_who, struct skep_state_word *ret_word, struct skep_diag *ret_why);
-
-#endif

@@ -3,8 +3,7 @@
  * clock.h - ns since the run began. On one host every process counts from the same instant of the monotonic clock; over
  * several hosts each counts from its own, taken after a barrier, so stamps of two hosts differ by about a network delay.
  */
-#ifndef SKEP_EXEC_CLOCK_H
-#define SKEP_EXEC_CLOCK_H
+#pragma once
 
 #include <time.h>
 
@@ -27,5 +26,3 @@ static inline struct timespec skep_clock_timespec(const struct skep_clock *clock
 	uint64_t raw = clock->start_ns + at;
 	return (struct timespec){.tv_sec = (time_t)(raw / 1000000000u), .tv_nsec = (long)(raw % 1000000000u)};
 }
-
-#endif

@@ -3,8 +3,7 @@
  * delay_queue.h - messages that are here but have not arrived: the shaper on rank 0 has the say. A release may come before its
  * message, or after. Few are held at a time (what one receiver's links carry), so they are searched in order.
  */
-#ifndef SKEP_EXEC_LOOP_DELAY_QUEUE_H
-#define SKEP_EXEC_LOOP_DELAY_QUEUE_H
+#pragma once
 
 #include "core/skep.h"
 
@@ -32,5 +31,3 @@ bool skep_delay_queue_release(
 
 /* The message will not come: drops its entry. */
 void skep_delay_queue_forget(struct skep_delay_queue *held, uint32_t source, uint64_t number);
-
-#endif

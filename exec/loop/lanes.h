@@ -8,8 +8,7 @@
  * the profile gives for the worker's GPU: the lane sleeps out the rest while the other lane may compute, as the two engines
  * of a GPU would.
  */
-#ifndef SKEP_EXEC_LANES_H
-#define SKEP_EXEC_LANES_H
+#pragma once
 
 #include "exec/loop/clock.h"
 #include "scenarios/read/scenario.h"
@@ -43,5 +42,3 @@ void skep_lanes_destroy(struct skep_lanes *lanes);
 
 bool skep_lanes_push(struct skep_lanes *lanes, const struct skep_op *op);   /* false: no memory, it will not run */
 bool skep_lanes_pop(struct skep_lanes *lanes, struct skep_lanes_done *ret); /* false: none has ended */
-
-#endif

@@ -11,8 +11,7 @@
  * one. An end of no events, without START: a process died before its life began, so the next one is not the
  * machine's first.
  */
-#ifndef SKEP_EXEC_LOG_H
-#define SKEP_EXEC_LOG_H
+#pragma once
 
 #include "exec/transport/wire.h"
 
@@ -42,5 +41,3 @@ bool skep_log_read_end(struct skep_wire *wire, uint64_t *ret_events, uint64_t *r
 
 /* The next entry; wire->ok is false where there is none. *ret_mark: the low 16 bits of the digest. */
 void skep_log_read(struct skep_wire *wire, struct skep_event *ret, uint16_t *ret_mark);
-
-#endif

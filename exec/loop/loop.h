@@ -2,8 +2,7 @@
  *
  * loop.h - one machine of the core in real time: what skep_node_step() asks for is done, and what happens is told to it.
  */
-#ifndef SKEP_EXEC_LOOP_H
-#define SKEP_EXEC_LOOP_H
+#pragma once
 
 #include <stdatomic.h>
 
@@ -64,5 +63,3 @@ bool skep_loop_run(
 /* How long rank 0 waits for the workers once the directory has ended: with pace, a worker may have just begun the longest
  * operation of the plan. */
 uint64_t skep_loop_patience_ns(const struct skep_scenario *scenario, bool pace);
-
-#endif

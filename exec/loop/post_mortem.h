@@ -7,8 +7,7 @@
  * and it is counted after the machine's step and before what the step asked for is done: whatever a dead process has sent,
  * the event that caused it is known.
  */
-#ifndef SKEP_EXEC_LOOP_POST_MORTEM_H
-#define SKEP_EXEC_LOOP_POST_MORTEM_H
+#pragma once
 
 #include <stdatomic.h>
 
@@ -37,5 +36,3 @@ bool skep_post_mortem_batch(
 	const struct skep_post_mortem *post_mortem, uint64_t had, const uint8_t **ret_bytes, uint32_t *ret_count);
 /* events 0: no life was going on. */
 void skep_post_mortem_end(const struct skep_post_mortem *post_mortem, uint64_t *ret_events, uint64_t *ret_digest);
-
-#endif

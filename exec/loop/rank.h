@@ -12,8 +12,7 @@
  * Rank 0 runs the directory (machine `workers`) and is the only one with a recorder and a shaper; the others run a worker,
  * or none yet (slots.h), and have a device with lanes while it lives.
  */
-#ifndef SKEP_EXEC_RANK_H
-#define SKEP_EXEC_RANK_H
+#pragma once
 
 #include <time.h>
 
@@ -202,5 +201,3 @@ void skep_incarnations_gone(struct rank *rank, uint32_t peer);
 void skep_incarnations_new(struct rank *rank, uint32_t peer);
 void skep_incarnations_leave(struct rank *rank);      /* it was told to leave; twice: at once */
 bool skep_incarnations_left(const struct rank *rank); /* and its time has come */
-
-#endif

@@ -7,8 +7,7 @@
  * waited for a while; frames of one sender keep their order, so when the directory closes a round it has heard all that the
  * members reported about it.
  */
-#ifndef SKEP_EXEC_ROWS_H
-#define SKEP_EXEC_ROWS_H
+#pragma once
 
 #include "core/record.h"
 #include "exec/transport/wire.h"
@@ -29,5 +28,3 @@ bool skep_rows_worker(struct skep_rows *rows, skep_time now, const struct skep_w
 /* Passes a batch on, row by row; a NULL function is skipped. `ret_events` grows by the events of worker rows. False: not
  * a batch; what came before the fault has been passed on. */
 bool skep_rows_replay(const uint8_t *bytes, uint32_t count, const struct skep_recorder *recorder, uint64_t *ret_events);
-
-#endif

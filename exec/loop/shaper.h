@@ -6,8 +6,7 @@
  * each has arrived. A message takes its place in the model at its sender's stamp, or at the model's clock if that has
  * gone further meanwhile, so what rank 0 is late by (some 0.1 ms) is added to no more than the start.
  */
-#ifndef SKEP_EXEC_SHAPER_H
-#define SKEP_EXEC_SHAPER_H
+#pragma once
 
 #include "topologies/network/network.h"
 
@@ -29,5 +28,3 @@ bool skep_shaper_arrived(struct skep_shaper *shaper, skep_time now, struct skep_
 
 /* When the next arrives if nothing else starts; SKEP_TIME_NEVER: none under way. */
 skep_time skep_shaper_next(struct skep_shaper *shaper);
-
-#endif

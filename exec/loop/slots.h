@@ -7,8 +7,7 @@
  * one after the other, so a frame that comes late from a dead rank still belongs to one known worker. The newest
  * life of a slot counts, in whatever order the frames that announce lives arrive.
  */
-#ifndef SKEP_EXEC_LOOP_SLOTS_H
-#define SKEP_EXEC_LOOP_SLOTS_H
+#pragma once
 
 #include "core/skep.h"
 
@@ -39,5 +38,3 @@ bool skep_slots_any_gone(const struct skep_slots *slots);
 
 /* The machine at this rank is known to have this epoch. */
 void skep_slots_update(struct skep_slots *slots, uint32_t rank, uint32_t epoch);
-
-#endif

@@ -4,8 +4,7 @@
  * damaged on its way can be sent again. A message is kept from its sending on, and is done with when the transport has given
  * its buffer back and the receiver has answered, in whichever order. Receivers answer for several at once.
  */
-#ifndef SKEP_EXEC_UNHEARD_H
-#define SKEP_EXEC_UNHEARD_H
+#pragma once
 
 #include <stddef.h>
 
@@ -48,5 +47,3 @@ struct skep_heard {
 
 /* True: it is time to answer. */
 bool skep_heard_add(struct skep_heard *heard, uint64_t number, uint64_t bytes);
-
-#endif

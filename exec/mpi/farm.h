@@ -4,8 +4,7 @@
  * arrives whole, those between two ranks arrive in order, and it has at most SKEP_FARM_BYTES_MAX bytes. The caller
  * decides what the jobs are and which rank gets which.
  */
-#ifndef SKEP_EXEC_MPI_FARM_H
-#define SKEP_EXEC_MPI_FARM_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -27,5 +26,3 @@ bool skep_farm_gone(uint32_t rank);
 void skep_farm_finish(void);
 /* Ends all processes of the job at once. */
 void skep_farm_abort(int status);
-
-#endif

@@ -3,8 +3,7 @@
  * host_memory.h - memory that all ranks of a run on one host share, by means of the kernel alone: it stays usable
  * when processes have died, which is not certain of a window of MPI.
  */
-#ifndef SKEP_EXEC_HOST_MEMORY_H
-#define SKEP_EXEC_HOST_MEMORY_H
+#pragma once
 
 #include <mpi.h>
 #include <stddef.h>
@@ -13,5 +12,3 @@
 /* All ranks of `comm` together, on one host. All zero at the start, and there to the end of the process. `name` must be the
  * same on all, and of this run alone. NULL, on all of them: there is none to be had. */
 void *skep_host_memory_create(MPI_Comm comm, uint64_t name, size_t bytes);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * mpi_bytes.h - adds what MPI lacks: messages of any length (MPI counts in int), and a barrier with a time limit.
  */
-#ifndef SKEP_EXEC_MPI_BYTES_H
-#define SKEP_EXEC_MPI_BYTES_H
+#pragma once
 
 #include <mpi.h>
 #include <stdbool.h>
@@ -17,5 +16,3 @@ uint64_t skep_mpi_size(const MPI_Status *status); /* bytes of a message that a p
 
 /* A barrier that does not wait for ever, and sleeps: false if not all came within so many seconds. */
 bool skep_mpi_meet(MPI_Comm comm, uint32_t seconds);
-
-#endif

@@ -3,8 +3,7 @@
  * pids.h - learns from the kernel that a process of this host has ended. MPI may need seconds to notice, while no
  * rank sends to the dead one.
  */
-#ifndef SKEP_EXEC_PIDS_H
-#define SKEP_EXEC_PIDS_H
+#pragma once
 
 #include <mpi.h>
 #include <poll.h>
@@ -23,5 +22,3 @@ void skep_pids_destroy(struct skep_pids *pids);
 
 /* Now and then: sets gone[] of those that have ended; true: some have that had not. */
 bool skep_pids_look(struct skep_pids *pids, bool *gone);
-
-#endif

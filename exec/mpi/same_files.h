@@ -3,8 +3,7 @@
  * same_files.h - do all ranks read the same? The scenario's text alone says little: a corpus, a model or a trace under the
  * same name may be another one on another host.
  */
-#ifndef SKEP_EXEC_MPI_SAME_FILES_H
-#define SKEP_EXEC_MPI_SAME_FILES_H
+#pragma once
 
 #include "base/files/files.h"
 #include "exec/mpi/startup.h"
@@ -12,5 +11,3 @@
 /* Collective. False on all ranks if some rank has read another file than rank 0 in its place: the reason names it, the rank
  * and its host. A file that is the very same one, on the same host, is not read again. */
 bool skep_together_same_files(struct skep_start *start, const struct skep_files *files, struct skep_diag *reterr);
-
-#endif

@@ -3,8 +3,7 @@
  * startup.h - what all ranks agree on before the run begins. Every function is collective: all ranks call it at the same place,
  * between MPI_Init and MPI_Finalize. All go by way of rank 0, which so knows who is missing, and have a limit of time.
  */
-#ifndef SKEP_EXEC_MPI_STARTUP_H
-#define SKEP_EXEC_MPI_STARTUP_H
+#pragma once
 
 #include "base/diag.h"
 #include "exec/loop/clock.h"
@@ -45,5 +44,3 @@ bool skep_together_clock(struct skep_start *start, bool one_host, struct skep_cl
 
 /* Of rank 0: what names the run, so that a frame of another one is known as such. */
 bool skep_together_name(struct skep_start *start, uint64_t *ret, struct skep_diag *reterr);
-
-#endif

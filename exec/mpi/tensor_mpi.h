@@ -8,8 +8,7 @@
  * sends (T - 1) / T V for an all-gather or a reduce-scatter, as a ring does, in one step instead of T - 1. Behind each part is
  * its sum, 8 bytes that are not counted; a part that was damaged on its way ends the run.
  */
-#ifndef SKEP_EXEC_MPI_TENSOR_MPI_H
-#define SKEP_EXEC_MPI_TENSOR_MPI_H
+#pragma once
 
 #include <mpi.h>
 #include <stdatomic.h>
@@ -34,5 +33,3 @@ struct skep_tensor_mpi {
 bool skep_tensor_mpi_create(struct skep_tensor_mpi *ret, int color);
 /* All ranks of a group together if `clean`; else the connection is left to the end of the process. */
 void skep_tensor_mpi_destroy(struct skep_tensor_mpi *tensor, bool clean);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * transport_mpi.h - the transport over MPI_COMM_WORLD, between MPI_Init and MPI_Finalize.
  */
-#ifndef SKEP_EXEC_TRANSPORT_MPI_H
-#define SKEP_EXEC_TRANSPORT_MPI_H
+#pragma once
 
 #include <mpi.h>
 
@@ -16,5 +15,3 @@ bool skep_transport_mpi_create(struct skep_transport *ret, uint64_t run, struct 
 
 /* All ranks together if `clean`, and nothing may be pending; else everything is left to the end of the process. */
 void skep_transport_mpi_destroy(struct skep_transport *transport, bool clean);
-
-#endif

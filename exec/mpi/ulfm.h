@@ -4,8 +4,7 @@
  * has it, ulfm_none.c where it has not; the run's launcher has to ask for it as well (mpirun --with-ft ulfm), so it
  * is asked for again at run time.
  */
-#ifndef SKEP_EXEC_ULFM_H
-#define SKEP_EXEC_ULFM_H
+#pragma once
 
 #include <mpi.h>
 #include <stdbool.h>
@@ -18,5 +17,3 @@ bool skep_ulfm_is_death(int rc);
 
 /* Takes note of all deaths so far, so that receives from any rank go on; gone[rank of comm] becomes true for each. */
 void skep_ulfm_failed(MPI_Comm comm, bool *gone);
-
-#endif

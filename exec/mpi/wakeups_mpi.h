@@ -2,8 +2,7 @@
  *
  * wakeups_mpi.h - a wake-up (exec/transport/wakeup.h) for every process of this host, in memory that all of them share.
  */
-#ifndef SKEP_EXEC_MPI_WAKEUPS_MPI_H
-#define SKEP_EXEC_MPI_WAKEUPS_MPI_H
+#pragma once
 
 #include <mpi.h>
 #include <stdbool.h>
@@ -21,5 +20,3 @@ struct skep_wakeups {
 /* All ranks together. lasting: they are of use when processes have died; `name` is then the run's. False: no memory. */
 bool skep_wakeups_create(struct skep_wakeups *wakeups, bool lasting, uint64_t name);
 void skep_wakeups_destroy(struct skep_wakeups *wakeups); /* all ranks together */
-
-#endif

@@ -2,8 +2,7 @@
  *
  * watchdog.h - a limit of time for calls of MPI that wait for other processes and cannot be polled (MPI_Init, windows, splits).
  */
-#ifndef SKEP_EXEC_MPI_WATCHDOG_H
-#define SKEP_EXEC_MPI_WATCHDOG_H
+#pragma once
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -22,5 +21,3 @@ struct skep_watchdog {
  * the launcher the word that the run has failed, and ends with status 1. Without a thread to spare nothing is watched. */
 void skep_watchdog_begin(struct skep_watchdog *watchdog, uint32_t limit_s, const char *what);
 void skep_watchdog_end(struct skep_watchdog *watchdog);
-
-#endif

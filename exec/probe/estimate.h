@@ -6,8 +6,7 @@
  * Other work on a host delays samples, one in five or more, by any amount. So everything here is made of order statistics,
  * which a few wild samples do not move, and nothing assumes a law of the delays.
  */
-#ifndef SKEP_EXEC_PROBE_ESTIMATE_H
-#define SKEP_EXEC_PROBE_ESTIMATE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -64,5 +63,3 @@ struct skep_bandwidth {
  * rises, transfers have a cost to begin with, and the slope over all sizes, which is the slower one, stands.
  */
 struct skep_bandwidth skep_bandwidth_estimate(const struct skep_transfers *transfers);
-
-#endif

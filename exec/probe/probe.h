@@ -3,8 +3,7 @@
  * probe.h - measures a cluster with the processes that mpirun or srun has started on it, one for each device. One process
  * alone has no link: its device is measured.
  */
-#ifndef SKEP_EXEC_PROBE_H
-#define SKEP_EXEC_PROBE_H
+#pragma once
 
 #include "base/diag.h"
 #include "models/device/device.h"
@@ -32,5 +31,3 @@ struct skep_probe_options {
 /* All ranks together, between skep_exec_init() and skep_exec_finish(). On rank 0 `ret` is filled, and the
  * caller's to finish. False, with the reason: nothing was measured. */
 bool skep_probe_run(const struct skep_probe_options *options, struct skep_probed *ret, struct skep_diag *reterr);
-
-#endif

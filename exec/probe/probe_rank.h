@@ -8,8 +8,7 @@
  * known in the end ends the measurement, with its name. With a topology to be imposed, messages are handed over no
  * earlier than it says, by the shaper, as in a run with --shape.
  */
-#ifndef SKEP_EXEC_PROBE_PROBE_RANK_H
-#define SKEP_EXEC_PROBE_PROBE_RANK_H
+#pragma once
 
 #include "base/diag.h"
 #include "exec/loop/clock.h"
@@ -47,5 +46,3 @@ bool skep_probe_rank_run(const struct skep_probe_rank_setup *setup, bool *ret_cl
 
 /* Measurements of ways that rank 0 will ask for, and how many of them follow each other. */
 void skep_probe_rank_count(const struct skep_probed *probed, uint32_t *ret_ways, uint32_t *ret_turns);
-
-#endif

@@ -3,8 +3,7 @@
  * probe_rank_internal.h - the state of a rank that measures, shared by probe_rank.c (what every rank does), probe_way.c
  * (how one measures a way) and probe_coordinator.c (what rank 0 does beside it). Private to these.
  */
-#ifndef SKEP_EXEC_PROBE_PROBE_RANK_INTERNAL_H
-#define SKEP_EXEC_PROBE_PROBE_RANK_INTERNAL_H
+#pragma once
 
 #include "exec/loop/clock.h"
 #include "exec/loop/delay_queue.h"
@@ -86,5 +85,3 @@ void skep_probe_coordinator_add(struct probe_rank *p, double Bps); /* a flow of 
 void skep_probe_coordinator_run(struct probe_rank *p);
 bool skep_probe_coordinator_receive(struct probe_rank *p, uint32_t peer,
 	const struct probe_message *probe_message); /* false: not as it has to be */
-
-#endif

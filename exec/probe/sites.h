@@ -6,8 +6,7 @@
  * though, since a line between sites is thinner or longer than what lies within a site. Then sets of pairs that have no host in
  * common are measured together: where a set gets less than its pairs have alone, all of it shares a line of that capacity.
  */
-#ifndef SKEP_EXEC_PROBE_SITES_H
-#define SKEP_EXEC_PROBE_SITES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -55,5 +54,3 @@ struct skep_site_lines {           /* bytes per second; INFINITY: nothing shared
  * that one. False: a set that tells is not certain. */
 bool skep_sites_decide(uint32_t sites, const struct skep_site_set *pair, const struct skep_site_set *out,
 	const struct skep_site_set *in, struct skep_site_lines *ret);
-
-#endif

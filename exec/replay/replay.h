@@ -11,8 +11,7 @@
  * replayed as far as its log goes; it is named, and the replay is not whole. What it sent afterwards is known from the logs of
  * those that received it, and is believed there: they are replayed to their ends.
  */
-#ifndef SKEP_EXEC_REPLAY_H
-#define SKEP_EXEC_REPLAY_H
+#pragma once
 
 #include <stdio.h>
 
@@ -69,5 +68,3 @@ bool skep_replay_witnessed(const struct skep_plan *plan, const struct skep_machi
 	const struct skep_replay_witness *witness, struct skep_replay_result *ret);
 
 void skep_replay_print(const struct skep_replay_result *result, int64_t run, bool json, FILE *out);
-
-#endif

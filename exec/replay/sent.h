@@ -3,8 +3,7 @@
  * sent.h - the messages that the machines of a replay have sent, each with its time, to be found when their receivers'
  * logs come to them.
  */
-#ifndef SKEP_EXEC_REPLAY_SENT_H
-#define SKEP_EXEC_REPLAY_SENT_H
+#pragma once
 
 #include "core/skep.h"
 
@@ -25,5 +24,3 @@ bool skep_replay_send(struct skep_replay_sent *sent, const struct skep_message *
 bool skep_replay_was_sent(const struct skep_replay_sent *sent, const struct skep_message *message);
 /* Of a message that was sent; SKEP_TIME_NEVER: it is not known. */
 skep_time skep_replay_sent_at(const struct skep_replay_sent *sent, const struct skep_message *message);
-
-#endif

@@ -10,8 +10,7 @@
  *
  * All of it is one thread and the loop of libuv, but for the library's writes to the disk.
  */
-#ifndef SKEP_EXEC_REPLICAS_GROUP_H
-#define SKEP_EXEC_REPLICAS_GROUP_H
+#pragma once
 
 #include <raft.h>
 #include <raft/uv.h>
@@ -151,5 +150,3 @@ static inline uint32_t group_majority(const struct group *group)
 {
 	return group->count / 2 + 1;
 }
-
-#endif

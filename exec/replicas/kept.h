@@ -6,8 +6,7 @@
  * endian. What is kept true: a version that stands in the table is on the disks of a majority; a run that goes on from a version
  * of an earlier one strikes what that one had kept beyond it.
  */
-#ifndef SKEP_EXEC_REPLICAS_KEPT_H
-#define SKEP_EXEC_REPLICAS_KEPT_H
+#pragma once
 
 #include "core/skep.h"
 #include "models/checkpoint/checkpoint.h"
@@ -62,5 +61,3 @@ bool skep_kept_restore(struct skep_kept *kept, const uint8_t *bytes, size_t coun
 uint32_t skep_kept_newest(const struct skep_kept *kept);
 /* That of a stage; NULL: it does not stand there. */
 const struct skep_kept_state *skep_kept_find(const struct skep_kept *kept, uint32_t stage, uint32_t version);
-
-#endif

@@ -27,8 +27,7 @@
  * Who the replicas are is fixed. One that comes back with its folder takes part again; one whose folder was lost must not come
  * back, for it has forgotten whom it voted for.
  */
-#ifndef SKEP_EXEC_REPLICAS_H
-#define SKEP_EXEC_REPLICAS_H
+#pragma once
 
 #include "base/diag.h"
 #include "models/checkpoint/checkpoint.h"
@@ -66,5 +65,3 @@ struct skep_replicas_setup {
 /* Until the run is over, this replica fails, or a signal comes. Returns the exit status; -1: it cannot begin, and reterr says
  * why. *ret_over: all rounds are done. */
 int skep_replicas_run(const struct skep_replicas_setup *setup, bool *ret_over, struct skep_diag *reterr);
-
-#endif

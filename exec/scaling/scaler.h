@@ -16,8 +16,7 @@
  * long, is said and made again after pauses that grow, with the number that is wanted by then. Its stdin is empty, its
  * stdout is stderr.
  */
-#ifndef SKEP_EXEC_SCALER_H
-#define SKEP_EXEC_SCALER_H
+#pragma once
 
 #include "base/diag.h"
 #include "core/record.h"
@@ -42,5 +41,3 @@ void skep_scaler_destroy(struct skep_scaler *scaler, bool done);
 void skep_scaler_want(void *scaler, uint32_t kind, uint32_t machines);
 /* What tells it who takes part. */
 struct skep_recorder skep_scaler_recorder(struct skep_scaler *scaler);
-
-#endif

@@ -9,8 +9,7 @@
  *
  * Everything here is called from within the mesh's poll, in one thread, and none of it waits.
  */
-#ifndef SKEP_EXEC_SERVE_ADMISSIONS_H
-#define SKEP_EXEC_SERVE_ADMISSIONS_H
+#pragma once
 
 #include "exec/files/manifest.h"
 #include "exec/keeping/lease.h"
@@ -69,5 +68,3 @@ void skep_admissions_compare_relays(const struct skep_admissions *admissions);
 
 /* Who gets the place of a worker that was lost, for the loop. */
 struct skep_newcomers skep_admissions_newcomers(struct skep_admissions *admissions);
-
-#endif

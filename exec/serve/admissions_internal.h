@@ -2,8 +2,7 @@
  *
  * admissions_internal.h - the state of admissions: shared by admissions.c, and admissions_states.c, which takes and gives states.
  */
-#ifndef SKEP_EXEC_SERVE_ADMISSIONS_INTERNAL_H
-#define SKEP_EXEC_SERVE_ADMISSIONS_INTERNAL_H
+#pragma once
 
 #include "exec/keeping/saver.h"
 #include "exec/serve/admissions.h"
@@ -62,5 +61,3 @@ void skep_admissions_refuse(struct skep_admissions *admissions, uint32_t guest, 
 void skep_admissions_on_state(struct skep_admissions *admissions, uint32_t guest, const struct skep_state_word *word);
 void skep_admissions_on_piece(struct skep_admissions *admissions, uint32_t guest, const struct skep_piece *piece);
 void skep_admissions_on_turn(void *self);
-
-#endif

@@ -3,8 +3,7 @@
  * keys.h - what a server of a run shows itself with, and whom it knows: the authority of the run and its tickets, which stand in
  * a file that its processes take over from each other, and a certificate of this process alone.
  */
-#ifndef SKEP_EXEC_SERVE_KEYS_H
-#define SKEP_EXEC_SERVE_KEYS_H
+#pragma once
 
 #include "exec/tcp/certificate.h"
 #include "exec/tcp/ticket.h"
@@ -27,5 +26,3 @@ void skep_keys_close(struct skep_keys *keys); /* all zero is fine */
 bool skep_keys_are_there(const char *path, struct skep_diag *reterr);
 /* Writes such a file, with a ticket that admits as many as come. */
 bool skep_keys_make(const char *path, struct skep_diag *reterr);
-
-#endif

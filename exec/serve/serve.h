@@ -7,8 +7,7 @@
  * places of the others are those of workers that were lost before the first step. From then on the loop is the same. Who comes
  * later stands by for a place that is free.
  */
-#ifndef SKEP_EXEC_SERVE_SERVE_H
-#define SKEP_EXEC_SERVE_SERVE_H
+#pragma once
 
 #include "exec/exec.h"
 #include "exec/files/manifest.h"
@@ -52,5 +51,3 @@ void skep_serve_say_ticket(const struct skep_scenario *scenario, const struct sk
 bool skep_serve_run(const struct skep_scenario *scenario, const struct skep_manifest *manifest,
 	const struct skep_serve_options *options, const struct skep_recorder *recorder, struct skep_exec_result *ret,
 	struct skep_diag *reterr);
-
-#endif

@@ -3,8 +3,7 @@
  * slot_fit.h - which worker of the scenario a machine that joins is fit to be: its machines are places, and a newcomer takes one
  * that is like it.
  */
-#ifndef SKEP_EXEC_SERVE_SLOT_FIT_H
-#define SKEP_EXEC_SERVE_SLOT_FIT_H
+#pragma once
 
 #include "exec/tcp/words.h"
 #include "scenarios/read/scenario.h"
@@ -19,5 +18,3 @@ uint32_t skep_slot_best(const struct skep_scenario *scenario, const bool *taken,
 
 /* Is there any place that the machine could ever have? If not, reterr says what the smallest one needs. */
 bool skep_slot_any(const struct skep_scenario *scenario, const struct skep_hello *hello, struct skep_diag *reterr);
-
-#endif

@@ -5,8 +5,7 @@
  *
  * It hears the run as a recorder does, and admissions.c says who the processes are.
  */
-#ifndef SKEP_EXEC_SERVE_STATUS_H
-#define SKEP_EXEC_SERVE_STATUS_H
+#pragma once
 
 #include <stdio.h>
 
@@ -60,5 +59,3 @@ void skep_status_begins(struct skep_status *status, uint32_t worker, skep_time n
 /* One JSON object, which the caller frees; NULL: no memory. `running`: the run has begun, and now is its time. */
 char *skep_status_json(const struct skep_status *status, bool running, skep_time now,
 	const struct skep_status_member *member, uint32_t members, const struct skep_relays *relays);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * certificate.h - keys and certificates of a run (tls.h): what is in them and in which form.
  */
-#ifndef SKEP_EXEC_CERTIFICATE_H
-#define SKEP_EXEC_CERTIFICATE_H
+#pragma once
 
 #include <openssl/evp.h>
 #include <openssl/x509.h>
@@ -37,5 +36,3 @@ size_t skep_certificate_bytes(const X509 *certificate, uint8_t ret[SKEP_CERTIFIC
 void skep_certificate_name(uint64_t run, uint32_t rank, char ret[SKEP_CERTIFICATE_NAME]);
 /* The rank in the certificate's name, exactly as it is written by skep_certificate_name(); UINT32_MAX: it has another name. */
 uint32_t skep_certificate_rank(const X509 *certificate, uint64_t *ret_run);
-
-#endif

@@ -10,8 +10,7 @@
  *   - With TLS no byte is looked at before the handshake has ended well.
  * Its user (mesh.c) decides what is sent next, so a channel takes a record only while it has room for it.
  */
-#ifndef SKEP_EXEC_TCP_CHANNEL_H
-#define SKEP_EXEC_TCP_CHANNEL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -112,5 +111,3 @@ bool skep_channel_read(struct skep_channel *channel, struct skep_record *ret);
 
 /* Ends it for a reason of ours. */
 void skep_channel_fail(struct skep_channel *channel, const char *why);
-
-#endif

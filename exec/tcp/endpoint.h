@@ -2,8 +2,7 @@
  *
  * endpoint.h - HOST:PORT as users write it, and the sockets that it stands for. IPv6 addresses stand in brackets.
  */
-#ifndef SKEP_EXEC_TCP_ENDPOINT_H
-#define SKEP_EXEC_TCP_ENDPOINT_H
+#pragma once
 
 #include <sys/socket.h>
 
@@ -32,5 +31,3 @@ int skep_endpoint_listen(const char *text, uint16_t *ret_port, struct skep_diag 
 /* A connected socket, non-blocking, and the host's name as it was written; -1 and reterr. Tries all addresses of the name for
  * `timeout_ms` each. */
 int skep_endpoint_connect(const char *text, int timeout_ms, struct skep_diag *reterr);
-
-#endif

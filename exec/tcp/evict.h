@@ -7,8 +7,7 @@
  * half has lost the other there are as many edges as pairs, and rank 0 hears no member while it looks for who goes: so each
  * eviction takes one look at every edge.
  */
-#ifndef SKEP_EXEC_TCP_EVICT_H
-#define SKEP_EXEC_TCP_EVICT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -30,5 +29,3 @@ uint32_t skep_evict_pairs(struct skep_disconnect *disconnect, uint32_t count);
  * lowered. `edges`: scratch, [ranks]. */
 bool skep_evict_next(struct skep_disconnect *disconnect, uint32_t *count, uint32_t *edges, uint32_t ranks,
 	struct skep_eviction *ret);
-
-#endif

@@ -16,8 +16,7 @@
  *   - No process is heard before its handshake has ended. Connections that have not proved who they are: at most SKEP_GUESTS_MAX,
  *     each for at most SKEP_HANDSHAKE_S seconds until its first record is there; of more the oldest have to go.
  */
-#ifndef SKEP_EXEC_TCP_MESH_H
-#define SKEP_EXEC_TCP_MESH_H
+#pragma once
 
 #include "base/diag.h"
 #include "exec/tcp/words.h"
@@ -92,5 +91,3 @@ struct skep_mesh_counts {
 	uint64_t relay_most;         /* rank 0: of one sender's that waited to be passed on, at most */
 };
 struct skep_mesh_counts skep_mesh_counts(const struct skep_mesh *mesh);
-
-#endif

@@ -8,8 +8,7 @@
  *   mesh_send.c     queues, and what is put into a channel next
  *   mesh_receive.c  records that have come
  */
-#ifndef SKEP_EXEC_TCP_MESH_INTERNAL_H
-#define SKEP_EXEC_TCP_MESH_INTERNAL_H
+#pragma once
 
 #include "exec/tcp/evict.h"
 #include "exec/tcp/mesh.h"
@@ -167,5 +166,3 @@ void skep_mesh_lose_incoming(struct skep_mesh *mesh, uint32_t rank);
 /* True: *ret is what the record says to the loop. */
 bool skep_mesh_take(
 	struct skep_mesh *mesh, uint32_t rank, const struct skep_record *record, struct skep_transport_event *ret);
-
-#endif

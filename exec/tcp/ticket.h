@@ -6,8 +6,7 @@
  * ever said to the right one. The text has a checksum: a ticket that was cut or mistyped is refused where it was typed, and
  * what a server refuses is a ticket of another run, one that is used up, or a revoked one.
  */
-#ifndef SKEP_EXEC_TICKET_H
-#define SKEP_EXEC_TICKET_H
+#pragma once
 
 #include <stdio.h>
 
@@ -82,5 +81,3 @@ bool skep_tickets_endless(const struct skep_tickets *tickets, const uint8_t secr
 
 /* It no longer admits; those that it admitted stay. False: no such ticket. */
 bool skep_tickets_revoke(struct skep_tickets *tickets, const uint8_t secret[SKEP_SECRET_BYTES]);
-
-#endif

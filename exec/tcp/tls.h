@@ -16,8 +16,7 @@
  * In TLS 1.3 a client's handshake ends before the server has looked at the client's certificate. A client learns by its first
  * SSL_read that it was refused; only data from the server says that it was not.
  */
-#ifndef SKEP_EXEC_TLS_H
-#define SKEP_EXEC_TLS_H
+#pragma once
 
 #include <openssl/ssl.h>
 
@@ -91,5 +90,3 @@ uint32_t skep_tls_peer(const SSL *ssl, uint64_t *ret_run);
 /* The newest of this thread's errors in OpenSSL as a text, cut to `size`; returns ret and empties the queue, as is needed before
  * the next call whose result SSL_get_error() shall explain. */
 const char *skep_tls_error(char *ret, size_t size);
-
-#endif

@@ -28,8 +28,7 @@
  * From then on the connection is that of rank 0 and the new rank, and carries frames. Everything is little endian and written
  * field by field by the cursor of wire.h: a reader takes what a writer could have written, and nothing else.
  */
-#ifndef SKEP_EXEC_TCP_WORDS_H
-#define SKEP_EXEC_TCP_WORDS_H
+#pragma once
 
 #include "exec/tcp/channel.h"
 #include "exec/transport/wire.h"
@@ -147,5 +146,3 @@ union skep_words {
 size_t skep_words_encode(uint8_t type, const union skep_words *words, uint8_t ret[SKEP_RECORD_MAX]);
 /* False: no writer has written these. Texts end in 0 and have no control characters, but for newlines in settings. */
 bool skep_words_decode(const struct skep_record *record, union skep_words *ret);
-
-#endif

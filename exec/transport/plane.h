@@ -12,8 +12,7 @@
  * one of plane 0 hears them (exec/loop/lockstep.c). How they tell each other is here: by frames of a type of their own, which no
  * loop sees.
  */
-#ifndef SKEP_EXEC_TRANSPORT_PLANE_H
-#define SKEP_EXEC_TRANSPORT_PLANE_H
+#pragma once
 
 #include "exec/transport/transport.h"
 
@@ -34,5 +33,3 @@ void skep_plane_tell(struct skep_plane *plane, const uint8_t *bytes, uint32_t co
 /* The oldest that was told here and not forgotten, NULL: none. `poll` of the transport takes it in. */
 const uint8_t *skep_plane_heard(const struct skep_plane *plane, uint32_t *ret_count);
 void skep_plane_forget(struct skep_plane *plane);
-
-#endif

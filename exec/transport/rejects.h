@@ -3,8 +3,7 @@
  * rejects.h - counts malformed frames and messages: the first one of each kind is reported on stderr, and the counts
  * of all kinds at the end of the run.
  */
-#ifndef SKEP_EXEC_REJECTS_H
-#define SKEP_EXEC_REJECTS_H
+#pragma once
 
 #include "exec/transport/wire.h"
 
@@ -30,5 +29,3 @@ const char *skep_reject_text(enum skep_reject kind);
 
 /* Says how often each kind happened, if more than once. Returns how many there were in all. */
 uint64_t skep_rejects_close(const struct skep_rejects *rejects);
-
-#endif

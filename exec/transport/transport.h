@@ -10,8 +10,7 @@
  *   - Nothing here blocks. A peer that is slow costs memory, not time.
  *   - One thread uses it, but for wake().
  */
-#ifndef SKEP_EXEC_TRANSPORT_H
-#define SKEP_EXEC_TRANSPORT_H
+#pragma once
 
 #include "exec/transport/wire.h"
 
@@ -68,5 +67,3 @@ struct skep_transport {
 	/* The caller has learnt elsewhere that the peer is dead. NULL in a transport that does not survive a death. */
 	void (*bury)(void *self, uint32_t peer);
 };
-
-#endif

@@ -7,8 +7,7 @@
  * the receiver's kernel call sees the new count, or the sender sees a sleeper. A wake-up costs a system call only
  * while its receiver sleeps.
  */
-#ifndef SKEP_EXEC_WAKEUP_H
-#define SKEP_EXEC_WAKEUP_H
+#pragma once
 
 #include <limits.h>
 #include <linux/futex.h>
@@ -42,5 +41,3 @@ static inline void skep_wakeup_wait(struct skep_wakeup *wakeup, uint32_t seen, u
 	syscall(SYS_futex, (uint32_t *)&wakeup->rings, FUTEX_WAIT, seen, &most, NULL, 0);
 	atomic_store(&wakeup->asleep, 0);
 }
-
-#endif

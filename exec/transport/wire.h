@@ -9,8 +9,7 @@
  * cannot drift apart. A reader accepts exactly what a writer could have written and nothing else; whatever the bytes are,
  * it reads no byte outside them.
  */
-#ifndef SKEP_EXEC_WIRE_H
-#define SKEP_EXEC_WIRE_H
+#pragma once
 
 #include "core/skep.h"
 
@@ -101,5 +100,3 @@ const char *skep_frame_fault_text(enum skep_frame_fault fault);
 /* `run` names the run; frames of others are refused. Returns the bytes written, at most SKEP_FRAME_MAX. */
 size_t skep_frame_encode(const struct skep_frame *frame, uint64_t run, uint8_t bytes[SKEP_FRAME_MAX]);
 enum skep_frame_fault skep_frame_decode(const uint8_t *bytes, size_t size, uint64_t run, struct skep_frame *ret);
-
-#endif

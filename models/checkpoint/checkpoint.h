@@ -18,8 +18,7 @@
  * kept a newer version, that one is still there for the next to begin with. What the folder has up to that version counts as
  * its own older ones, which go when there are enough newer ones.
  */
-#ifndef SKEP_MODELS_CHECKPOINT_H
-#define SKEP_MODELS_CHECKPOINT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -66,5 +65,3 @@ struct skep_checkpoint_header skep_checkpoint_header_read(const char *path);
 
 /* Reads all of it: are its sums those of its contents? */
 bool skep_checkpoint_is_whole(const char *path);
-
-#endif

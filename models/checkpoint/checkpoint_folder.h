@@ -3,8 +3,7 @@
  * checkpoint_folder.h - finds out which runs' states a folder of checkpoints holds, and of which versions: for a run
  * that begins there, and for one that takes its first weights from there.
  */
-#ifndef SKEP_MODELS_CHECKPOINT_FOLDER_H
-#define SKEP_MODELS_CHECKPOINT_FOLDER_H
+#pragma once
 
 #include <stdio.h>
 
@@ -58,5 +57,3 @@ const struct skep_learnt_from *skep_checkpoints_other_file(
 void skep_checkpoints_finish(struct skep_checkpoints *list);
 /* Why there is no version of all stages, and what to do; what goes behind the name of the folder. */
 void skep_checkpoints_say_none(const struct skep_checkpoints *list, uint32_t stages, char *ret, size_t size);
-
-#endif

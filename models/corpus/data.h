@@ -9,8 +9,7 @@
  * trained on belongs to epoch n / points, and an epoch is a permutation of the set, so that each is trained on once in it;
  * what makes up for a microbatch that was lost takes samples of its round once more.
  */
-#ifndef SKEP_MODELS_DATA_H
-#define SKEP_MODELS_DATA_H
+#pragma once
 
 #include "models/device/device.h"
 #include "models/layers/real.h"
@@ -41,5 +40,3 @@ bool skep_corpus_tokens(const struct skep_training *training, uint32_t round, ui
 /* Draws the inputs of the first stage, for either kind of corpus: samples * width[0] numbers or ids. */
 bool skep_corpus_inputs(
 	const struct skep_training *training, uint32_t round, uint32_t microbatch, void *ret, struct skep_diag *reterr);
-
-#endif

@@ -3,8 +3,7 @@
  * token_file.h - one file of tokens, of any of the formats of tokens.h: recognised, checked, and its ids as 32-bit numbers. Not
  * for other folders.
  */
-#ifndef SKEP_MODELS_TOKEN_FILE_H
-#define SKEP_MODELS_TOKEN_FILE_H
+#pragma once
 
 #include "base/files/mapped.h"
 #include "models/corpus/tokens.h"
@@ -31,5 +30,3 @@ uint32_t skep_token_file_largest(const struct skep_token_file *file, uint64_t at
 /* Fills the diagnosis if one of these tokens is beyond the vocabulary; `largest` is what reading them returned. */
 bool skep_token_file_fits(const struct skep_token_file *file, uint64_t at, uint64_t count, uint32_t largest,
 	uint32_t vocabulary, struct skep_diag *reterr);
-
-#endif

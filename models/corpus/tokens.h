@@ -24,8 +24,7 @@
  * Ids. When a corpus of n files is opened, the first SKEP_TOKENS_CHECKED / n tokens of each are compared with the
  * vocabulary: most corpora as a whole, and of the rest enough to notice another tokenizer. Every token is compared when drawn.
  */
-#ifndef SKEP_MODELS_TOKENS_H
-#define SKEP_MODELS_TOKENS_H
+#pragma once
 
 #include "base/reader.h"
 
@@ -77,5 +76,3 @@ uint64_t skep_tokens_window(
 
 /* A permutation of [0, n), n >= 1, drawn from the key: where i goes. */
 uint64_t skep_permute(uint64_t key, uint64_t n, uint64_t i);
-
-#endif

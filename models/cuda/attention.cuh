@@ -2,8 +2,7 @@
  *
  * attention.cuh - for the kernels of attention: where the parts of a head lie, and which template has room for it.
  */
-#ifndef SKEP_MODELS_CUDA_ATTENTION_CUH
-#define SKEP_MODELS_CUDA_ATTENTION_CUH
+#pragma once
 
 #include "models/cuda/tile.cuh"
 
@@ -68,5 +67,3 @@ template <int D> __device__ static inline void swap(struct tile<D> &x, struct ti
 		else                                                                                                   \
 			with(128);                                                                                     \
 	} while (0)
-
-#endif

@@ -7,8 +7,7 @@
  *
  * A token is a row. Sizes are of arrays as they lie; `adds` says that a result is added to what is there.
  */
-#ifndef SKEP_MODELS_CUDA_KERNELS_H
-#define SKEP_MODELS_CUDA_KERNELS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -168,6 +167,4 @@ void skep_cuda_aggregate(struct skep_cuda_queue *queue, const struct skep_robust
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

@@ -7,8 +7,7 @@
  * and the numbers at a layer's entry and exit, have the same layout as on the CPU; what a layer keeps between its
  * passes has another one.
  */
-#ifndef SKEP_MODELS_CUDA_LANE_H
-#define SKEP_MODELS_CUDA_LANE_H
+#pragma once
 
 #include "models/cuda/kernels.h"
 #include "models/cuda/product.h"
@@ -107,5 +106,3 @@ void skep_cuda_down_last(struct skep_cuda_lane *lane, const struct skep_stage *s
 const struct skep_cuda_layer_type *skep_cuda_layer(const struct skep_layer *layer);
 bool skep_cuda_stage_begin(void *queue, const struct skep_training *training, uint32_t index, struct skep_stage *ret);
 void skep_cuda_stage_finish(void *queue, struct skep_stage *stage);
-
-#endif

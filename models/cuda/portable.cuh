@@ -6,8 +6,7 @@
  *
  * Shared memory is what the launch asks for and nothing else (shared_memory()), so that its bounds can be checked.
  */
-#ifndef SKEP_MODELS_CUDA_PORTABLE_CUH
-#define SKEP_MODELS_CUDA_PORTABLE_CUH
+#pragma once
 
 #ifdef __CUDACC__
 #include <cuda_bf16.h>
@@ -179,5 +178,3 @@ __host__ __device__ static inline const bf16 *halves(const skep_bf16 *x)
 {
 	return reinterpret_cast<const bf16 *>(x);
 }
-
-#endif

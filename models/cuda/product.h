@@ -3,8 +3,7 @@
  * product.h - products of matrices of bf16 numbers, with what is done to the result before it is written. Matrices are row by
  * row, as everywhere in skep.
  */
-#ifndef SKEP_MODELS_CUDA_PRODUCT_H
-#define SKEP_MODELS_CUDA_PRODUCT_H
+#pragma once
 
 #include "base/diag.h"
 #include "models/cuda/kernels.h"
@@ -43,6 +42,4 @@ bool skep_lt_multiply(struct skep_cuda_queue *queue, const struct skep_cuda_prod
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

@@ -3,8 +3,7 @@
  * runtime.h - GPUs, queues of work and memory, for files in C. A queue remembers the first failure of anything that was
  * enqueued on it, and the next skep_cuda_wait() reports it; until then further work is enqueued all the same.
  */
-#ifndef SKEP_MODELS_CUDA_RUNTIME_H
-#define SKEP_MODELS_CUDA_RUNTIME_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -49,6 +48,4 @@ void skep_cuda_settle(struct skep_cuda_queue *queue);
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

@@ -14,8 +14,7 @@
  * Tiles are loaded without waiting (cp.async): a thread commits what it has asked for, goes on with other work, waits until it
  * is there, and then meets the others at a barrier.
  */
-#ifndef SKEP_MODELS_CUDA_TILE_CUH
-#define SKEP_MODELS_CUDA_TILE_CUH
+#pragma once
 
 #include "models/cuda/portable.cuh"
 
@@ -170,5 +169,3 @@ __device__ static inline void store_rows(const struct share &own, const float c[
 		}
 	}
 }
-
-#endif

@@ -9,8 +9,7 @@
  * Work is enqueued on a queue, one for each lane, and done in order, at the latest when wait() returns; queues run side
  * by side. The compute lane's queue has the stage's operations; the reduce lane's has reductions and delayed steps.
  */
-#ifndef SKEP_MODELS_BACKEND_H
-#define SKEP_MODELS_BACKEND_H
+#pragma once
 
 #include "base/diag.h"
 #include "models/stage/stage.h"
@@ -89,5 +88,3 @@ struct skep_backend {
 };
 
 extern const struct skep_backend skep_backend_cpu, skep_backend_cuda;
-
-#endif

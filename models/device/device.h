@@ -9,8 +9,7 @@
  * asked for. One thread at a time, except that buffer_* and run may be called from different threads if the caller hands
  * handles over with a lock.
  */
-#ifndef SKEP_MODELS_DEVICE_H
-#define SKEP_MODELS_DEVICE_H
+#pragma once
 
 #include <assert.h>
 #include <string.h>
@@ -217,5 +216,3 @@ struct skep_device_memory {
 	enum skep_memory_side gradients, optimizer;
 };
 struct skep_device_memory skep_device_memory(const struct skep_device *device);
-
-#endif

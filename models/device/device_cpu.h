@@ -3,8 +3,7 @@
  * device_cpu.h - forward and backward pass of a stage, or of one of its virtual stages (skep_stage_vstage), in the
  * host's memory, layer by layer.
  */
-#ifndef SKEP_MODELS_DEVICE_CPU_H
-#define SKEP_MODELS_DEVICE_CPU_H
+#pragma once
 
 #include "models/stage/stage.h"
 
@@ -33,5 +32,3 @@ bool skep_cpu_recompute(const struct skep_stage *stage, const struct skep_traini
 const skep_real *skep_cpu_backward(struct skep_stage *stage, const struct skep_training *training,
 	const struct skep_op *op, const struct skep_layers *layers, const skep_real *in, const skep_real *stash,
 	skep_real *ret_out);
-
-#endif

@@ -3,8 +3,7 @@
  * device_internal.h - struct skep_device, for the files that implement it. An operation works on the queue of its lane
  * and returns whether its work could be enqueued; if not, device->why[lane] says why.
  */
-#ifndef SKEP_MODELS_DEVICE_DEVICE_INTERNAL_H
-#define SKEP_MODELS_DEVICE_DEVICE_INTERNAL_H
+#pragma once
 
 #include "core/collective/collective.h"
 #include "models/device/backend.h"
@@ -100,5 +99,3 @@ skep_device_run_fn skep_device_copy_shard, skep_device_store_shard; /* device_sh
 /* Names the shard that a STEP steps. False: the moments here are those of another one. */
 bool skep_device_name_shard(struct skep_device *device, const struct skep_op *op);
 void skep_device_gathered_finish(struct skep_device *device);
-
-#endif

@@ -9,8 +9,7 @@
  * edge. The embedding's stage has one edge, and so has the head's. So a stage takes the sum of its layers and of its
  * edges, and a stage that has both ends of the model has no edge and still the cost of an operation.
  */
-#ifndef SKEP_MODELS_LAYER_TIMES_H
-#define SKEP_MODELS_LAYER_TIMES_H
+#pragma once
 
 #include "models/device/stage_bench.h"
 
@@ -47,5 +46,3 @@ void skep_layer_times_smooth(struct skep_layer_times *times);
  * ten seconds. False: not even one sample could be measured; reterr says why. */
 bool skep_layer_times_measure(enum skep_device_kind kind, const struct skep_device_place *place,
 	const struct skep_model *model, struct skep_layer_times *ret, struct skep_diag *reterr);
-
-#endif

@@ -7,8 +7,7 @@
  * CUDA device, which has the layers of transformers alone, runs blocks of GPT-2, wide ones and narrow ones: products take the
  * time of the former and memory much of that of the latter.
  */
-#ifndef SKEP_MODELS_DEVICE_MICROBENCH_H
-#define SKEP_MODELS_DEVICE_MICROBENCH_H
+#pragma once
 
 #include "base/diag.h"
 #include "models/device/device.h"
@@ -46,5 +45,3 @@ void skep_microbench_note(struct skep_microbench *microbench, const struct skep_
 /* `size`: of the largest layer, a multiple of 64. Takes some seconds. False: the device cannot be had, or memory lacks. */
 bool skep_microbench_measure(enum skep_device_kind kind, const struct skep_device_place *place, uint32_t size,
 	struct skep_microbench *ret, struct skep_diag *reterr);
-
-#endif

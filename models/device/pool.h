@@ -7,8 +7,7 @@
  * Memory has two sides: the host's, which can be read and sent, and a device's own, which only the device can touch.
  * The back end's struct skep_memory_source provides both.
  */
-#ifndef SKEP_MODELS_POOL_H
-#define SKEP_MODELS_POOL_H
+#pragma once
 
 #include <pthread.h>
 
@@ -53,5 +52,3 @@ struct skep_buf skep_pool_take_on(
 void *skep_pool_find(struct skep_pool *pool, struct skep_buf buf, uint64_t *ret_bytes); /* NULL and 0 if stale */
 void skep_pool_release(struct skep_pool *pool, struct skep_buf buf);                    /* nothing if stale */
 uint32_t skep_pool_live(struct skep_pool *pool);
-
-#endif

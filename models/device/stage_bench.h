@@ -8,8 +8,7 @@
  * block's time is the mean of its passes. So the load that other processes put on the host all the time is part of the result,
  * and a short disturbance is not.
  */
-#ifndef SKEP_MODELS_STAGE_BENCH_H
-#define SKEP_MODELS_STAGE_BENCH_H
+#pragma once
 
 #include "base/diag.h"
 #include "models/device/device.h"
@@ -50,5 +49,3 @@ bool skep_stage_bench_passes(struct skep_stage_bench *bench, struct skep_pass_ti
 /* An optimizer step of AdamW, the mean of several. A first one is not counted: in it a GPU loads what it runs, and a CPU touches
  * the moments for the first time. */
 bool skep_stage_bench_step(struct skep_stage_bench *bench, double *ret_s, struct skep_diag *reterr);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * activation.h - the elementwise functions of a layer, with their slopes, on arrays.
  */
-#ifndef SKEP_MODELS_ACTIVATION_H
-#define SKEP_MODELS_ACTIVATION_H
+#pragma once
 
 #include "models/layers/real.h"
 #include "models/read/model.h"
@@ -11,5 +10,3 @@
 /* value[rows * width] += bias[width] row by row, then slope = f'(value), value = f(value). */
 void skep_activation_apply(enum skep_activation activation, uint32_t rows, uint32_t width, const skep_real *bias,
 	skep_real *value, skep_real *ret_slope);
-
-#endif

@@ -9,8 +9,7 @@
  * (Dao et al., arXiv 2205.14135). A thread pool shares out the heads of all samples; the backward pass keeps the heads
  * that share keys on one thread. Each thread has two strips of its own.
  */
-#ifndef SKEP_MODELS_LAYERS_ATTENTION_H
-#define SKEP_MODELS_LAYERS_ATTENTION_H
+#pragma once
 
 #include "models/layers/real.h"
 #include "models/layers/thread_pool.h"
@@ -43,5 +42,3 @@ void skep_rotation_fill(uint32_t sequence, uint32_t width, double base, skep_rea
 /* Turns numbers i and i + width / 2 of every query and key as a pair, by their position; `back`: the other way round, which is
  * what gradients want. */
 void skep_rotation_apply(const struct skep_attention *a, const skep_real *rotation, int back, skep_real *qkv);
-
-#endif

@@ -4,8 +4,7 @@
  * section 2), of rows of `width` numbers, and SwiGLU (Shazeer, arXiv 2002.05202), g / (1 + exp(-g)) u of rows that hold
  * `width` gates g, then as many u. Backwards the value is made again with the slope.
  */
-#ifndef SKEP_MODELS_LAYERS_FEED_H
-#define SKEP_MODELS_LAYERS_FEED_H
+#pragma once
 
 #include "models/layers/real.h"
 
@@ -17,5 +16,3 @@ void skep_gelu_backward(size_t rows, size_t width, const skep_real *in, const sk
 void skep_swiglu_forward(size_t rows, size_t width, const skep_real *in, skep_real *ret);
 void skep_swiglu_backward(size_t rows, size_t width, const skep_real *in, const skep_real *gradient,
 	skep_real *ret_value, skep_real *ret_gradient);
-
-#endif

@@ -7,8 +7,7 @@
  * tensors one after the other. Between its forward and its backward pass a layer keeps `inside` elements a sample, and
  * its output as well unless the output leaves the stage. What it needs only during a pass is `work`.
  */
-#ifndef SKEP_MODELS_LAYERS_LAYER_H
-#define SKEP_MODELS_LAYERS_LAYER_H
+#pragma once
 
 #include "models/device/device.h"
 #include "models/layers/real.h"
@@ -112,5 +111,3 @@ extern const struct skep_layer_type skep_layer_dense, skep_layer_squares; /* den
 extern const struct skep_layer_type skep_layer_embedding;                 /* embedding.c */
 extern const struct skep_layer_type skep_layer_blocks;                    /* block.c */
 extern const struct skep_layer_type skep_layer_head;                      /* head.c */
-
-#endif

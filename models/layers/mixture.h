@@ -18,8 +18,7 @@
  * Arithmetic. Tokens are gathered, expert behind expert, and each expert's products are those of its rows. A token's sum is
  * made in the order of its choices. So nothing depends on the number of threads.
  */
-#ifndef SKEP_MODELS_LAYERS_MIXTURE_H
-#define SKEP_MODELS_LAYERS_MIXTURE_H
+#pragma once
 
 #include "core/record.h"
 #include "models/layers/real.h"
@@ -52,5 +51,3 @@ void skep_mixture_forward(
  * ret. */
 void skep_mixture_backward(
 	const struct skep_mixture *mixture, const skep_real *x, const skep_real *gradient, skep_real *ret);
-
-#endif

@@ -4,8 +4,7 @@
  * r + b, where m is the row's mean and r one over its deviation; RMSNorm has neither m nor b. Kept for the way back are r and
  * m r of each row, two numbers; y itself is made again from these.
  */
-#ifndef SKEP_MODELS_LAYERS_NORM_H
-#define SKEP_MODELS_LAYERS_NORM_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -30,5 +29,3 @@ void skep_norm_apply(const struct skep_norm *norm, const skep_real *x, const ske
  * used up. */
 void skep_norm_backward(const struct skep_norm *norm, const skep_real *x, const skep_real *kept, skep_real *y_gradient,
 	skep_real *weight_gradient, skep_real *bias_gradient, skep_real *sum);
-
-#endif

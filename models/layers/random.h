@@ -3,8 +3,7 @@
  * random.h - numbers drawn by position: value `counter` of a stream is a pure function of (seed, stream, counter), so that
  * any worker can draw any sample or parameter without a state to pass on.
  */
-#ifndef SKEP_MODELS_RANDOM_H
-#define SKEP_MODELS_RANDOM_H
+#pragma once
 
 #include <stdint.h>
 
@@ -29,5 +28,3 @@ static inline float skep_random_signed(uint64_t key, uint64_t counter)
 	uint64_t bits = skep_mix(key + counter * 0x9e3779b97f4a7c15u) >> 40;
 	return ((float)bits - 8388608.0f) * 0x1p-23f;
 }
-
-#endif

@@ -7,8 +7,7 @@
  * In float both are sums, products and one division: no library call, so that every compiler at every level gives the same bits
  * and a vectoriser has nothing in its way.
  */
-#ifndef SKEP_MODELS_REAL_H
-#define SKEP_MODELS_REAL_H
+#pragma once
 
 #include <cblas.h>
 #include <math.h>
@@ -182,5 +181,3 @@ static inline void skep_real_add_rows(
 		for (size_t j = 0; j < width; j++)
 			sum[j] += from[i * width + j];
 }
-
-#endif

@@ -8,8 +8,7 @@
  * multiples of 12 rows, and no bit is another than that of the product in one piece, as far as its kernels were tried
  * (those for Nehalem, Sandy Bridge, Haswell and Skylake-X). That the numbers of threads agree does not depend on it.
  */
-#ifndef SKEP_MODELS_SPREAD_H
-#define SKEP_MODELS_SPREAD_H
+#pragma once
 
 #include "models/layers/real.h"
 #include "models/layers/thread_pool.h"
@@ -37,5 +36,3 @@ void skep_spread_product(struct skep_thread_pool *thread_pool, enum CBLAS_TRANSP
 /* sum[width] += each row of from[rows][width], in their order: each range has some of the columns. */
 void skep_spread_add_rows(
 	struct skep_thread_pool *thread_pool, size_t rows, size_t width, const skep_real *from, skep_real *sum);
-
-#endif

@@ -16,8 +16,7 @@
  * in BACKWARD where that puts a gradient out, and three times in STEP, where two compare what all ranks have (norms, biases): one
  * STEP of each stage, and not where the optimizer is in shards; LAMB for two more for each matrix and table that is split.
  */
-#ifndef SKEP_MODELS_LAYERS_TENSOR_GROUP_H
-#define SKEP_MODELS_LAYERS_TENSOR_GROUP_H
+#pragma once
 
 #include <stddef.h>
 
@@ -33,5 +32,3 @@ struct skep_tensor_group {
 	/* The sum over all ranks, in their order: the same bits on each. */
 	double (*sum)(void *context, double own);
 };
-
-#endif

@@ -10,8 +10,7 @@
  * The threads start with the pool and end with it; between, nothing is allocated. The calling thread works on the loop
  * too. If the pool is busy with another thread's loop, or is NULL, the calling thread does the whole loop.
  */
-#ifndef SKEP_MODELS_LAYERS_THREAD_POOL_H
-#define SKEP_MODELS_LAYERS_THREAD_POOL_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -31,5 +30,3 @@ typedef void skep_thread_pool_fn(const void *context, size_t first, size_t end, 
 /* Does all n things in ranges of `grain` >= 1, and returns when they are done. */
 void skep_thread_pool_for(
 	struct skep_thread_pool *thread_pool, size_t n, size_t grain, skep_thread_pool_fn *fn, const void *context);
-
-#endif

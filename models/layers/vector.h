@@ -7,8 +7,7 @@
  * contracted to a fused product, so the width changes no bit. It has to be static: clang 14 does not find others from another
  * file. The choice is made by the loader, before the thread sanitizer is ready for it.
  */
-#ifndef SKEP_MODELS_VECTOR_H
-#define SKEP_MODELS_VECTOR_H
+#pragma once
 
 #include <stdint.h>
 #include <string.h>
@@ -43,5 +42,3 @@ static inline float skep_float_of(int32_t bits)
 	memcpy(&x, &bits, sizeof x);
 	return x;
 }
-
-#endif

@@ -2,8 +2,7 @@
  *
  * given.h - models of `kind: given`, which are known by what was measured of their layers alone: parameters, bytes and seconds.
  */
-#ifndef SKEP_MODELS_GIVEN_H
-#define SKEP_MODELS_GIVEN_H
+#pragma once
 
 #include "base/reader.h"
 #include "models/read/model.h"
@@ -14,5 +13,3 @@ void skep_given_read(struct skep_reader *r, const struct skep_yaml_node *root, s
 /* Refuses microbatches of another size than that which the figures are of, at `key` of `map`. */
 void skep_given_check(
 	struct skep_reader *r, const struct skep_yaml_node *map, const struct skep_model *model, uint32_t samples);
-
-#endif

@@ -7,8 +7,7 @@
  * that skep does not have, quantised weights). Keys that change no logits are passed over, and so is dropout: skep trains
  * without.
  */
-#ifndef SKEP_MODELS_HF_CONFIG_H
-#define SKEP_MODELS_HF_CONFIG_H
+#pragma once
 
 #include "models/read/model.h"
 
@@ -37,5 +36,3 @@ bool skep_hf_model_read(const char *path, struct skep_model *ret, struct skep_di
 struct skep_hf_config skep_hf_config_of(const struct skep_model *model); /* which has an architecture */
 /* Why `transformers` has no such model, in words that fit behind "model NAME ", or NULL. */
 const char *skep_hf_config_lacks(const struct skep_model *model);
-
-#endif

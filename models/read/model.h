@@ -2,8 +2,7 @@
  *
  * model.h - the model that is trained: its description file, how it is cut into stages, and what each stage costs.
  */
-#ifndef SKEP_MODELS_MODEL_H
-#define SKEP_MODELS_MODEL_H
+#pragma once
 
 #include "base/reader.h"
 #include "models/update/codec.h"
@@ -220,5 +219,3 @@ void skep_model_share_products(const struct skep_model *model, uint32_t layer, u
 
 /* What leaves the stage for one microbatch, encoded; the gradient that comes back is of the same size. */
 uint64_t skep_cost_payload_bytes(const struct skep_cost *cost, enum skep_codec codec, uint32_t block, uint32_t samples);
-
-#endif

@@ -8,8 +8,7 @@
  * microbatch needs the parameters of its forward pass. In an interleaved pipeline the stage has several virtual stages,
  * one after the other in every array; else it has one.
  */
-#ifndef SKEP_MODELS_STAGE_H
-#define SKEP_MODELS_STAGE_H
+#pragma once
 
 #include "models/layers/layer.h"
 
@@ -310,5 +309,3 @@ struct skep_descent {
 	skep_real *w, *moment[SKEP_MOMENTS_MAX];
 };
 void skep_stage_descend(const struct skep_stage *stage, struct skep_layers layers, const struct skep_descent *descent);
-
-#endif

@@ -3,8 +3,7 @@
  * stage_weights.h - copies weights from files into a stage, and from stages into files, for `train.init.weights` and
  * `skep export`.
  */
-#ifndef SKEP_MODELS_STAGE_WEIGHTS_H
-#define SKEP_MODELS_STAGE_WEIGHTS_H
+#pragma once
 
 #include "models/stage/stage.h"
 #include "models/weights/safetensors.h"
@@ -40,5 +39,3 @@ struct skep_export_facts {
 
 bool skep_export_weights(const struct skep_training *training, const struct skep_export *options,
 	struct skep_export_facts *ret, struct skep_diag *reterr);
-
-#endif

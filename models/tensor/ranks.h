@@ -4,8 +4,7 @@
  * each token of the microbatch, of which rank t of T has rows t rows / T .. (t + 1) rows / T - 1 between the products; inside
  * of them it has all rows, and a part of the columns. Of a whole model, all of this is nothing.
  */
-#ifndef SKEP_MODELS_TENSOR_RANKS_H
-#define SKEP_MODELS_TENSOR_RANKS_H
+#pragma once
 
 #include "models/layers/layer.h"
 #include "models/layers/tensor_group.h"
@@ -38,5 +37,3 @@ void skep_ranks_reduce(const struct skep_ranks *ranks, skep_real *all, skep_real
  * and is to have that over all. `sum` has room for skep_ranks_room(). */
 size_t skep_ranks_room(const struct skep_model *model, size_t n);
 void skep_ranks_sum(const struct skep_ranks *ranks, size_t n, skep_real *sum);
-
-#endif

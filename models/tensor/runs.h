@@ -3,8 +3,7 @@
  * runs.h - where the parameters of a shard's layer are in the whole layer. Both lie tensor by tensor; of each tensor the shard
  * has runs of consecutive elements: all of it, some rows, or of each row a piece of each group of columns.
  */
-#ifndef SKEP_MODELS_TENSOR_RUNS_H
-#define SKEP_MODELS_TENSOR_RUNS_H
+#pragma once
 
 #include "models/layers/layer.h"
 
@@ -21,5 +20,3 @@ void skep_layer_runs(
 
 /* Puts the parameters of the shard's layer where they are in the whole one; what puts those of all ranks has put it all. */
 void skep_layer_put_shard(const struct skep_layer *layer, const skep_real *shard, skep_real *ret_whole);
-
-#endif

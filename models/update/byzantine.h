@@ -14,8 +14,7 @@
  *
  * It is the same however often it is read, in whatever pieces, since a reduction may need another attempt.
  */
-#ifndef SKEP_MODELS_BYZANTINE_H
-#define SKEP_MODELS_BYZANTINE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -34,5 +33,3 @@ struct skep_byzantine {
  * accumulator. */
 void skep_byzantine_tell(
 	const struct skep_byzantine *byzantine, uint32_t round, uint64_t first, size_t n, const float *own, float *ret);
-
-#endif

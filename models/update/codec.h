@@ -32,8 +32,7 @@
  * is at most the sum of the above for these n, and of n - 1 roundings of fp32. Where each part is encoded once, and the sum
  * once (butterfly, parameter-server; in all-to-all not even that), all sums are of fp32: what 4 bits are for.
  */
-#ifndef SKEP_MODELS_CODEC_H
-#define SKEP_MODELS_CODEC_H
+#pragma once
 
 #include <stddef.h>
 
@@ -47,5 +46,3 @@ void skep_codec_add(enum skep_codec codec, uint32_t block, size_t n, const float
 
 /* sum += decode(encoded), in fp32. */
 void skep_codec_fold(enum skep_codec codec, uint32_t block, size_t n, const void *encoded, float *sum);
-
-#endif

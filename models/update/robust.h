@@ -30,8 +30,7 @@
  *
  * All in fp32 and written order (scores: double), so equal everywhere.
  */
-#ifndef SKEP_MODELS_ROBUST_H
-#define SKEP_MODELS_ROBUST_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -61,5 +60,3 @@ static inline size_t skep_robust_scratch(uint32_t members, size_t n)
  * members. The result is 0 if no member has counted any. */
 void skep_robust_aggregate(const struct skep_robust *robust, uint32_t members, size_t n, const float *part,
 	const uint32_t *weight, float *ret);
-
-#endif

@@ -4,8 +4,7 @@
  * Squares are summed in double, in sixteen sums side by side, so that the order does not depend on the width of
  * registers and no float overflows. Sums travel as core/square.h says.
  */
-#ifndef SKEP_MODELS_SQUARES_H
-#define SKEP_MODELS_SQUARES_H
+#pragma once
 
 #include "core/square.h"
 #include "models/device/device.h"
@@ -35,5 +34,3 @@ uint16_t skep_squares_forward_layer(const struct skep_stage *part, uint32_t samp
 /* The last layer of the part whose numbers in an array of the stage's parameters are not finite, as far as they are trained;
  * 0: none. */
 uint16_t skep_squares_backward_layer(const struct skep_stage *part, const skep_real *array);
-
-#endif

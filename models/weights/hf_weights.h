@@ -6,8 +6,7 @@
  * side. A GPT-2's files have just that. A Llama's have W[out][in], each product by itself: so one tensor here is up to three
  * there, and a stack of experts that for each. Blocks that share their parameters are written once each.
  */
-#ifndef SKEP_MODELS_HF_WEIGHTS_H
-#define SKEP_MODELS_HF_WEIGHTS_H
+#pragma once
 
 #include "models/layers/layer.h"
 #include "models/weights/weights.h"
@@ -23,5 +22,3 @@ uint32_t skep_hf_model_weights(const struct skep_model *model, struct skep_weigh
 
 /* How files may differ in their names. */
 struct skep_weight_names skep_hf_names(const struct skep_model *model);
-
-#endif

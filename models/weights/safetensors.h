@@ -12,8 +12,7 @@
  * A large model is several files and an index, NAME.safetensors.index.json, that says which tensor is in which. The index
  * must name exactly what the files hold.
  */
-#ifndef SKEP_MODELS_SAFETENSORS_H
-#define SKEP_MODELS_SAFETENSORS_H
+#pragma once
 
 #include "base/reader.h"
 #include "models/weights/weights.h"
@@ -68,5 +67,3 @@ struct skep_safetensors_target {
  * (Who pulls the plug between the renames of several files may find old ones among the new.) */
 bool skep_safetensors_write(const struct skep_safetensors_target *target, const struct skep_weight *weight,
 	uint32_t weights, struct skep_diag *reterr);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * safetensors_file.h - one file of the safetensors format and its header. Not for other folders.
  */
-#ifndef SKEP_MODELS_SAFETENSORS_FILE_H
-#define SKEP_MODELS_SAFETENSORS_FILE_H
+#pragma once
 
 #include "base/files/mapped.h"
 #include "models/weights/safetensors.h"
@@ -17,5 +16,3 @@ struct skep_safetensors_file {
 
 bool skep_safetensors_file_open(const char *path, struct skep_safetensors_file *ret, struct skep_diag *reterr);
 void skep_safetensors_file_close(struct skep_safetensors_file *file);
-
-#endif

@@ -7,8 +7,7 @@
  * a wider matrix has the width of that one as a step. A weight without numbers (`at` NULL) is another worker's: its name
  * and shape are compared, nothing is copied.
  */
-#ifndef SKEP_MODELS_WEIGHTS_H
-#define SKEP_MODELS_WEIGHTS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -50,5 +49,3 @@ bool skep_weights_match(const struct skep_safetensors *set, const struct skep_we
 /* Copies the numbers of weights that match. */
 void skep_weights_read(const struct skep_safetensors *set, const struct skep_weight *weight, uint32_t weights,
 	const struct skep_weight_names *names);
-
-#endif

@@ -3,8 +3,7 @@
  * cost.h - the expected time of a step as the cost of a search. What a search cannot have, by its quick cost (throughput.h),
  * is not asked about.
  */
-#ifndef SKEP_PLANNING_EXPECTED_COST_H
-#define SKEP_PLANNING_EXPECTED_COST_H
+#pragma once
 
 #include "planning/expected/expected.h"
 
@@ -27,5 +26,3 @@ void skep_expected_cost_finish(struct skep_expected_cost *cost);
 
 /* How many evaluations take about as long as one of the other searches. */
 uint64_t skep_expected_cost_evaluations(const struct skep_planning *planning);
-
-#endif

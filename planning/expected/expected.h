@@ -32,8 +32,7 @@
  *
  * Not in it: churn, joins, jitter beyond its mean, and the weights of unfair links.
  */
-#ifndef SKEP_PLANNING_EXPECTED_H
-#define SKEP_PLANNING_EXPECTED_H
+#pragma once
 
 #include "planning/problem/problem.h"
 
@@ -82,5 +81,3 @@ bool skep_expected_make(const struct skep_planning *planning, const uint32_t *st
  * differ by more than two allocations do. */
 bool skep_expected_make_quick(
 	const struct skep_planning *planning, const uint32_t *stage_of, struct skep_expected *ret);
-
-#endif

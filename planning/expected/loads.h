@@ -12,8 +12,7 @@
  * Called in this order: skep_loads_share_out(); then, for each question, skep_loads_clear(), skep_loads_carry..(),
  * skep_loads_list_stations().
  */
-#ifndef SKEP_PLANNING_EXPECTED_LOADS_H
-#define SKEP_PLANNING_EXPECTED_LOADS_H
+#pragma once
 
 #include "planning/expected/expected.h"
 
@@ -99,5 +98,3 @@ double skep_loads_line_s(const struct skep_loads *loads, uint32_t from, uint32_t
 /* All that have a load; with what devices do for passes that go this way, if `passes`. */
 void skep_loads_list_stations(struct skep_loads *loads, bool passes, enum skep_way way);
 const struct skep_station *skep_loads_busiest(const struct skep_loads *loads); /* NULL: there is none */
-
-#endif

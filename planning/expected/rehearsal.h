@@ -6,8 +6,7 @@
  *
  * All stages begin at once. What devices do takes no time here.
  */
-#ifndef SKEP_PLANNING_EXPECTED_REHEARSAL_H
-#define SKEP_PLANNING_EXPECTED_REHEARSAL_H
+#pragma once
 
 #include "planning/expected/loads.h"
 
@@ -17,5 +16,3 @@ bool skep_rehearsal_short(const struct skep_planning *planning);
 
 /* Fills reduce_s. False: no memory. */
 bool skep_rehearsal_reduce(struct skep_loads *loads);
-
-#endif

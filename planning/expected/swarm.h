@@ -2,8 +2,7 @@
  *
  * swarm.h - how long the microbatches of a round take in a swarm, whose workers choose for each one where it goes next.
  */
-#ifndef SKEP_PLANNING_EXPECTED_SWARM_H
-#define SKEP_PLANNING_EXPECTED_SWARM_H
+#pragma once
 
 #include "planning/expected/loads.h"
 
@@ -13,5 +12,3 @@ void skep_swarm_flow(struct skep_loads *loads, struct skep_expected *expected, d
 
 /* The same of a model in a single stage. */
 void skep_swarm_alone(struct skep_loads *loads, struct skep_expected *expected, double round);
-
-#endif

@@ -8,8 +8,7 @@
  * machine k of n has stage floor(k stages / n). What other jobs send at the same time is not counted: jobs have their links
  * to themselves.
  */
-#ifndef SKEP_PLANNING_JOBS_RATES_H
-#define SKEP_PLANNING_JOBS_RATES_H
+#pragma once
 
 #include "scenarios/jobs/jobs_file.h"
 
@@ -35,5 +34,3 @@ bool skep_job_rates_basis(
 double skep_job_rates_ask(struct skep_job_rates *rates, uint32_t type, uint32_t stages, const uint32_t *machine,
 	uint32_t machines, struct skep_diag *reterr);
 uint32_t skep_job_rates_asked(const struct skep_job_rates *rates); /* that were found, each once */
-
-#endif

@@ -2,8 +2,7 @@
  *
  * shared.h - many jobs on one cluster under each of the policies of their file: what `skep jobs` does.
  */
-#ifndef SKEP_PLANNING_JOBS_SHARED_H
-#define SKEP_PLANNING_JOBS_SHARED_H
+#pragma once
 
 #include <stdio.h>
 
@@ -41,5 +40,3 @@ bool skep_shared_keep(
 /* The table of policies, or one object; `details`: each job too. */
 void skep_shared_print(const struct skep_shared *shared, bool details, FILE *out);
 bool skep_shared_print_json(const struct skep_shared *shared, bool details, int64_t comparison, FILE *out);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * compare.h - what each planner and objective makes of one scenario, side by side, by what the simulator says of it.
  */
-#ifndef SKEP_PLANNING_COMPARE_H
-#define SKEP_PLANNING_COMPARE_H
+#pragma once
 
 #include <stdio.h>
 
@@ -13,5 +12,3 @@
  * could plan it, and *reterr is the first one's reason. */
 enum status skep_compare_print(
 	const struct skep_planner_options *options, bool json, FILE *out, struct skep_diag *reterr);
-
-#endif

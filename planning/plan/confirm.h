@@ -3,8 +3,7 @@
  * confirm.h - is the plan better than a swarm's random start where it was not looked at? What `skep plan` states of each
  * plan, from a few seeds, and what --confirm N finds, from N others.
  */
-#ifndef SKEP_PLANNING_CONFIRM_H
-#define SKEP_PLANNING_CONFIRM_H
+#pragma once
 
 #include "planning/trial/interval.h"
 #include "planning/trial/planner.h"
@@ -58,5 +57,3 @@ struct skep_interval skep_confirm_mean(const struct skep_confirm *confirm, uint3
 /* Has the statement whole runs of the plan? Then what all steps take is their mean; else it is skep_planner_whole_s(). */
 bool skep_confirm_has_whole(const struct skep_planner *planner);
 double skep_confirm_whole_s(const struct skep_planner *planner);
-
-#endif

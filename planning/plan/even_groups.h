@@ -4,8 +4,7 @@
  * for `plan.objective: dt-fm`: groups of the same size, judged by links alone. Every method may minimise it; each one's best
  * is simulated, and what costs least is chosen, whatever the simulator says.
  */
-#ifndef SKEP_PLANNING_EVEN_GROUPS_H
-#define SKEP_PLANNING_EVEN_GROUPS_H
+#pragma once
 
 #include "planning/trial/planner.h"
 
@@ -14,5 +13,3 @@ bool skep_even_groups_possible(struct skep_planner *planner);
 
 /* The first candidate is the scenario's own. False: no memory. */
 bool skep_even_groups_search(struct skep_planner *planner);
-
-#endif

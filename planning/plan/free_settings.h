@@ -3,8 +3,7 @@
  * free_settings.h - where settings of a scenario are free (scenarios/read/planned.h): which of their combinations, with which
  * allocation. Each combination is a point; what is known of it grows from rung to rung.
  */
-#ifndef SKEP_PLANNING_FREE_SETTINGS_H
-#define SKEP_PLANNING_FREE_SETTINGS_H
+#pragma once
 
 #include "base/process/process_pool.h"
 #include "planning/problem/choices.h"
@@ -78,5 +77,3 @@ void skep_point_take(struct skep_free_settings *settings, struct skep_point *poi
 
 /* The list that a point carries becomes a copy of another's. */
 void skep_point_keep(uint32_t **list, uint32_t *count, const uint32_t *from, uint32_t from_count);
-
-#endif

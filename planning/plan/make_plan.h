@@ -3,8 +3,7 @@
  * make_plan.h - a plan from beginning to end, for the command: begin, make, confirm if that is wanted, end. What is
  * wrong is in the planner's error, as a user is to see it; the status is that of the command.
  */
-#ifndef SKEP_PLANNING_MAKE_PLAN_H
-#define SKEP_PLANNING_MAKE_PLAN_H
+#pragma once
 
 #include "planning/trial/planner.h"
 
@@ -15,5 +14,3 @@ enum status skep_plan_choose(struct skep_planner *planner);
 /* Simulates it with other seeds. */
 enum status skep_plan_confirm(struct skep_planner *planner);
 void skep_plan_end(struct skep_planner *planner);
-
-#endif

@@ -2,13 +2,10 @@
  *
  * recuts.h - candidates of a plan that cut the model elsewhere.
  */
-#ifndef SKEP_PLANNING_RECUTS_H
-#define SKEP_PLANNING_RECUTS_H
+#pragma once
 
 #include "planning/trial/planner.h"
 
 /* Behind the searches and their trials: looks for other cuts, where the scenario leaves that open, and simulates the best few of
  * them. False: no memory. */
 bool skep_recuts_run(struct skep_planner *planner);
-
-#endif

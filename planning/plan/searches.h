@@ -3,8 +3,7 @@
  * searches.h - the candidates of a plan: what each search finds by the expected time of a step, what the best of these come to in
  * the simulator, and which one is chosen. Cheap, then dear.
  */
-#ifndef SKEP_PLANNING_SEARCHES_H
-#define SKEP_PLANNING_SEARCHES_H
+#pragma once
 
 #include "planning/trial/planner.h"
 
@@ -18,5 +17,3 @@ uint32_t skep_searches_randoms(const struct skep_planner *planner); /* that are 
 /* By the longer trials, if there are any. False: nothing that was found can be, and ... */
 bool skep_searches_choose(struct skep_planner *planner);
 void skep_searches_why(const struct skep_planner *planner, char *ret, size_t size); /* ... why */
-
-#endif

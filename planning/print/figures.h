@@ -3,8 +3,7 @@
  * figures.h - what the pictures of a scenario show: bytes of a step by class of link, cut by cut, and how each search
  * came down.
  */
-#ifndef SKEP_PLANNING_FIGURES_H
-#define SKEP_PLANNING_FIGURES_H
+#pragma once
 
 #include "analysis/plot/plot_complexity.h"
 #include "analysis/plot/plot_search.h"
@@ -18,5 +17,3 @@ bool skep_figure_complexity(const char *path, const struct skep_scenario_options
 /* Of each method of search, with what `skep plan` lets it evaluate. *ret is all zero before, and
  * to be finished in either case. */
 bool skep_figure_search(const struct skep_scenario *scenario, struct skep_search_figure *ret, struct skep_diag *reterr);
-
-#endif

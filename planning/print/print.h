@@ -2,8 +2,7 @@
  *
  * print.h - what a plan comes to: for a person, as JSON, and as a scenario that `check`, `sim` and `run` take.
  */
-#ifndef SKEP_PLANNING_PRINT_H
-#define SKEP_PLANNING_PRINT_H
+#pragma once
 
 #include "planning/trial/planner.h"
 
@@ -55,5 +54,3 @@ static inline const char *skep_planner_view(const struct skep_candidate *c)
 		return "all";
 	return c->view == SKEP_CONTENDED ? "shared" : "alone";
 }
-
-#endif

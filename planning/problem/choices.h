@@ -8,8 +8,7 @@
  * from choosing `sync`, and the other way round. Assignments are made from the top down, so that `sync` does not undo
  * `sync.collective`.
  */
-#ifndef SKEP_PLANNING_CHOICES_H
-#define SKEP_PLANNING_CHOICES_H
+#pragma once
 
 #include "scenarios/read/planned.h"
 
@@ -41,5 +40,3 @@ uint32_t skep_choices_draw(const struct skep_choices *choices, uint64_t seed, ui
 /* Marks those that no other one is at least as good as in both and better in one: of equal ones the first. NAN and INFINITY are
  * never on the front. */
 void skep_choices_front(const double *time_s, const double *usd, uint32_t count, bool *ret);
-
-#endif

@@ -19,8 +19,7 @@
  *
  * In this order: possible; make; any of begin, improve, expect, as often as wanted; finish.
  */
-#ifndef SKEP_PLANNING_CUTS_H
-#define SKEP_PLANNING_CUTS_H
+#pragma once
 
 #include "planning/problem/problem.h"
 #include "planning/search/methods.h"
@@ -69,5 +68,3 @@ double skep_cutting_expect(
 #define SKEP_CUT_TRIES 8u
 bool skep_cutting_any(
 	struct skep_cutting *cutting, uint64_t seed, uint32_t tries, uint32_t *ret_layers, uint32_t *ret_stage_of);
-
-#endif

@@ -8,8 +8,7 @@
  * forecast says so. Money is that of all who are there at the start, at the prices of the start, and that of a step's
  * traffic (traffic.h).
  */
-#ifndef SKEP_PLANNING_FORECAST_H
-#define SKEP_PLANNING_FORECAST_H
+#pragma once
 
 #include "planning/problem/problem.h"
 #include "scenarios/read/planned.h"
@@ -36,5 +35,3 @@ double skep_forecast_value(const struct skep_forecast *forecast, enum skep_aim a
  * place are one site. Estimates: messages that meet at a machine or a line are in the rate of the view, or nowhere. */
 double skep_forecast_reduction_s(
 	const struct skep_planning *planning, enum skep_contention view, const uint32_t *stage_of, uint32_t stage);
-
-#endif

@@ -3,8 +3,7 @@
  * memory_limits.h - does a stage fit a machine if the stages have so many workers? What `skep check` would say
  * (scenarios/plan/memory.h), remembered, since searches ask a million times.
  */
-#ifndef SKEP_PLANNING_PROBLEM_MEMORY_LIMITS_H
-#define SKEP_PLANNING_PROBLEM_MEMORY_LIMITS_H
+#pragma once
 
 #include "scenarios/read/scenario.h"
 
@@ -39,5 +38,3 @@ bool skep_memory_limits_queries(
 /* What the stage takes on such a machine at least, whatever the sizes are, of so many workers in all, but each stage has one. */
 struct skep_memory skep_memory_limits_least(
 	const struct skep_scenario *scenario, uint32_t stage, uint32_t gpu, uint32_t workers);
-
-#endif

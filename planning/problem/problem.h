@@ -21,8 +21,7 @@
  * Left out. `problem` leaves out only machines that can hold no stage whatever the sizes are; `lean` may leave out any. Both
  * but for fixed pipelines, of which the file says how many there are. Who stands by in the scenario is none of the planning's.
  */
-#ifndef SKEP_PLANNING_PROBLEM_H
-#define SKEP_PLANNING_PROBLEM_H
+#pragma once
 
 #include "base/diag.h"
 #include "planning/problem/memory_limits.h"
@@ -71,5 +70,3 @@ void skep_planning_random(const struct skep_planning *planning, uint64_t seed, u
 
 /* `cluster.allocation={...}` as --set takes it; the caller frees it. NULL: no memory. */
 char *skep_planning_assignment(const struct skep_planning *planning, const uint32_t *stage_of);
-
-#endif

@@ -7,8 +7,7 @@
  * The search is by the expected time of a step, with links shared, and depends on the scenario and its seed alone: the same
  * on every machine (planning/search/allocation.h says why).
  */
-#ifndef SKEP_PLANNING_RESOLVE_H
-#define SKEP_PLANNING_RESOLVE_H
+#pragma once
 
 #include "scenarios/read/scenario.h"
 
@@ -27,5 +26,3 @@ bool skep_resolve_with(struct skep_scenario *scenario, const struct skep_scenari
 /* skep_scenario_read() and skep_resolve(). */
 bool skep_resolve_file(const char *path, const struct skep_scenario_options *options, struct skep_scenario *ret,
 	struct skep_diag *reterr);
-
-#endif

@@ -6,8 +6,7 @@
  * Searches read no clock. Where there is a limit of time, the cost that they ask looks at it, and raises the flag that ends
  * the search.
  */
-#ifndef SKEP_PLANNING_RUN_SEARCH_H
-#define SKEP_PLANNING_RUN_SEARCH_H
+#pragma once
 
 #include "planning/problem/problem.h"
 #include "planning/search/methods.h"
@@ -40,5 +39,3 @@ struct skep_planning_search {
 /* ret_stage_of [workers] is allowed, whatever it costs. False: no memory. */
 bool skep_planning_search(const struct skep_planning *planning, const struct skep_planning_search *search,
 	uint32_t *ret_stage_of, struct skep_found *ret);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * sums.h - which messages a stage's sum is, asked of its scheme (core/collective/collective.h): who sends how much to whom.
  */
-#ifndef SKEP_PLANNING_SUMS_H
-#define SKEP_PLANNING_SUMS_H
+#pragma once
 
 #include "planning/problem/problem.h"
 #include "planning/search/complexity.h"
@@ -23,5 +22,3 @@ uint64_t skep_sum_elements(const struct skep_planning *planning, uint32_t stage)
  * flow stands for its messages; so are merges without a barrier, which are passed on from each worker in turn. */
 void skep_sum_bytes(const struct skep_planning *planning, uint32_t stage, const uint32_t *member, uint32_t members,
 	skep_carry_sum *carry, void *context);
-
-#endif

@@ -5,8 +5,7 @@
  *
  * In this order: make, fill as often as the scenario is cut anew, finish. Who takes part, links and prices are there before.
  */
-#ifndef SKEP_PLANNING_TABLES_H
-#define SKEP_PLANNING_TABLES_H
+#pragma once
 
 #include "planning/problem/problem.h"
 
@@ -20,5 +19,3 @@ void skep_tables_finish(struct skep_planning *planning);
 
 /* Who can hold no stage, whatever the sizes are. */
 bool skep_tables_idle(const struct skep_planning *planning, uint32_t worker);
-
-#endif

@@ -5,8 +5,7 @@
  *
  * Links are classed by what one flow gets on them, in powers of ten: sites or not, that is what tells them apart.
  */
-#ifndef SKEP_PLANNING_TRAFFIC_H
-#define SKEP_PLANNING_TRAFFIC_H
+#pragma once
 
 #include "planning/problem/problem.h"
 
@@ -32,5 +31,3 @@ bool skep_planning_traffic(
 
 /* What a step pays for its traffic, in USD; 0 if the topology has no prices of it. NAN: a price is not known, or no memory. */
 double skep_planning_egress_usd(const struct skep_planning *planning, const uint32_t *stage_of);
-
-#endif

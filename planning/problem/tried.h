@@ -3,8 +3,7 @@
  * tried.h - whether each value in a scenario's plan.search is one that its key can have. Each is tried in the scenario by
  * itself, so what is wrong is said by who reads the key, and shown where the value stands.
  */
-#ifndef SKEP_PLANNING_TRIED_H
-#define SKEP_PLANNING_TRIED_H
+#pragma once
 
 #include "scenarios/read/scenario.h"
 
@@ -16,5 +15,3 @@ bool skep_planning_try_values(
 /* That plan.search as a whole comes to nothing: `message`, shown where the group stands, in the file or in --set. */
 void skep_planning_refuse_search(const struct skep_scenario *scenario, const struct skep_scenario_options *options,
 	const char *message, struct skep_diag *reterr);
-
-#endif

@@ -15,8 +15,7 @@
  * depends on problem, cost, seed and evaluations alone, unless its caller raises a flag that ends it. Ties go to what was
  * found first. A cost is a number or INFINITY (impossible), never NaN: the checks below refuse what could make one.
  */
-#ifndef SKEP_PLANNING_SEARCH_ALLOCATION_H
-#define SKEP_PLANNING_SEARCH_ALLOCATION_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -133,5 +132,3 @@ struct skep_budget {
 		evaluations; /* calls of whole() and change(); at least one is made, or there would be nothing to tell */
 	const bool *over;    /* raised by the cost that is asked: the search ends; NULL: evaluations alone end it */
 };
-
-#endif

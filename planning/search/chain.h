@@ -8,8 +8,7 @@
  *
  * Exact against enumeration (tests/unit/test_chain.c). Ties go to fewer stages, then to the earlier cut.
  */
-#ifndef SKEP_PLANNING_SEARCH_CHAIN_H
-#define SKEP_PLANNING_SEARCH_CHAIN_H
+#pragma once
 
 #include "planning/search/allocation.h"
 
@@ -51,5 +50,3 @@ size_t skep_chain_ordered_size(const struct skep_chain *chain, const struct skep
 /* ret_stage [machines or layers, whichever is less]. */
 struct skep_chain_plan skep_chain_ordered(const struct skep_chain *chain, const struct skep_chain_kinds *kinds,
 	void *mem, struct skep_chain_stage *ret_stage);
-
-#endif

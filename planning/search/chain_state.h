@@ -2,8 +2,7 @@
  *
  * chain_state.h - what the recurrences over layers share. Private to planning/search/.
  */
-#ifndef SKEP_PLANNING_SEARCH_CHAIN_STATE_H
-#define SKEP_PLANNING_SEARCH_CHAIN_STATE_H
+#pragma once
 
 #include "planning/search/chain.h"
 #include "planning/search/hunt.h"
@@ -15,5 +14,3 @@ struct chain_sums { /* [layers + 1] of the layers before */
 void skep_chain_sums_init(struct chain_sums *sums, struct skep_search_carve *c, const struct skep_chain *chain);
 void skep_chain_sort(double *value, size_t count);           /* ascending */
 double skep_chain_transfer_s(double bytes, double rate_Bps); /* nothing takes no time, even where there is no way */
-
-#endif

@@ -14,8 +14,7 @@
  * how much to whom in a reduction the caller says; if it does not, it is a ring in which each worker sends 2 (n - 1) V / n to
  * the one of the next number. Headers and acknowledgements are left out.
  */
-#ifndef SKEP_PLANNING_SEARCH_COMPLEXITY_H
-#define SKEP_PLANNING_SEARCH_COMPLEXITY_H
+#pragma once
 
 #include "planning/search/allocation.h"
 
@@ -66,5 +65,3 @@ void skep_traffic_each(const struct skep_step_traffic *traffic, const uint32_t *
 /* ret [classes]. `scratch` is [stages + workers]. */
 void skep_traffic_by_class(const struct skep_step_traffic *traffic, const uint32_t *stage_of, uint32_t *scratch,
 	struct skep_complexity_bytes *ret);
-
-#endif

@@ -6,8 +6,7 @@
  * x = k ln 2 + r with 0 <= r < ln 2; exp(-r) by its series to r^17 / 17!, the next term being below 2^-60; then k halvings.
  * Where the result is below 2^-1000 it is 0.
  */
-#ifndef SKEP_PLANNING_SEARCH_EXPONENTIAL_H
-#define SKEP_PLANNING_SEARCH_EXPONENTIAL_H
+#pragma once
 
 #include <stdint.h>
 #include <string.h>
@@ -26,5 +25,3 @@ static inline double skep_exp_minus(double x)
 	memcpy(&half, &bits, sizeof half);
 	return sum * half;
 }
-
-#endif

@@ -5,8 +5,7 @@
  * Private to planning/search/. A hunt's current allocation is always allowed by the problem, and the cost's current one is the
  * same. Every number that a cost says passes through here, is counted, and if it is the best so far is remembered.
  */
-#ifndef SKEP_PLANNING_SEARCH_HUNT_H
-#define SKEP_PLANNING_SEARCH_HUNT_H
+#pragma once
 
 #include "core/random.h"
 #include "planning/search/methods.h"
@@ -100,5 +99,3 @@ void skep_search_portfolio(struct hunt *h, struct skep_search_carve *c, struct s
 
 /* Allocations that there are, about, kinds and likeness of stages left out of account. */
 double skep_search_exact_count(const struct hunt *h);
-
-#endif

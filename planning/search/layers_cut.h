@@ -20,8 +20,7 @@
  *
  * The caller: fills the struct, asks for the size, calls find() with that much memory, and asks its cost about the answer.
  */
-#ifndef SKEP_PLANNING_SEARCH_LAYERS_CUT_H
-#define SKEP_PLANNING_SEARCH_LAYERS_CUT_H
+#pragma once
 
 #include "planning/search/throughput.h"
 
@@ -48,5 +47,3 @@ size_t skep_cuts_size(const struct skep_cuts *cuts);
 
 /* ret_first [stages + 1], the last one `layers`. SKEP_NEVER: there is none that is worth it, and ret_first is not filled. */
 double skep_cuts_find(const struct skep_cuts *cuts, void *mem, uint32_t *ret_first);
-
-#endif

@@ -14,8 +14,7 @@
  *
  * Each is a function of problem, cost, budget and seed alone, unless the cost ends it early (skep_budget.over).
  */
-#ifndef SKEP_PLANNING_SEARCH_METHODS_H
-#define SKEP_PLANNING_SEARCH_METHODS_H
+#pragma once
 
 #include "planning/search/allocation.h"
 
@@ -79,5 +78,3 @@ double skep_exact_count(const struct skep_problem *problem);
 
 /* The problem has been checked. ret_stage_of [workers] is allowed in any case, arranged where the cost can. */
 struct skep_found skep_search_run(const struct skep_search *search, void *mem, uint32_t *ret_stage_of);
-
-#endif

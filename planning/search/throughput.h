@@ -31,8 +31,7 @@
  *
  * Incremental: a worker keeps its sums over the stage before and after its own; a change touches those of four stages.
  */
-#ifndef SKEP_PLANNING_SEARCH_THROUGHPUT_H
-#define SKEP_PLANNING_SEARCH_THROUGHPUT_H
+#pragma once
 
 #include "planning/search/allocation.h"
 
@@ -128,5 +127,3 @@ double skep_throughput_half_ring_s(
 const double *skep_throughput_together(const struct skep_objective *cost);
 const double *skep_throughput_along(const struct skep_objective *cost);
 const double *skep_throughput_alone(const struct skep_objective *cost);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * throughput_state.h - what the cost of throughput.h keeps. Private to planning/search/.
  */
-#ifndef SKEP_PLANNING_SEARCH_THROUGHPUT_STATE_H
-#define SKEP_PLANNING_SEARCH_THROUGHPUT_STATE_H
+#pragma once
 
 #include "planning/search/hunt.h"
 #include "planning/search/throughput.h"
@@ -48,5 +47,3 @@ double skep_throughput_reduction_s(struct flow *f, uint32_t stage);
 double skep_throughput_ring_usd(const struct flow *f, uint32_t stage); /* of a step */
 /* Adds, `weight` times, what bytes between the two cost. */
 void skep_throughput_pay(const struct flow *f, uint32_t worker, uint32_t other, double weight, struct sums *s);
-
-#endif

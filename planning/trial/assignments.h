@@ -3,8 +3,7 @@
  * assignments.h - what a scenario is read with: its file, assignments as --set takes them, in their order, and a seed. Each
  * variation of a scenario that `skep plan` looks at is a copy of such a list with a few more behind.
  */
-#ifndef SKEP_PLANNING_ASSIGNMENTS_H
-#define SKEP_PLANNING_ASSIGNMENTS_H
+#pragma once
 
 #include "scenarios/read/scenario.h"
 
@@ -29,5 +28,3 @@ struct skep_scenario_options skep_assignments_options(const struct skep_assignme
 /* Reads the scenario and resolves its allocation. */
 bool skep_assignments_read(
 	const struct skep_assignments *assignments, struct skep_scenario *ret, struct skep_diag *reterr);
-
-#endif

@@ -6,8 +6,7 @@
  * Pairs are runs of two scenarios with the same seed: they share the trace and the draws, so what is compared is the pair,
  * and what both have from their seed falls out.
  */
-#ifndef SKEP_PLANNING_INTERVAL_H
-#define SKEP_PLANNING_INTERVAL_H
+#pragma once
 
 #include <stdint.h>
 
@@ -32,5 +31,3 @@ struct skep_interval skep_interval_difference(const double *a, const double *b, 
 /* Of a[i] / b[i], both above 0: the geometric mean, with the interval of the logarithms, so that b / a has the inverse of all
  * three. */
 struct skep_interval skep_interval_ratio(const double *a, const double *b, uint32_t count);
-
-#endif

@@ -3,8 +3,7 @@
  * jobs.h - many like things done side by side, in processes (base/process/process_pool.h): each answers with bytes, and the
  * answers come back in the order of their numbers, whichever was done first.
  */
-#ifndef SKEP_PLANNING_JOBS_H
-#define SKEP_PLANNING_JOBS_H
+#pragma once
 
 #include "analysis/summary/progress.h"
 #include "base/process/process_pool.h"
@@ -18,5 +17,3 @@ typedef void skep_jobs_answer(void *context, uint32_t number, void *bytes, uint6
  * same. `progress` may be NULL. */
 bool skep_jobs_run(uint32_t processes, uint32_t kind, uint32_t count, skep_sweep_work *work, skep_jobs_answer *answer,
 	void *context, const uint32_t *order, struct skep_progress *progress, int *ret_signal);
-
-#endif

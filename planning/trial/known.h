@@ -5,8 +5,7 @@
  *
  * Keeps true: what is simulated twice comes out the same, so nothing depends on what is known.
  */
-#ifndef SKEP_PLANNING_KNOWN_H
-#define SKEP_PLANNING_KNOWN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -32,5 +31,3 @@ const struct skep_known_trial *skep_known_find(const struct skep_known_trials *k
 /* Without memory it is not known afterwards, as before. */
 void skep_known_add(struct skep_known_trials *known, const struct skep_known_trial *trial);
 void skep_known_finish(struct skep_known_trials *known);
-
-#endif

@@ -6,8 +6,7 @@
  * number of its local steps. Where a round has more events than are worth simulating, rounds of n steps and of 2n steps are
  * simulated instead, and the line through both is read at the steps that the round has.
  */
-#ifndef SKEP_PLANNING_LONG_ROUNDS_H
-#define SKEP_PLANNING_LONG_ROUNDS_H
+#pragma once
 
 #include "planning/trial/simulate.h"
 
@@ -31,5 +30,3 @@ uint32_t skep_long_rounds_glance(const struct skep_scenario *scenario, double ro
  * simulated. */
 bool skep_long_rounds_simulate(const struct skep_scenario *scenario, uint32_t steps, uint32_t warm_up,
 	struct skep_trial_ear *ear, struct skep_summary *ret, struct skep_diag *reterr);
-
-#endif

@@ -6,8 +6,7 @@
  *
  * Who makes a plan needs make_plan.h and print.h alone.
  */
-#ifndef SKEP_PLANNING_PLANNER_H
-#define SKEP_PLANNING_PLANNER_H
+#pragma once
 
 #include "base/status.h"
 #include "planning/problem/forecast.h"
@@ -140,5 +139,3 @@ void skep_planner_show_trial(const struct skep_planner *planner);
 
 /* How many workers an allocation leaves out. */
 uint32_t skep_planner_left_out(const struct skep_planner *planner, const uint32_t *stage_of);
-
-#endif

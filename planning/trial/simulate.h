@@ -2,8 +2,7 @@
  *
  * simulate.h - one scenario simulated to its end, for its figures.
  */
-#ifndef SKEP_PLANNING_SIMULATE_H
-#define SKEP_PLANNING_SIMULATE_H
+#pragma once
 
 #include "analysis/store/store.h"
 #include "analysis/summary/summary.h"
@@ -20,5 +19,3 @@ struct skep_simulate_options {
 /* Simulates it as `skep sim` does. False: it could not be; reterr says why, "": not enough memory. */
 bool skep_simulate(const struct skep_scenario *scenario, const struct skep_simulate_options *options,
 	struct skep_summary *ret, struct skep_diag *reterr);
-
-#endif

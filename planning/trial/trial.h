@@ -3,8 +3,7 @@
  * trial.h - what the simulator says of an allocation: over a few rounds, to compare candidates; over a span behind a warm-up,
  * to choose between the last few and to say what is expected; or until the target loss.
  */
-#ifndef SKEP_PLANNING_TRIAL_H
-#define SKEP_PLANNING_TRIAL_H
+#pragma once
 
 #include "analysis/summary/summary.h"
 #include "planning/trial/long_rounds.h"
@@ -44,5 +43,3 @@ bool skep_trial_run_span(const struct skep_trial_span *span, struct skep_scenari
 /* Tries the best few of the candidates that were tried again, over the span, for the choice; not if that says nothing new. False:
  * a signal came, or a process died (0). */
 bool skep_trial_again(struct skep_planner *planner, int *ret_signal);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * describe.h - what a scenario comes to, for `skep check`: stages, workers, memory, bytes and time per step.
  */
-#ifndef SKEP_SCENARIOS_DESCRIBE_H
-#define SKEP_SCENARIOS_DESCRIBE_H
+#pragma once
 
 #include <stdio.h>
 
@@ -23,5 +22,3 @@ struct skep_described_step { /* what an optimizer step is expected to take, seco
  * gradients over every stage boundary, and 2(n-1) times a stage's parameters for a ring of n. `expected` NULL: not known. */
 void skep_scenario_describe(
 	const struct skep_scenario *scenario, const struct skep_described_step *expected, bool json, FILE *out);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * describe_compute.h - the part of `skep check` that says where times come from. Nothing with the roofline of the profiles.
  */
-#ifndef SKEP_SCENARIOS_DESCRIBE_COMPUTE_H
-#define SKEP_SCENARIOS_DESCRIBE_COMPUTE_H
+#pragma once
 
 #include <cjson/cJSON.h>
 #include <stdio.h>
@@ -19,5 +18,3 @@ void skep_compute_format_text(const struct skep_scenario *scenario, char *ret, s
 bool skep_compute_format_is_chosen(const struct skep_scenario *scenario);
 void skep_compute_print(const struct skep_scenario *scenario, FILE *out);
 void skep_compute_add_json(const struct skep_scenario *scenario, cJSON *root);
-
-#endif

@@ -3,8 +3,7 @@
  * describe_experts.h - the part of `skep check` that says what experts a model has, and how many of its parameters a token
  * meets, as text or under the key `experts`.
  */
-#ifndef SKEP_SCENARIOS_DESCRIBE_EXPERTS_H
-#define SKEP_SCENARIOS_DESCRIBE_EXPERTS_H
+#pragma once
 
 #include <cjson/cJSON.h>
 
@@ -13,5 +12,3 @@
 /* Of a model without experts: nothing, and null. */
 void skep_experts_print(const struct skep_scenario *scenario, FILE *out);
 void skep_experts_add_json(const struct skep_scenario *scenario, cJSON *root);
-
-#endif

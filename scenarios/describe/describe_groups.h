@@ -3,8 +3,7 @@
  * describe_groups.h - what `skep check` says of groups of keys, as lines of text and as members of its object, whose words
  * are those of the keys and whose times are seconds. Of what a scenario lacks there is no line.
  */
-#ifndef SKEP_SCENARIOS_DESCRIBE_GROUPS_H
-#define SKEP_SCENARIOS_DESCRIBE_GROUPS_H
+#pragma once
 
 #include <cjson/cJSON.h>
 #include <stdio.h>
@@ -43,5 +42,3 @@ void skep_overlap_add_json(const struct skep_scenario *s, cJSON *root);
 /* describe_planned.c */
 void skep_planned_print(const struct skep_scenario *s, FILE *out);
 void skep_planned_add_json(const struct skep_scenario *s, cJSON *root);
-
-#endif

@@ -3,8 +3,7 @@
  * describe_network.h - what `skep check` says of links that have more than bandwidth and latency, of sites' own uplinks, and
  * of the prices of traffic. Nothing where there is nothing to say.
  */
-#ifndef SKEP_SCENARIOS_DESCRIBE_NETWORK_H
-#define SKEP_SCENARIOS_DESCRIBE_NETWORK_H
+#pragma once
 
 #include <cjson/cJSON.h>
 #include <stdio.h>
@@ -17,5 +16,3 @@ void skep_network_describe_json(const struct skep_topology *topology, cJSON *roo
 /* What traffic between places costs; nothing if no price is given. */
 void skep_egress_describe(const struct skep_topology *topology, FILE *out);
 void skep_egress_describe_json(const struct skep_topology *topology, cJSON *root); /* adds "egress" */
-
-#endif

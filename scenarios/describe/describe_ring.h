@@ -2,8 +2,7 @@
  *
  * describe_ring.h - what `skep check` says of the order of the rings that sum gradients, and of their slowest hops.
  */
-#ifndef SKEP_SCENARIOS_DESCRIBE_RING_H
-#define SKEP_SCENARIOS_DESCRIBE_RING_H
+#pragma once
 
 #include <cjson/cJSON.h>
 #include <stdio.h>
@@ -14,5 +13,3 @@
 void skep_ring_print(const struct skep_scenario *s, FILE *out);
 /* Adds `ring` to what is said of a stage; null where its members form no ring. */
 void skep_ring_add_json(const struct skep_scenario *s, uint32_t stage, cJSON *object);
-
-#endif

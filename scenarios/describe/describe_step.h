@@ -3,8 +3,7 @@
  * describe_step.h - the part of `skep check` that says what an optimizer step and the whole run are expected to take, as text or
  * under the key `expected`.
  */
-#ifndef SKEP_SCENARIOS_DESCRIBE_STEP_H
-#define SKEP_SCENARIOS_DESCRIBE_STEP_H
+#pragma once
 
 #include <cjson/cJSON.h>
 
@@ -13,5 +12,3 @@
 void skep_describe_step(const struct skep_scenario *scenario, const struct skep_described_step *step, FILE *out);
 /* NULL: null. */
 void skep_describe_step_json(const struct skep_scenario *scenario, const struct skep_described_step *step, cJSON *root);
-
-#endif

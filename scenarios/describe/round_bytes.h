@@ -2,8 +2,7 @@
  *
  * round_bytes.h - bytes that move in a round without losses, headers included: what describe.c prints.
  */
-#ifndef SKEP_SCENARIOS_ROUND_BYTES_H
-#define SKEP_SCENARIOS_ROUND_BYTES_H
+#pragma once
 
 #include "scenarios/read/scenario.h"
 
@@ -18,5 +17,3 @@ uint64_t skep_round_reduction_bytes(const struct skep_scenario *scenario, uint32
 
 /* What the members of a stage are told of a tied table, by those of the other one or their own. */
 uint64_t skep_round_tied_bytes(const struct skep_scenario *scenario, uint32_t stage, uint32_t workers);
-
-#endif

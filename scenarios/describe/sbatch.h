@@ -2,8 +2,7 @@
  *
  * sbatch.h - job scripts for Slurm, for `skep slurm`: how many tasks a scenario needs, with which GPUs, and for how long.
  */
-#ifndef SKEP_SCENARIOS_SBATCH_H
-#define SKEP_SCENARIOS_SBATCH_H
+#pragma once
 
 #include <stdio.h>
 
@@ -50,5 +49,3 @@ bool skep_sbatch_gpu(const struct skep_scenario *scenario, uint32_t i, struct sk
 
 /* May it stand in a line of options: letters, digits and "_.,-"? */
 bool skep_sbatch_word_ok(const char *word);
-
-#endif

@@ -9,8 +9,7 @@
  *           from its schedule to its deletion. Pods without a GPU, pods that never ran, and those there until the last
  *           deletion are left out
  */
-#ifndef SKEP_SCENARIOS_JOBS_IMPORT_H
-#define SKEP_SCENARIOS_JOBS_IMPORT_H
+#pragma once
 
 #include "base/files/lines.h"
 
@@ -60,5 +59,3 @@ bool skep_jobs_put(struct skep_jobs_rows *rows, const struct skep_jobs_row *row)
 /* Each reads from the line at hand, the first one, to the end. */
 bool skep_jobs_read_pai(struct skep_jobs_rows *rows);
 bool skep_jobs_read_openb(struct skep_jobs_rows *rows);
-
-#endif

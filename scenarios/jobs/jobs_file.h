@@ -6,8 +6,7 @@
  * Kept true: jobs are in order of arrival, the first one at 0 or later; a job's type exists. What a job's scenario makes of its
  * machines is not known here: planning/jobs/ finds it, and says at its node what is wrong.
  */
-#ifndef SKEP_SCENARIOS_JOBS_FILE_H
-#define SKEP_SCENARIOS_JOBS_FILE_H
+#pragma once
 
 #include "base/files/files.h"
 #include "base/reader.h"
@@ -73,5 +72,3 @@ struct skep_jobs_options {
 bool skep_jobs_file_read(const char *path, const struct skep_jobs_options *options, struct skep_jobs_file *ret,
 	struct skep_diag *reterr);
 void skep_jobs_file_finish(struct skep_jobs_file *file);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * parts.h - the parts of a file of jobs, each in a file of its own. Private to this folder.
  */
-#ifndef SKEP_SCENARIOS_JOBS_PARTS_H
-#define SKEP_SCENARIOS_JOBS_PARTS_H
+#pragma once
 
 #include "scenarios/jobs/jobs_file.h"
 
@@ -30,5 +29,3 @@ void skep_jobs_read_arrivals(struct skep_jobs_draft *d, const struct skep_yaml_n
 
 /* The number of a type by its name; file->types: there is none. */
 uint32_t skep_jobs_find_type(const struct skep_jobs_file *file, const char *name, size_t length);
-
-#endif

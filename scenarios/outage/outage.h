@@ -12,8 +12,7 @@
  *      which takes them as long as any join, and read their stage's state.
  *   3. When the last of them has, all begin again at the newest version that all stages have kept, or hold.
  */
-#ifndef SKEP_SCENARIOS_OUTAGE_H
-#define SKEP_SCENARIOS_OUTAGE_H
+#pragma once
 
 #include <cjson/cJSON.h>
 
@@ -41,5 +40,3 @@ skep_time skep_outage_lasts_ns(const struct skep_scenario *s, uint32_t version);
 #define SKEP_OUTAGE_LINE 256u
 /* One line for `skep check`, without its end; false: the directory is not lost. */
 bool skep_outage_describe(const struct skep_scenario *s, char *ret, size_t size);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * compute.h - the time of a stage's passes by a predictor (topologies/gpu/gpu_predictor.h), when a scenario asks for one.
  */
-#ifndef SKEP_SCENARIOS_COMPUTE_H
-#define SKEP_SCENARIOS_COMPUTE_H
+#pragma once
 
 #include "core/skep.h"
 #include "models/read/model.h"
@@ -66,5 +65,3 @@ void skep_compute_predict(struct skep_scenario *s, uint32_t gpu, uint32_t vstage
  * times. */
 void skep_compute_take_measured(struct skep_scenario *s, uint32_t gpu, uint32_t vstage);
 void skep_compute_check(const struct skep_scenario *s, struct skep_reader *r, const struct skep_yaml_node *cluster);
-
-#endif

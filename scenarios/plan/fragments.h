@@ -2,8 +2,7 @@
  *
  * fragments.h - layers of a stage in strided fragments (sync.fragment_pattern).
  */
-#ifndef SKEP_SCENARIOS_FRAGMENTS_H
-#define SKEP_SCENARIOS_FRAGMENTS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -11,5 +10,3 @@ struct skep_scenario;
 
 /* Fills fragment_first of each stage of the plan if plan.strided; false: no memory. */
 bool skep_fragments_make(struct skep_scenario *s);
-
-#endif

@@ -30,8 +30,7 @@
  * Kept true: a parameter that the runs could not tell is 0 and says why; what is asked of the law outside the
  * conditions that it was fitted in is answered and reported, never silently.
  */
-#ifndef SKEP_SCENARIOS_LAW_H
-#define SKEP_SCENARIOS_LAW_H
+#pragma once
 
 #include <stdio.h>
 
@@ -97,5 +96,3 @@ const char *skep_law_name(enum skep_law_parameter parameter); /* as in the file:
 
 bool skep_law_read(const char *path, struct skep_law *ret, struct skep_diag *reterr);
 void skep_law_write(const struct skep_law *law, FILE *out); /* what skep_law_read() reads; not of `powers` */
-
-#endif

@@ -3,8 +3,7 @@
  * links.h - what a plan tells workers of the links between them: who follows whom in the rings that sum the gradients of the
  * stages (sync.ring_order), what the members of other collectives need to know of each other, and how long activations take.
  */
-#ifndef SKEP_SCENARIOS_LINKS_H
-#define SKEP_SCENARIOS_LINKS_H
+#pragma once
 
 #include "scenarios/read/scenario.h"
 
@@ -21,5 +20,3 @@ double skep_ring_order_bytes(const struct skep_scenario *s, uint32_t stage, uint
 
 /* From the worker that is farthest from the directory, one way, when a message is late. Needs the topology alone. */
 double skep_links_to_directory_s(const struct skep_scenario *s);
-
-#endif

@@ -3,8 +3,7 @@
  * loss.h - what a law says of the losses of a scenario (`arithmetic: law`): under which conditions a microbatch is computed, and
  * whether they are outside of what the law was fitted in.
  */
-#ifndef SKEP_SCENARIOS_LOSS_H
-#define SKEP_SCENARIOS_LOSS_H
+#pragma once
 
 #include "scenarios/plan/law.h"
 #include "scenarios/read/scenario.h"
@@ -29,5 +28,3 @@ bool skep_loss_extrapolates(const struct skep_scenario *s, uint32_t rounds, char
 /* In which quantities a run of all rounds leaves its law: bits of enum skep_law_axis, and SKEP_LAW_AXES for the model; 0: in
  * none, or there is no law. ret_at: [SKEP_LAW_AXES] what is asked, the tokens those of the end. */
 uint32_t skep_loss_leaves(const struct skep_scenario *s, double *ret_at);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * memory.h - what a stage takes of the memory of each GPU and host that serves it, and what to change when that is too much.
  */
-#ifndef SKEP_SCENARIOS_MEMORY_H
-#define SKEP_SCENARIOS_MEMORY_H
+#pragma once
 
 #include "scenarios/read/scenario.h"
 
@@ -38,5 +37,3 @@ void skep_memory_check(struct skep_reader *r, const struct skep_yaml_node *model
 
 /* Which single changes would make every worker fit, as in "model.stages: 8, schedule.microbatch: 16"; "": none would. */
 void skep_memory_advise(const struct skep_scenario *s, char *ret, size_t size);
-
-#endif

@@ -3,8 +3,7 @@
  * overlap.h - gradients that are summed while the backward pass still runs: which layers make a bucket, how much of a pass each
  * bucket takes.
  */
-#ifndef SKEP_SCENARIOS_OVERLAP_H
-#define SKEP_SCENARIOS_OVERLAP_H
+#pragma once
 
 #include "scenarios/read/scenario.h"
 
@@ -16,5 +15,3 @@ bool skep_overlap_make(struct skep_scenario *s);
 
 /* Of a BACKWARD in parts that takes `ns` as a whole: what its part takes. All parts together take ns. */
 uint64_t skep_overlap_part_ns(const struct skep_scenario *s, uint32_t gpu, const struct skep_op *op, uint64_t ns);
-
-#endif

@@ -3,8 +3,7 @@
  * plan.h - makes the tables that the core and both worlds run on from a scenario that has been read. For scenario.c
  * and recut.c.
  */
-#ifndef SKEP_SCENARIOS_PLAN_H
-#define SKEP_SCENARIOS_PLAN_H
+#pragma once
 
 #include "scenarios/read/scenario.h"
 
@@ -62,5 +61,3 @@ static inline bool skep_scenario_encodes(const struct skep_scenario *scenario)
 
 /* Time that the run takes at least if every GPU computes without a pause. */
 double skep_plan_least_seconds(const struct skep_scenario *scenario);
-
-#endif

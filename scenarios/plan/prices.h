@@ -2,8 +2,7 @@
  *
  * prices.h - what the machines of a scenario cost.
  */
-#ifndef SKEP_SCENARIOS_PRICES_H
-#define SKEP_SCENARIOS_PRICES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -34,5 +33,3 @@ void skep_egress_bill_add(struct skep_egress_bill *bill, double usd);
 
 /* Is the directory to be told? Then the event, of what has not been told before. */
 bool skep_egress_bill_due(struct skep_egress_bill *bill, const struct skep_scenario *s, struct skep_event *ret_event);
-
-#endif

@@ -10,8 +10,7 @@
  *
  * Order of calls: make; set, or set one virtual stage, as often as wanted; finish.
  */
-#ifndef SKEP_SCENARIOS_RECUT_H
-#define SKEP_SCENARIOS_RECUT_H
+#pragma once
 
 #include "scenarios/read/scenario.h"
 
@@ -31,5 +30,3 @@ void skep_recut_set_vstage(struct skep_scenario *recut, uint32_t vstage, uint32_
 
 /* "model.cut=[3, 2, 2, 2]", as --set takes it; the caller frees it. NULL: no memory. */
 char *skep_recut_assignment(const uint32_t *layers, uint32_t vstages);
-
-#endif

@@ -14,8 +14,7 @@
  *     of which a worker has one shard, and the shards of stages of different numbers of workers are not the same. Nor are
  *     interleaved stages, since a worker steps one range. Both are refused.
  */
-#ifndef SKEP_SCENARIOS_SPLIT_H
-#define SKEP_SCENARIOS_SPLIT_H
+#pragma once
 
 #include <stdio.h>
 
@@ -55,5 +54,3 @@ uint64_t skep_split_round_bytes(const struct skep_scenario *s, uint32_t stage);
 /* So many bytes of the whole worker moved through the memory that they lie in. */
 enum skep_split_part { SKEP_PART_GRADIENT, SKEP_PART_STATE };
 uint64_t skep_split_migrate_ns(const struct skep_scenario *s, uint32_t gpu, enum skep_split_part part, double bytes);
-
-#endif

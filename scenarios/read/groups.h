@@ -4,8 +4,7 @@
  * describe/describe_groups.h. A function reports what is wrong to the reader; `map`, `schedule`, `sync`, `train` are the
  * groups' nodes, NULL where the file lacks them.
  */
-#ifndef SKEP_SCENARIOS_GROUPS_H
-#define SKEP_SCENARIOS_GROUPS_H
+#pragma once
 
 #include <stdio.h>
 
@@ -156,5 +155,3 @@ bool skep_traced_left_out(const struct skep_scenario *s, char *ret, size_t size)
 
 /* When all is read: what `schedule.on_loss` does not go together with is refused. */
 void skep_losses_check(struct skep_reader *r, const struct skep_yaml_node *schedule, const struct skep_plan *plan);
-
-#endif

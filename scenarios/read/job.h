@@ -2,8 +2,7 @@
  *
  * job.h - names what a scenario trains, so that states of another job are not taken for its own.
  */
-#ifndef SKEP_SCENARIOS_JOB_H
-#define SKEP_SCENARIOS_JOB_H
+#pragma once
 
 #include "base/reader.h"
 
@@ -15,5 +14,3 @@ uint64_t skep_job_digest(struct skep_reader *r, const struct skep_yaml_node *roo
 
 /* Is this one of the keys that count, with what is above it: "model.layers", "train.optimizer.lr"? */
 bool skep_job_counts(const char *key);
-
-#endif

@@ -3,8 +3,7 @@
  * periodic.h - reads the keys of `sync` that say how many inner steps workers make between two outer steps, and what
  * an outer step is: method, every, mean, outer, mixing.
  */
-#ifndef SKEP_SCENARIOS_PERIODIC_H
-#define SKEP_SCENARIOS_PERIODIC_H
+#pragma once
 
 #include "scenarios/read/scenario.h"
 
@@ -35,5 +34,3 @@ static inline const struct skep_optimizer *skep_periodic_stepper(const struct sk
 
 /* Which method of periodic sync it is, as sync.method has it. */
 const char *skep_periodic_method(const struct skep_plan *plan);
-
-#endif

@@ -10,8 +10,7 @@
  * Where the model is cut is no such key: it is found (planning/problem/cuts.h), unless `model.cut` is written or free,
  * or plan.cut says not to.
  */
-#ifndef SKEP_SCENARIOS_PLANNED_H
-#define SKEP_SCENARIOS_PLANNED_H
+#pragma once
 
 #include "scenarios/read/scenario.h"
 #include "scenarios/vary/vary.h"
@@ -51,5 +50,3 @@ bool skep_planned_cuts(const struct skep_scenario *scenario);
 /* As in the file. */
 const char *skep_aim_name(enum skep_aim aim);
 const char *skep_planned_method_name(enum skep_planned_method method);
-
-#endif

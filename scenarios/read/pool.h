@@ -2,8 +2,7 @@
  *
  * pool.h - reads cluster.allocation.stage_of: the stage of each machine, and which machines are standbys or left out.
  */
-#ifndef SKEP_SCENARIOS_POOL_H
-#define SKEP_SCENARIOS_POOL_H
+#pragma once
 
 #include "scenarios/read/scenario.h"
 
@@ -13,5 +12,3 @@ void skep_pool_read(struct skep_reader *r, const struct skep_yaml_node *allocati
 /* The number of a worker's machine in the topology's file, and how many that has. */
 uint32_t skep_pool_machine(const struct skep_scenario *s, uint32_t worker);
 uint32_t skep_pool_machines(const struct skep_scenario *s);
-
-#endif

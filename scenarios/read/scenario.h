@@ -3,8 +3,7 @@
  * scenario.h - one experiment: reads the scenario file and the files it names, checks them against each other, and makes
  * the constant plan that the core runs on. After skep_scenario_read() nothing about the input can fail.
  */
-#ifndef SKEP_SCENARIOS_SCENARIO_H
-#define SKEP_SCENARIOS_SCENARIO_H
+#pragma once
 
 #include <stdio.h>
 
@@ -245,5 +244,3 @@ struct skep_byzantine skep_scenario_byzantine(const struct skep_scenario *scenar
 /* Can it run for real? If not, the error says why and what to do, and ret_key where that stands: a group and a key of it. */
 bool skep_scenario_runs(
 	const struct skep_scenario *scenario, bool pace, const char *ret_key[2], struct skep_diag *reterr);
-
-#endif

@@ -3,8 +3,7 @@
  * sources.h - the files that a scenario was read from, besides its own: model, topology, matrices, GPU profiles, trace. What
  * the database keeps of them, so that a run can be repeated and a changed file is noticed.
  */
-#ifndef SKEP_SCENARIOS_SOURCES_H
-#define SKEP_SCENARIOS_SOURCES_H
+#pragma once
 
 #include "scenarios/read/scenario.h"
 
@@ -21,5 +20,3 @@ const char *skep_scenario_source(const struct skep_scenario *scenario, uint32_t 
 /* What is in the file now. False: it cannot be read. */
 bool skep_source_read(const char *path, struct skep_source *ret);
 void skep_source_finish(struct skep_source *source);
-
-#endif

@@ -3,8 +3,7 @@
  * resume.h - a run that continues from the checkpoints of an earlier one: which round it takes, and how that changes
  * the plan.
  */
-#ifndef SKEP_SCENARIOS_RESUME_H
-#define SKEP_SCENARIOS_RESUME_H
+#pragma once
 
 #include "scenarios/read/scenario.h"
 
@@ -37,5 +36,3 @@ bool skep_resume_is_over(const struct skep_scenario *scenario, const struct skep
 /* The plan begins with that round, for good; a trial of candidates is behind it. kept_as, if it is set, becomes more than
  * the number of the run that is continued: by these numbers runs are told apart and put in order, whatever a clock says. */
 void skep_resume_from(struct skep_scenario *scenario, const struct skep_resume *from);
-
-#endif

@@ -7,8 +7,7 @@
  * Kept true: plan.scale is NULL without the group. Machines are of one kind if GPU and price, or history of prices, are the
  * same.
  */
-#ifndef SKEP_SCENARIOS_SCALED_H
-#define SKEP_SCENARIOS_SCALED_H
+#pragma once
 
 #include "scenarios/read/scenario.h"
 
@@ -22,5 +21,3 @@ void skep_scaled_make(struct skep_scenario *s);
 bool skep_scaled_admit(struct skep_scenario *s, skep_time *first_ns, skep_time *again_ns);
 
 void skep_scaled_finish(struct skep_scenario *s);
-
-#endif

@@ -8,8 +8,7 @@
  * processes, one for each GPU. To each of them the run is an ordinary one with smaller stages: its plan has the parameters and
  * the activations of its own shard. All shards of a stage have equally many, so that all of them take the same decisions.
  */
-#ifndef SKEP_SCENARIOS_SHARD_H
-#define SKEP_SCENARIOS_SHARD_H
+#pragma once
 
 #include "scenarios/read/scenario.h"
 
@@ -41,5 +40,3 @@ struct skep_shard {
 struct skep_shard *skep_shard_create(
 	const struct skep_scenario *whole, uint32_t rank, uint32_t ranks, const struct skep_tensor_group *group);
 void skep_shard_destroy(struct skep_shard *shard); /* NULL is fine */
-
-#endif

@@ -7,8 +7,7 @@
  * combination `number` is point `number / seeds` with seed `number % seeds`. Values stay text: what one means, and whether it
  * can be, only the scenario's reader knows.
  */
-#ifndef SKEP_SCENARIOS_VARY_H
-#define SKEP_SCENARIOS_VARY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -48,5 +47,3 @@ const char *skep_vary_value(const struct skep_vary *vary, uint32_t point, uint32
 bool skep_vary_seed(const struct skep_vary *vary, uint32_t number, uint64_t *ret);
 /* "schedule.in_flight=4, seed 3" */
 void skep_vary_name(const struct skep_vary *vary, uint32_t number, char *ret, size_t size);
-
-#endif

@@ -3,8 +3,7 @@
  * draw.h - the numbers that the workloads are drawn from: value i of a stream is a pure function of both, so that any program
  * can rebuild the same work. Shared by the benchmarks and the tests of their makespans.
  */
-#ifndef SKEP_SIM_BENCH_DRAW_H
-#define SKEP_SIM_BENCH_DRAW_H
+#pragma once
 
 #include "core/random.h"
 
@@ -17,5 +16,3 @@ static inline double u01(uint64_t stream, uint64_t i)
 {
 	return (double)(rnd(stream, i) >> 11) * 0x1p-53;
 }
-
-#endif

@@ -6,8 +6,7 @@
  * Time is counted in ticks of the network's clock. A tick is 1 ns as in a simulated run, unless a workload asks for a finer
  * one; capacities and latencies of the topology are then those of a slower world, and only the makespan is scaled back.
  */
-#ifndef SKEP_SIM_BENCH_LOOP_H
-#define SKEP_SIM_BENCH_LOOP_H
+#pragma once
 
 #include "sim/queue.h"
 #include "topologies/network/network.h"
@@ -49,5 +48,3 @@ bool skep_bench_loop_run(
 
 /* An array of zeros; NULL: no memory, and the loop will not run. */
 void *skep_bench_array(struct skep_bench_loop *loop, size_t count, size_t size);
-
-#endif

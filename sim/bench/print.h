@@ -2,8 +2,7 @@
  *
  * print.h - the benchmark's rows as a table, or as JSON, under the machine that they were measured on.
  */
-#ifndef SKEP_SIM_BENCH_PRINT_H
-#define SKEP_SIM_BENCH_PRINT_H
+#pragma once
 
 #include <cjson/cJSON.h>
 #include <stdio.h>
@@ -25,5 +24,3 @@ cJSON *skep_bench_row_json(const struct skep_bench_row *row, const struct skep_b
 /* All rows, which become the object's. False: no memory. */
 bool skep_bench_print_json(
 	const char *version, const struct skep_bench_machine *machine, cJSON *rows, bool right, FILE *out);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * rows.h - the benchmark's rows: a workload of some size, what its makespan is, and how a row is run and measured.
  */
-#ifndef SKEP_SIM_BENCH_ROWS_H
-#define SKEP_SIM_BENCH_ROWS_H
+#pragma once
 
 #include "sim/bench/workload.h"
 
@@ -55,5 +54,3 @@ struct skep_bench_figures {
 /* Runs the row `repeat` times, each in a process of its own so that its memory is its own. False: one of them failed, and
  * said why on stderr or was ended by a signal. */
 bool skep_bench_measure(const struct skep_bench_row *row, uint32_t repeat, struct skep_bench_figures *ret);
-
-#endif

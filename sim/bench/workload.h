@@ -13,8 +13,7 @@
  * PHOLD: `pending` events; each one that happens sets the next one of its place at random 1 to 2000 ticks later.
  * swarm: a step of the whole simulator, scheduler included, arithmetic off.
  */
-#ifndef SKEP_SIM_BENCH_WORKLOAD_H
-#define SKEP_SIM_BENCH_WORKLOAD_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -66,5 +65,3 @@ bool skep_bench_flow(const struct skep_flow_work *work, struct skep_bench_result
 bool skep_bench_ring(const struct skep_ring_work *work, struct skep_bench_result *ret);
 bool skep_bench_phold(const struct skep_phold_work *work, struct skep_bench_result *ret);
 bool skep_bench_swarm(const struct skep_swarm_work *work, struct skep_bench_result *ret);
-
-#endif

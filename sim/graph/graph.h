@@ -20,8 +20,7 @@
  * A graph is cut where its last round has closed. What was under way then is `open`: it takes its share of devices and links up
  * to there, and its end is in no figure.
  */
-#ifndef SKEP_SIM_GRAPH_H
-#define SKEP_SIM_GRAPH_H
+#pragma once
 
 #include <stdio.h>
 
@@ -184,5 +183,3 @@ bool skep_graph_figures_make(
 void skep_graph_figures_finish(struct skep_graph_figures *figures);
 void skep_graph_figures_print(const struct skep_graph *graph, const struct skep_graph_figures *figures, FILE *out);
 bool skep_graph_figures_print_json(const struct skep_graph *graph, const struct skep_graph_figures *figures, FILE *out);
-
-#endif

@@ -3,8 +3,7 @@
  * map.h - a hash from numbers of 64 bits to numbers of 32, for what a trace has to find again. Open addressing, at most half
  * full; nothing is deleted.
  */
-#ifndef SKEP_SIM_GRAPH_MAP_H
-#define SKEP_SIM_GRAPH_MAP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -64,5 +63,3 @@ static inline void skep_map_finish(struct skep_map *map)
 	free(map->entry);
 	*map = (struct skep_map){0};
 }
-
-#endif

@@ -2,8 +2,7 @@
  *
  * play.h - which nodes of a graph wait for which.
  */
-#ifndef SKEP_SIM_GRAPH_PLAY_H
-#define SKEP_SIM_GRAPH_PLAY_H
+#pragma once
 
 #include "sim/graph/graph.h"
 
@@ -15,5 +14,3 @@ void skep_graph_each_cause(
 /* The operation that this one follows where it is now: the nearest before it in its lane that is in the same place. NONE:
  * there is none. Of what it was told to follow there is no circle. */
 uint32_t skep_graph_follows(const struct skep_graph *graph, uint32_t node);
-
-#endif

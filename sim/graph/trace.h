@@ -2,8 +2,7 @@
  *
  * trace.h - what trace.c (causes) and tensors.c (data) know of the run that they watch.
  */
-#ifndef SKEP_SIM_GRAPH_TRACE_H
-#define SKEP_SIM_GRAPH_TRACE_H
+#pragma once
 
 #include <signal.h>
 
@@ -77,5 +76,3 @@ void skep_trace_results(struct skep_trace *trace, uint32_t node, const struct sk
 /* What a message carries. */
 void skep_trace_payload(
 	struct skep_trace *trace, uint32_t node, const struct skep_message *message, struct skep_buf payload);
-
-#endif

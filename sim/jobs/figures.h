@@ -2,8 +2,7 @@
  *
  * figures.h - what many jobs on one cluster came to, as figures.
  */
-#ifndef SKEP_SIM_JOBS_FIGURES_H
-#define SKEP_SIM_JOBS_FIGURES_H
+#pragma once
 
 #include "sim/jobs/jobs.h"
 
@@ -26,5 +25,3 @@ struct skep_cluster_figures { /* seconds, parts of 1, USD */
 /* False: no memory. */
 bool skep_cluster_sum_up(
 	const struct skep_cluster *cluster, const struct skep_cluster_result *result, struct skep_cluster_figures *ret);
-
-#endif

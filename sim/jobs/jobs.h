@@ -7,8 +7,7 @@
  * host where that is least. A job that starts again, or gets another number of machines, first takes its restart, in which its
  * machines are held and nothing is done.
  */
-#ifndef SKEP_SIM_JOBS_JOBS_H
-#define SKEP_SIM_JOBS_JOBS_H
+#pragma once
 
 #include "core/jobs/jobs.h"
 #include "topologies/read/topology.h"
@@ -66,5 +65,3 @@ struct skep_cluster_result {
 /* False: see `stuck`. The caller finishes the result in any case. */
 bool skep_cluster_run(const struct skep_cluster *cluster, struct skep_cluster_result *ret);
 void skep_cluster_finish(struct skep_cluster_result *result);
-
-#endif

@@ -5,8 +5,7 @@
  *
  * docs/published.md shows all tables of the tree; the head of scenarios/papers/README.md has the keys of a table file.
  */
-#ifndef SKEP_SWEEPING_PUBLISHED_EXPERIMENT_H
-#define SKEP_SWEEPING_PUBLISHED_EXPERIMENT_H
+#pragma once
 
 #include "base/diag.h"
 #include "base/reader.h"
@@ -76,5 +75,3 @@ bool skep_published_judged(const struct skep_published_row *row);
 bool skep_published_within(const struct skep_published_experiment *experiment, const struct skep_published_row *row);
 /* Ours over published; of a range over its nearer end, 1 inside. NAN: there is none. */
 double skep_published_ratio(const struct skep_published_row *row);
-
-#endif

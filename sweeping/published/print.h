@@ -2,8 +2,7 @@
  *
  * print.h - experiments with what came of them: for a person, as JSON, and as a page in Markdown.
  */
-#ifndef SKEP_SWEEPING_PUBLISHED_PRINT_H
-#define SKEP_SWEEPING_PUBLISHED_PRINT_H
+#pragma once
 
 #include <stdio.h>
 
@@ -16,5 +15,3 @@ void skep_published_print_page(const struct skep_published_experiment *experimen
 /* Of all experiments name and title. */
 void skep_published_print_list(const struct skep_published_experiment *experiment, uint32_t count, FILE *out);
 bool skep_published_print_list_json(const struct skep_published_experiment *experiment, uint32_t count, FILE *out);
-
-#endif

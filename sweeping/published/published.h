@@ -2,8 +2,7 @@
  *
  * published.h - experiments that others published, simulated and shown beside their figures.
  */
-#ifndef SKEP_SWEEPING_PUBLISHED_PUBLISHED_H
-#define SKEP_SWEEPING_PUBLISHED_PUBLISHED_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -27,5 +26,3 @@ struct skep_published_request {
 
 /* Says itself what is wrong, and prints. */
 enum status skep_published(const struct skep_published_request *request);
-
-#endif

@@ -9,8 +9,7 @@
  * Kept true: the same setup and the same answers of the user give the same run, event for event. Simultaneous events are
  * ordered by (time, tie, number), where `tie` is 0 unless the user asks for shuffled ties.
  */
-#ifndef SKEP_TESTS_CLUSTER_CLUSTER_H
-#define SKEP_TESTS_CLUSTER_CLUSTER_H
+#pragma once
 
 #include "tests/cluster/referee.h"
 
@@ -209,5 +208,3 @@ void cluster_lose_directory(struct cluster *cluster, skep_time at, skep_time bac
 /* Told at `at`, killed at `leave_at`; `gentle` is about the end. */
 void cluster_notice(struct cluster *cluster, uint32_t worker, skep_time at, skep_time leave_at, bool gentle);
 struct result cluster_run(struct cluster *cluster);
-
-#endif

@@ -12,8 +12,7 @@
  * queued operation needs is neither sent nor released. A worker that breaks that gets a verdict, never undefined
  * behaviour.
  */
-#ifndef SKEP_TESTS_CLUSTER_DEVICE_H
-#define SKEP_TESTS_CLUSTER_DEVICE_H
+#pragma once
 
 #include "core/names.h"
 #include "core/skep.h"
@@ -217,5 +216,3 @@ void device_reset(struct device *device, const struct skep_plan *plan, uint32_t 
 /* Inputs must be live and owned by `who`. Frees what the operation consumes. */
 void device_run(struct device *device, struct tensors *tensors, const struct skep_plan *plan, uint32_t who,
 	const struct skep_op *op, struct effect *ret, struct verdict *verdict);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * fault_mix.h - everything that one seed decides: the shape of the swarm, how long things take, and which faults happen.
  */
-#ifndef SKEP_TESTS_CLUSTER_FAULT_MIX_H
-#define SKEP_TESTS_CLUSTER_FAULT_MIX_H
+#pragma once
 
 #include "core/scale/policy.h"
 #include "tests/cluster/cluster.h"
@@ -105,5 +104,3 @@ void weather_print(const struct weather *weather, FILE *to);
 void weather_merges(struct skep_plan *plan, uint64_t random);
 /* gossip.c: rounds of inner steps, at whose ends workers meet in pairs. */
 void weather_pairs(struct skep_plan *plan);
-
-#endif

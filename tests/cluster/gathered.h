@@ -2,8 +2,7 @@
  *
  * gathered.h - parts of a reduction that are put side by side, in symbols.
  */
-#ifndef SKEP_TESTS_CLUSTER_GATHERED_H
-#define SKEP_TESTS_CLUSTER_GATHERED_H
+#pragma once
 
 #include "tests/cluster/device.h"
 
@@ -11,5 +10,3 @@
  * `part`: what the device brings itself, NULL: nothing is gathered. */
 const char *gathered_run(
 	struct device *device, const struct skep_op *op, const struct tensor *in, const uint64_t *part);
-
-#endif

@@ -8,8 +8,7 @@
  *
  * The public face is cluster.h.
  */
-#ifndef SKEP_TESTS_CLUSTER_INTERNAL_H
-#define SKEP_TESTS_CLUSTER_INTERNAL_H
+#pragma once
 
 #include "core/schedule/pipelines.h"
 #include "tests/cluster/cluster.h"
@@ -168,5 +167,3 @@ uint64_t held_stayed(const struct cluster *c);
 /* scaled.c: machines that a run has asked for come, late or never; has the machine stopped because it was told to leave? */
 void scaled_asked(struct cluster *c, const struct skep_action *action);
 bool scaled_returned(const struct cluster *c, uint32_t index);
-
-#endif

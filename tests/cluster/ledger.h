@@ -8,8 +8,7 @@
  *
  * Kept true: the ledger never asks a machine anything, and the first broken promise stays in the verdict.
  */
-#ifndef SKEP_TESTS_CLUSTER_LEDGER_H
-#define SKEP_TESTS_CLUSTER_LEDGER_H
+#pragma once
 
 #include "tests/cluster/device.h"
 
@@ -53,5 +52,3 @@ struct ledger_totals ledger_totals(const struct ledger *ledger);
  * 1F1B and PipeDream; where stages are uneven PipeDream's may hold one more for each of its pipelines, of the oldest round. */
 uint32_t pipes_own_share(const struct skep_plan *plan, uint32_t stage);
 uint32_t pipes_held(const struct skep_plan *plan, uint32_t stage);
-
-#endif

@@ -6,8 +6,7 @@
  * A *holder* is one worker under one epoch in one round and stage: it has an accumulator, so it has a bitmap of the
  * microbatches added there. I1 is then a sum over the bitmaps of the holders that the directory called members.
  */
-#ifndef SKEP_TESTS_CLUSTER_LEDGER_INTERNAL_H
-#define SKEP_TESTS_CLUSTER_LEDGER_INTERNAL_H
+#pragma once
 
 #include "core/scale/policy.h"
 #include "tests/cluster/ledger.h"
@@ -386,5 +385,3 @@ void scale_asked(struct ledger *ledger, const struct skep_action *action);
 void scale_sent(struct ledger *ledger, const struct skep_message *m);
 void scale_arrived(struct ledger *ledger, struct skep_peer who, const struct skep_message *m);
 void scale_round_opens(struct ledger *ledger, uint32_t round);
-
-#endif

@@ -6,8 +6,7 @@
  * others, and has to balance by itself. This file decides whose books a line belongs into, works out anew which candidate
  * should be kept, and sees to it that all others come over to that one. Without a trial it hands everything to the one ledger.
  */
-#ifndef SKEP_TESTS_CLUSTER_REFEREE_H
-#define SKEP_TESTS_CLUSTER_REFEREE_H
+#pragma once
 
 #include "tests/cluster/ledger.h"
 
@@ -34,5 +33,3 @@ struct ledger_totals referee_totals(const struct referee *referee);
 
 /* The candidate for which a worker begins: its place in its stage, modulo their number. */
 uint32_t referee_candidate(const struct skep_plan *plan, uint32_t worker);
-
-#endif

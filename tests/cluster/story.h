@@ -2,8 +2,7 @@
  *
  * story.h - a text story, read: the plan, the times of its world, and its faults.
  */
-#ifndef SKEP_TESTS_CLUSTER_STORY_H
-#define SKEP_TESTS_CLUSTER_STORY_H
+#pragma once
 
 #include <stdio.h>
 
@@ -57,5 +56,3 @@ struct story {
 /* Begins with the defaults. Writes into `text`, which is the part before the four dashes, and keeps nothing of it. False: it
  * has said on stderr what is wrong, with `path` and the line. */
 bool story_read(struct story *story, const char *path, char *text);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * transcript.h - what happened in a cluster, as text: one line for each thing, the same for stories and failures.
  */
-#ifndef SKEP_TESTS_CLUSTER_TRANSCRIPT_H
-#define SKEP_TESTS_CLUSTER_TRANSCRIPT_H
+#pragma once
 
 #include "tests/cluster/cluster.h"
 
@@ -13,5 +12,3 @@
 void transcript_line(const struct skep_plan *plan, const struct trace *trace, char ret[TRANSCRIPT_LINE]);
 
 uint8_t transcript_message_kind(const char *name); /* 0: no such message */
-
-#endif

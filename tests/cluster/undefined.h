@@ -3,8 +3,7 @@
  * undefined.h - memory that means nothing yet: clang's memory sanitizer reports a decision by what it holds. In other builds it
  * holds what it held before.
  */
-#ifndef SKEP_TESTS_CLUSTER_UNDEFINED_H
-#define SKEP_TESTS_CLUSTER_UNDEFINED_H
+#pragma once
 
 #include <stddef.h>
 
@@ -23,5 +22,3 @@ static inline void make_undefined(void *at, size_t bytes)
 	(void)at, (void)bytes;
 #endif
 }
-
-#endif

@@ -3,8 +3,7 @@
  * arrays.h - for checks of kernels: arrays of a device with what is in them as doubles, and comparisons. Everything that
  * comes back from the device goes into a hash, so that two runs can be held to the same bits.
  */
-#ifndef SKEP_TESTS_CUDA_ARRAYS_H
-#define SKEP_TESTS_CUDA_ARRAYS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -60,5 +59,3 @@ double *array_read(struct arrays *all, const struct array *a);
 void array_near(struct arrays *all, const struct array *a, const double *expected, double part, const char *what);
 /* The length of the difference is within `part` of that of what is expected. */
 void array_close(struct arrays *all, const struct array *a, const double *expected, double part, const char *what);
-
-#endif

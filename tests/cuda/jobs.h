@@ -2,8 +2,7 @@
  *
  * jobs.h - jobs (job.h) of the tests of the CUDA device: a transformer of models/, two samples of text.
  */
-#ifndef SKEP_TESTS_CUDA_JOBS_H
-#define SKEP_TESTS_CUDA_JOBS_H
+#pragma once
 
 #include "tests/unit/job.h"
 
@@ -14,5 +13,3 @@ void jobs_finish(struct job *job); /* no buffer may be left */
 
 /* Frozen parameters are what they were, and others are not. `before`: job_parameters(), which is freed. */
 void jobs_check_frozen(struct job *job, float *before);
-
-#endif

@@ -3,8 +3,7 @@
  * payloads.h - checks of the kernels that make payloads and read them, and of what is made of gathered ones: all have the bits
  * of the CPU, which a run may have beside GPUs.
  */
-#ifndef SKEP_TESTS_CUDA_PAYLOADS_H
-#define SKEP_TESTS_CUDA_PAYLOADS_H
+#pragma once
 
 #include "tests/cuda/arrays.h"
 
@@ -12,5 +11,3 @@ void check_codecs(struct arrays *all);
 void check_codec_blocks(struct arrays *all);
 void check_robust(struct arrays *all);
 void check_lies(struct arrays *all);
-
-#endif

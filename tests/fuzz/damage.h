@@ -3,8 +3,7 @@
  * damage.h - for fuzzers that run without libFuzzer: files, then versions of each that are cut off, have bits turned, bytes set,
  * or parts left out or doubled.
  */
-#ifndef SKEP_TESTS_DAMAGE_H
-#define SKEP_TESTS_DAMAGE_H
+#pragma once
 
 #include "core/random.h"
 #include "tests/fuzz/fuzz.h"
@@ -72,5 +71,3 @@ static inline bool damage_files(char **path, int files, uint32_t damages)
 		ok = damage_file(path[i], damages, &random) && ok;
 	return ok;
 }
-
-#endif

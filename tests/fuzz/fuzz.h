@@ -2,8 +2,7 @@
  *
  * fuzz.h - what the fuzzers of readers share: a check that speaks, what every diagnosis must keep, and bytes as a file.
  */
-#ifndef SKEP_TESTS_FUZZ_H
-#define SKEP_TESTS_FUZZ_H
+#pragma once
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -56,5 +55,3 @@ static inline bool fuzz_file(const char *path)
 	LLVMFuzzerTestOneInput(data, size);
 	return true;
 }
-
-#endif

@@ -14,8 +14,7 @@
  *
  * Ties go to fewer stages, then to the earlier cut.
  */
-#ifndef SKEP_TESTS_SEARCH_PARTITION_H
-#define SKEP_TESTS_SEARCH_PARTITION_H
+#pragma once
 
 #include "planning/search/chain.h"
 
@@ -46,5 +45,3 @@ size_t skep_chain_bounded_size(const struct skep_chain_bound *bound);
 /* ret_stage [stages_most]; cut_s is 0. */
 struct skep_chain_plan skep_chain_bounded(
 	const struct skep_chain_bound *bound, void *mem, struct skep_chain_stage *ret_stage);
-
-#endif

@@ -3,8 +3,7 @@
  * directory_fixture.h - what the tests of the directory's machine share. Four workers in two stages: 0 and 2 own, 1 and 3
  * finish; four microbatches a round, two rounds.
  */
-#ifndef SKEP_TESTS_DIRECTORY_FIXTURE_H
-#define SKEP_TESTS_DIRECTORY_FIXTURE_H
+#pragma once
 
 #include "machine_fixture.h"
 
@@ -66,5 +65,3 @@ static inline void entered(struct fixture *f, uint32_t worker, uint32_t epoch)
 	message.from.epoch = epoch;
 	fixture_deliver(f, message);
 }
-
-#endif

@@ -3,8 +3,7 @@
  * dtfm_fixture.h - pools for the tests of planning/search/, and the cost of dtfm.h once more, as slow and plain as it can be: all
  * pairings of two groups, all orders of the groups. Shares no code with core/.
  */
-#ifndef SKEP_TESTS_UNIT_DTFM_FIXTURE_H
-#define SKEP_TESTS_UNIT_DTFM_FIXTURE_H
+#pragma once
 
 #include <assert.h>
 #include <math.h>
@@ -117,5 +116,3 @@ static inline double plain_cost(const struct pool *p, const uint32_t *stage_of)
 	}
 	return data + 2 * plain_paths((const double(*)[16])edge, stages, 0, 0);
 }
-
-#endif

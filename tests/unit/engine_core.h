@@ -2,8 +2,7 @@
  *
  * engine_core.h - test_engine.c's core: machines that do what a script says, and want more memory when it says so.
  */
-#ifndef SKEP_TESTS_ENGINE_CORE_H
-#define SKEP_TESTS_ENGINE_CORE_H
+#pragma once
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -120,5 +119,3 @@ bool skep_cpu_reserve(uint32_t threads, struct skep_diag *reterr)
 	(void)reterr;
 	return threads > 0;
 }
-
-#endif

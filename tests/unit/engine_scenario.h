@@ -3,8 +3,7 @@
  * engine_scenario.h - what test_engine.c puts in the place of scenarios/: how long an operation takes, that it sends nothing
  * besides, that traffic is free, and that no state is kept in files.
  */
-#ifndef SKEP_TESTS_UNIT_ENGINE_SCENARIO_H
-#define SKEP_TESTS_UNIT_ENGINE_SCENARIO_H
+#pragma once
 
 #include <assert.h>
 
@@ -78,5 +77,3 @@ struct skep_checkpoint_folder skep_scenario_folder(const struct skep_scenario *s
 	(void)scenario;
 	return (struct skep_checkpoint_folder){0};
 }
-
-#endif

@@ -12,8 +12,7 @@
  *
  * Which regions the paper had is as its program says, but for California, which the table lacks; Ireland stands in.
  */
-#ifndef SKEP_TESTS_UNIT_FIVE_NETWORKS_H
-#define SKEP_TESTS_UNIT_FIVE_NETWORKS_H
+#pragma once
 
 #include <assert.h>
 #include <stdint.h>
@@ -92,5 +91,3 @@ static inline void network_finish(struct network *network)
 	free((void *)network->links.delay_s);
 	free((void *)network->links.rate_Bps);
 }
-
-#endif

@@ -3,8 +3,7 @@
  * flow_drive.h - small topologies made by hand, and transfers driven through the network model: start times in, arrival times
  * out. Checks on the way that each transfer arrives once.
  */
-#ifndef SKEP_TESTS_FLOW_DRIVE_H
-#define SKEP_TESTS_FLOW_DRIVE_H
+#pragma once
 
 #include <math.h>
 #include <setjmp.h>
@@ -114,5 +113,3 @@ static inline void assert_seconds(skep_time got, double want_s)
 	if (fabs(error_ns) > 2 + 1e-9 * want_s * 1e9)
 		fail_msg("arrival at %.9f s, expected %.9f s", (double)got * 1e-9, want_s);
 }
-
-#endif

@@ -3,8 +3,7 @@
  * folder_fixture.h - for tests of scenarios that a test writes itself: a folder of its own, with one kind of GPU (gpus/g.yaml)
  * and a model (m.yaml); the test adds a topology (t.yaml).
  */
-#ifndef SKEP_TESTS_FOLDER_FIXTURE_H
-#define SKEP_TESTS_FOLDER_FIXTURE_H
+#pragma once
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -43,5 +42,3 @@ static inline int folder_leave(const char *folder)
 	bool gone = unlink("m.yaml") == 0 && unlink("t.yaml") == 0 && unlink("gpus/g.yaml") == 0;
 	return gone && rmdir("gpus") == 0 && rmdir(folder) == 0 ? 0 : -1;
 }
-
-#endif

@@ -2,8 +2,7 @@
  *
  * fresh.h - one diagnosis for many calls of a test: the first error counts, so each call is given a clear one.
  */
-#ifndef SKEP_TESTS_FRESH_H
-#define SKEP_TESTS_FRESH_H
+#pragma once
 
 #include "base/diag.h"
 
@@ -12,5 +11,3 @@ static inline struct skep_diag *fresh(struct skep_diag *diag)
 	*diag = (struct skep_diag){0};
 	return diag;
 }
-
-#endif

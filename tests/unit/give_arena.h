@@ -2,8 +2,7 @@
  *
  * give_arena.h - a world's duty after each step: the machine may want more memory, all of it malloc's.
  */
-#ifndef SKEP_TESTS_UNIT_GIVE_ARENA_H
-#define SKEP_TESTS_UNIT_GIVE_ARENA_H
+#pragma once
 
 #include <assert.h>
 #include <stdlib.h>
@@ -20,5 +19,3 @@ static inline struct skep_node *give_room(struct skep_node *node)
 	free(node);
 	return moved;
 }
-
-#endif

@@ -3,8 +3,7 @@
  * import_fixture.h - what the tests of the importers share: a folder of their own, imports that must do and imports that must be
  * refused at a place.
  */
-#ifndef SKEP_TESTS_IMPORT_FIXTURE_H
-#define SKEP_TESTS_IMPORT_FIXTURE_H
+#pragma once
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -137,5 +136,3 @@ static inline void check_pair(const struct skep_topology *t, uint32_t from, uint
 	near(pair.capacity_Bps, bps / 8);
 	near(pair.latency_s, latency_ms * 1e-3);
 }
-
-#endif

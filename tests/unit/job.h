@@ -3,8 +3,7 @@
  * job.h - a small model cut into stages, with one device per stage in this process, for the tests of the arithmetic.
  * Functions assert what must not fail.
  */
-#ifndef SKEP_TESTS_JOB_H
-#define SKEP_TESTS_JOB_H
+#pragma once
 
 #include "models/device/device.h"
 
@@ -66,5 +65,3 @@ struct skep_op job_chunk(const struct job *job, struct skep_op op);
 
 /* A shipped model, models/NAME.yaml. The test fails where there is none. */
 void job_read_model(const char *name, struct skep_model *ret);
-
-#endif

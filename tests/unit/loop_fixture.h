@@ -3,8 +3,7 @@
  * loop_fixture.h - for tests of the real loop with a thread for each rank: what rank 0's recorder hears of bytes and logs, and
  * the device of a rank.
  */
-#ifndef SKEP_TESTS_LOOP_FIXTURE_H
-#define SKEP_TESTS_LOOP_FIXTURE_H
+#pragma once
 
 #include <assert.h>
 #include <setjmp.h>
@@ -54,5 +53,3 @@ static inline struct skep_device *device_of_stage(const struct skep_scenario *sc
 	assert_non_null(device);
 	return device;
 }
-
-#endif

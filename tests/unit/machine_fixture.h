@@ -2,8 +2,7 @@
  *
  * machine_fixture.h - one machine with hand-made events, for the unit tests of core/: what goes in, what comes out.
  */
-#ifndef SKEP_TESTS_MACHINE_FIXTURE_H
-#define SKEP_TESTS_MACHINE_FIXTURE_H
+#pragma once
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -185,5 +184,3 @@ static inline void fixture_done(struct fixture *f, struct skep_op op, struct ske
 	event.u.done.loss_nano = 500;
 	fixture_event(f, event);
 }
-
-#endif

@@ -3,8 +3,7 @@
  * network_fixture.h - letter boxes in place of MPI: a transport between the threads of a test. Letters are frames as bytes, so a
  * test can put in what a broken or hostile process would send.
  */
-#ifndef SKEP_TESTS_UNIT_NETWORK_FIXTURE_H
-#define SKEP_TESTS_UNIT_NETWORK_FIXTURE_H
+#pragma once
 
 #include <pthread.h>
 #include <setjmp.h>
@@ -187,5 +186,3 @@ static inline void post_free(struct post *post)
 	}
 	free(post);
 }
-
-#endif

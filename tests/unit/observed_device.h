@@ -2,8 +2,7 @@
  *
  * observed_device.h - what tests look at in a device, and no caller of it asks for.
  */
-#ifndef SKEP_TESTS_UNIT_OBSERVED_DEVICE_H
-#define SKEP_TESTS_UNIT_OBSERVED_DEVICE_H
+#pragma once
 
 #include "models/device/device_internal.h"
 
@@ -18,5 +17,3 @@ static inline uint64_t parameters_digest(const struct skep_device *device)
 {
 	return device->backend->digest(device->queue[SKEP_LANE_COMPUTE], &device->stage);
 }
-
-#endif

@@ -2,8 +2,7 @@
  *
  * observed_dtfm.h - what the cost of an allocation by dtfm.h is made of, which no search asks for.
  */
-#ifndef SKEP_TESTS_UNIT_OBSERVED_DTFM_H
-#define SKEP_TESTS_UNIT_OBSERVED_DTFM_H
+#pragma once
 
 #include "planning/search/published/dtfm_state.h"
 
@@ -53,5 +52,3 @@ static inline struct dtfm_parts dtfm_explain(
 		follow_edge(d, s, ret_pipeline);
 	return parts;
 }
-
-#endif

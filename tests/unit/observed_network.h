@@ -2,8 +2,7 @@
  *
  * observed_network.h - what tests look at in the network model, and no caller of it asks for.
  */
-#ifndef SKEP_TESTS_UNIT_OBSERVED_NETWORK_H
-#define SKEP_TESTS_UNIT_OBSERVED_NETWORK_H
+#pragma once
 
 #include "topologies/network/state.h"
 
@@ -12,5 +11,3 @@ static inline uint32_t flows_under_way(const struct skep_network *network)
 {
 	return network->transfers;
 }
-
-#endif

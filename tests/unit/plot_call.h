@@ -2,8 +2,7 @@
  *
  * plot_call.h - skep_plot_chosen() for tests that choose rounds or a metric at most.
  */
-#ifndef SKEP_TESTS_PLOT_CALL_H
-#define SKEP_TESTS_PLOT_CALL_H
+#pragma once
 
 #include "analysis/plot/plot.h"
 #include "base/diag.h"
@@ -20,5 +19,3 @@ static inline bool plot_rounds(struct skep_store *store, const char *kind, const
 {
 	return plot_metric(store, kind, run, runs, target, rounds, NULL, reterr);
 }
-
-#endif

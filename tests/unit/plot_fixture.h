@@ -3,8 +3,7 @@
  * plot_fixture.h - for the tests of pictures: a folder of its own with a database, a made-up run in it, and the script of a
  * picture as gnuplot would get it.
  */
-#ifndef SKEP_TESTS_PLOT_FIXTURE_H
-#define SKEP_TESTS_PLOT_FIXTURE_H
+#pragma once
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -106,5 +105,3 @@ static inline char *script_of(struct skep_store *store, const char *kind)
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, enter, leave)
-
-#endif

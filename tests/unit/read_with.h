@@ -2,8 +2,7 @@
  *
  * read_with.h - for tests of plans: a scenario of the tree with some keys set, which may ask for more memory than there is.
  */
-#ifndef SKEP_TESTS_READ_WITH_H
-#define SKEP_TESTS_READ_WITH_H
+#pragma once
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -26,5 +25,3 @@ static inline void read_with(struct skep_scenario *ret, const char *path, const 
 	}
 	assert_true(read);
 }
-
-#endif

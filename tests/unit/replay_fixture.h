@@ -3,8 +3,7 @@
  * replay_fixture.h - a small swarm in virtual time that logs what its machines are told, for the tests and the fuzzer of the
  * replay. Its world is unkind within its duties: messages come in any order, twice, or back to their sender.
  */
-#ifndef SKEP_TESTS_REPLAY_FIXTURE_H
-#define SKEP_TESTS_REPLAY_FIXTURE_H
+#pragma once
 
 #include <assert.h>
 #include <stdlib.h>
@@ -242,5 +241,3 @@ static inline size_t swarm_entry(const struct swarm *s, uint32_t machine, uint64
 	assert(wire.ok);
 	return at;
 }
-
-#endif

@@ -2,8 +2,7 @@
  *
  * said.h - for tests of what is refused: a text and what has to be said of it, and where; and the file that it is written to.
  */
-#ifndef SKEP_TESTS_SAID_H
-#define SKEP_TESTS_SAID_H
+#pragma once
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -43,5 +42,3 @@ static inline void assert_said(const struct skep_diag *diag, const struct refuse
 	if (diag->line != refused->line || diag->column != refused->column || !strstr(diag->message, refused->part))
 		fail_msg("%s: %u:%u: %s", refused->text, diag->line, diag->column, diag->message);
 }
-
-#endif

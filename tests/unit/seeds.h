@@ -3,8 +3,7 @@
  * seeds.h - how many seeds find the best allocation by each search. Under the sanitizers further seeds go through the same
  * code at a quarter of the speed, so there are two of them; that each of ten finds it, the build without says.
  */
-#ifndef SKEP_TESTS_SEEDS_H
-#define SKEP_TESTS_SEEDS_H
+#pragma once
 
 #if !defined(__SANITIZE_ADDRESS__) && defined(__has_feature)
 #if __has_feature(address_sanitizer)
@@ -16,6 +15,4 @@
 enum { SEARCH_SEEDS = 2 };
 #else
 enum { SEARCH_SEEDS = 10 };
-#endif
-
 #endif

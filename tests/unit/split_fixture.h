@@ -6,8 +6,7 @@
  *   a block   12 h^2 + 13 h = 49984 parameters, 24 s h^2 + 4 s^2 h = 3407872 FLOPs; s h = 2048, a s^2 = 8192 numbers
  *   the head  100 h + 2 h = 6528 parameters, 2 s h 100 = 409600 FLOPs
  */
-#ifndef SKEP_TESTS_UNIT_SPLIT_FIXTURE_H
-#define SKEP_TESTS_UNIT_SPLIT_FIXTURE_H
+#pragma once
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -109,5 +108,3 @@ static inline void must_refuse(const char *model, const char *topology, const ch
 	if (try_read(model, topology, &set, set ? 1 : 0, &s, &diag) || !strstr(diag.message, part))
 		fail_msg("%s: '%s' is not in '%s'", set ? set : "", part, diag.message);
 }
-
-#endif

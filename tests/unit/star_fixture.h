@@ -3,8 +3,7 @@
  * star_fixture.h - for tests of reductions in a simulated star: a folder for its files, which are star.yaml, gpus/fast.yaml and
  * model.yaml.
  */
-#ifndef SKEP_TESTS_STAR_FIXTURE_H
-#define SKEP_TESTS_STAR_FIXTURE_H
+#pragma once
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -52,5 +51,3 @@ static inline int star_leave(void **state)
 	rmdir(path);
 	return rmdir(folder);
 }
-
-#endif

@@ -2,8 +2,7 @@
  *
  * store_fixture.h - what the tests of the database share: a folder of its own for each test, a recorded run, a query.
  */
-#ifndef SKEP_TESTS_STORE_FIXTURE_H
-#define SKEP_TESTS_STORE_FIXTURE_H
+#pragma once
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -128,5 +127,3 @@ static inline void record(const char *path, const struct synthetic *s)
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, enter, leave)
-
-#endif

@@ -5,8 +5,7 @@
  * Workers stand alternately at two places. Every round takes period_ns; microbatch m of it goes to worker m mod (workers of
  * the stage) in each stage. One worker may be lost in one round.
  */
-#ifndef SKEP_TESTS_SYNTHETIC_H
-#define SKEP_TESTS_SYNTHETIC_H
+#pragma once
 
 #include <math.h>
 #include <stdio.h>
@@ -253,5 +252,3 @@ static inline void synthetic_feed(const struct synthetic *s, const struct skep_r
 		synthetic_round(s, r, round, true);
 	synthetic_uses(s, r);
 }
-
-#endif

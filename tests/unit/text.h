@@ -2,8 +2,7 @@
  *
  * text.h - the text that tests and benchmarks learn: Shakespeare by bytes, in windows of so many.
  */
-#ifndef SKEP_TESTS_TEXT_H
-#define SKEP_TESTS_TEXT_H
+#pragma once
 
 #include "models/corpus/tokens.h"
 
@@ -20,5 +19,3 @@ static inline struct skep_tokens *text_open(const char *from, uint32_t length, s
 		.length = length};
 	return skep_tokens_open(&options, reterr);
 }
-
-#endif

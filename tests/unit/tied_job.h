@@ -3,8 +3,7 @@
  * tied_job.h - a job in two stages (job.h) that each hold a copy of one table: rounds in which they tell each other what they
  * have summed, and comparisons of the copies.
  */
-#ifndef SKEP_TESTS_TIED_JOB_H
-#define SKEP_TESTS_TIED_JOB_H
+#pragma once
 
 #include "tests/unit/job.h"
 
@@ -22,5 +21,3 @@ void tied_check_copies(struct job *job, float **last, bool changed, uint64_t ste
 double tied_round(struct job *job, uint32_t round, uint32_t first, uint32_t second);
 /* What of it follows the passes. */
 double tied_finish(struct job *job, uint32_t round, uint32_t first, uint32_t second);
-
-#endif

@@ -3,8 +3,7 @@
  * topology_fixture.h - for tests of topology files that a test writes itself: a folder of its own, and texts of which a part is
  * changed.
  */
-#ifndef SKEP_TESTS_TOPOLOGY_FIXTURE_H
-#define SKEP_TESTS_TOPOLOGY_FIXTURE_H
+#pragma once
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -63,5 +62,3 @@ static inline int remove_folder(void **state)
 	snprintf(command, sizeof command, "rm -r %s", folder);
 	return system(command);
 }
-
-#endif

@@ -3,8 +3,7 @@
  * trace_fixture.h - a folder for trace files, and events as text: "+a" joins, "-a" leaves, "?a" refused, "." the end, each
  * after its second.
  */
-#ifndef SKEP_TESTS_TRACE_FIXTURE_H
-#define SKEP_TESTS_TRACE_FIXTURE_H
+#pragma once
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -115,5 +114,3 @@ static inline int remove_folder(void **state)
 		unlink(in_folder(names[i]));
 	return rmdir(folder);
 }
-
-#endif

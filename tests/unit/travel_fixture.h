@@ -2,8 +2,7 @@
  *
  * travel_fixture.h - for tests of files that travel: a folder of the test's own with a cache in it, and a file that goes into it.
  */
-#ifndef SKEP_TESTS_TRAVEL_FIXTURE_H
-#define SKEP_TESTS_TRAVEL_FIXTURE_H
+#pragma once
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -42,5 +41,3 @@ static inline void receive(struct skep_cache *cache, const uint8_t *digest, int 
 	assert_true(skep_cache_has(cache, digest, bytes));
 	free(buffer);
 }
-
-#endif

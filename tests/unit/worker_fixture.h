@@ -3,8 +3,7 @@
  * worker_fixture.h - what the tests of a worker's machine share. Workers 0..5 in three stages; the machine under test is
  * worker 1 (stage 1: it hears from 0 and 3, sends to 2 and 5) unless said otherwise.
  */
-#ifndef SKEP_TESTS_WORKER_FIXTURE_H
-#define SKEP_TESTS_WORKER_FIXTURE_H
+#pragma once
 
 #include "machine_fixture.h"
 
@@ -60,5 +59,3 @@ static inline struct skep_message reduce(uint32_t round, uint32_t attempt, uint3
 	message.u.reduce.next = (struct skep_peer){next, 1};
 	return message;
 }
-
-#endif

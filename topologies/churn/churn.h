@@ -6,8 +6,7 @@
  * time; per worker they alternate, beginning with a leave if the worker is in present[] and with a join if not; workers
  * are machines of the topology. A worker may leave and join again in the same instant, in this order.
  */
-#ifndef SKEP_TOPOLOGIES_CHURN_H
-#define SKEP_TOPOLOGIES_CHURN_H
+#pragma once
 
 #include "topologies/churn/lifetime_fit.h"
 #include "topologies/churn/trace.h"
@@ -88,5 +87,3 @@ bool skep_churn_notices(const struct skep_churn *churn, uint32_t workers, skep_t
 /* When the directory is told of the loss that this event is; SKEP_TIME_NEVER: the event is no loss, or the directory
  * has to detect it. */
 skep_time skep_churn_heard_at(const struct skep_churn_event *event, skep_time detection_delay_ns);
-
-#endif

@@ -6,8 +6,7 @@
  * runs. These functions use sums, products, quotients, square roots and powers of two alone, which IEEE 754 defines
  * exactly (the build forbids fused products). Their error is some 1e-15, far below anything that is drawn with them.
  */
-#ifndef SKEP_TOPOLOGIES_DEVIATE_H
-#define SKEP_TOPOLOGIES_DEVIATE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -16,5 +15,3 @@ double skep_deviate_exp(double x); /* |x| <= 700 */
 
 /* From the normal law with mean 0 and deviation 1; *state as of skep_random_next(). */
 double skep_deviate_normal(uint64_t *state);
-
-#endif

@@ -3,8 +3,7 @@
  * lifetime_fit.h - lifetime distributions of machines, fitted by maximum likelihood. A censored life, whose end the
  * trace does not have, counts as "at least so long".
  */
-#ifndef SKEP_TOPOLOGIES_CHURN_LIFETIME_FIT_H
-#define SKEP_TOPOLOGIES_CHURN_LIFETIME_FIT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -35,5 +34,3 @@ bool skep_lifetime_fit(enum skep_lifetime_distribution law, const struct skep_li
 double skep_lifetime_mean_s(const struct skep_lifetime_fit *fit);
 /* The life that a share of 1 - u of all machines outlives; u in [0, 1). */
 double skep_lifetime_quantile_s(const struct skep_lifetime_fit *fit, double u);
-
-#endif

@@ -3,8 +3,7 @@
  * live_names.h - the machines of a trace that are present at the time that its reader has come to, found by name. Memory
  * grows with the largest number present at once.
  */
-#ifndef SKEP_TOPOLOGIES_CHURN_LIVE_NAMES_H
-#define SKEP_TOPOLOGIES_CHURN_LIVE_NAMES_H
+#pragma once
 
 #include "core/skep.h"
 
@@ -32,5 +31,3 @@ uint32_t skep_live_names_find(const struct skep_live_names *live, const char *na
 uint32_t skep_live_names_add(
 	struct skep_live_names *live, const char *name, const char *gpu, const char *zone, skep_time joined_ns);
 void skep_live_names_remove(struct skep_live_names *live, uint32_t slot);
-
-#endif

@@ -7,8 +7,7 @@
  * that is; the last event, and only the last, is SKEP_TRACE_END. Memory grows with the number alive, not with the file,
  * except in the gaps format, where it grows with the changes. docs/traces.md says what each format looks like.
  */
-#ifndef SKEP_TOPOLOGIES_TRACE_H
-#define SKEP_TOPOLOGIES_TRACE_H
+#pragma once
 
 #include "base/reader.h"
 #include "core/skep.h"
@@ -103,5 +102,3 @@ bool skep_trace_write(
 	void *writer, const struct skep_trace_event *event);      /* a skep_trace_sink; errors show at the end */
 bool skep_trace_writer_close(struct skep_trace_writer *writer);   /* destroys it */
 void skep_trace_writer_destroy(struct skep_trace_writer *writer); /* and its unfinished file; NULL is fine */
-
-#endif

@@ -2,8 +2,7 @@
  *
  * trace_generate.h - traces drawn from distributions: lifetimes, bursts of losses, and requests that may be refused.
  */
-#ifndef SKEP_TOPOLOGIES_TRACE_GENERATE_H
-#define SKEP_TOPOLOGIES_TRACE_GENERATE_H
+#pragma once
 
 #include "topologies/churn/trace_stats.h"
 
@@ -36,5 +35,3 @@ const char *skep_generate_check(const struct skep_generate_options *options);
 
 /* False: no memory, or the sink has enough. */
 bool skep_trace_generate(const struct skep_generate_options *options, skep_trace_sink sink, void *user);
-
-#endif

@@ -5,8 +5,7 @@
  * A reader turns lines into rows and hands each to skep_trace_emit(), which alone decides what is an error, what is
  * repaired, and what reaches the caller.
  */
-#ifndef SKEP_TOPOLOGIES_TRACE_READER_H
-#define SKEP_TOPOLOGIES_TRACE_READER_H
+#pragma once
 
 #include "base/files/lines.h"
 #include "topologies/churn/live_names.h"
@@ -61,5 +60,3 @@ enum skep_trace_format skep_trace_detect(struct skep_trace_reader *r);
 
 #define SKEP_TRACE_LINE_MAX (64u << 10)
 #define SKEP_TRACE_GAP_LINE_MAX (64u << 20)
-
-#endif

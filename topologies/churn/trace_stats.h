@@ -4,8 +4,7 @@
  * how often requests were refused. Memory is bounded: beyond SKEP_INCARNATIONS_KEPT ended lives an even sample of them
  * is kept.
  */
-#ifndef SKEP_TOPOLOGIES_TRACE_STATS_H
-#define SKEP_TOPOLOGIES_TRACE_STATS_H
+#pragma once
 
 #include <stdio.h>
 
@@ -47,5 +46,3 @@ const struct skep_lifetime_fit *skep_trace_stats_best(const struct skep_trace_st
 
 void skep_trace_stats_print(const struct skep_trace_stats *stats, const char *path, FILE *out);
 void skep_trace_stats_print_json(const struct skep_trace_stats *stats, const char *path, FILE *out);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * gpu.h - GPU speed profiles (topologies/gpus/NAME.yaml) and the time that an operation takes on one.
  */
-#ifndef SKEP_TOPOLOGIES_GPU_H
-#define SKEP_TOPOLOGIES_GPU_H
+#pragma once
 
 #include "topologies/gpu/gpu_table.h"
 #include "topologies/gpu/stage_table.h"
@@ -62,5 +61,3 @@ enum skep_type skep_gpu_training_type(const struct skep_gpu *gpu);
 double skep_gpu_busy_s(const struct skep_gpu *gpu, double flop, double bytes);
 /* The same and the overhead of an operation, in ns, at least 1. */
 uint64_t skep_gpu_time_ns(const struct skep_gpu *gpu, double flop, double bytes);
-
-#endif

@@ -3,8 +3,7 @@
  * gpu_fit.h - timing models: formulas for the time of a product or a layer on one kind of GPU, fitted to measured
  * times.
  */
-#ifndef SKEP_TOPOLOGIES_GPU_FIT_H
-#define SKEP_TOPOLOGIES_GPU_FIT_H
+#pragma once
 
 #include "topologies/gpu/gpu_table.h"
 
@@ -38,5 +37,3 @@ double skep_fit_seconds(const struct skep_fit *fit, const struct skep_fit_point 
 
 /* The `share` quantile of some errors (0.5: the median), which are sorted in place; `count` above 0. */
 double skep_fit_quantile(double *error, uint32_t count, double share);
-
-#endif

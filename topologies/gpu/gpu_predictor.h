@@ -3,8 +3,7 @@
  * gpu_predictor.h - how long a product or a layer takes on one kind of GPU, by one of three predictors, and where that
  * number comes from.
  */
-#ifndef SKEP_TOPOLOGIES_GPU_PREDICTOR_H
-#define SKEP_TOPOLOGIES_GPU_PREDICTOR_H
+#pragma once
 
 #include "topologies/gpu/gpu.h"
 #include "topologies/gpu/gpu_fit.h"
@@ -57,5 +56,3 @@ double skep_predictor_model_s(const struct skep_predictor *predictor, enum skep_
 	double bytes, enum skep_time_origin *ret_origin);
 double skep_predictor_product_s(
 	const struct skep_predictor *predictor, const struct skep_product *product, enum skep_time_origin *ret_origin);
-
-#endif

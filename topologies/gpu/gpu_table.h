@@ -5,8 +5,7 @@
  * A row is a point in up to four axes and what was measured there. A query inside the measured points is answered, by the
  * row itself or by interpolation between its neighbours; any other is not: nothing is extrapolated here.
  */
-#ifndef SKEP_TOPOLOGIES_GPU_TABLE_H
-#define SKEP_TOPOLOGIES_GPU_TABLE_H
+#pragma once
 
 #include "base/reader.h"
 
@@ -67,5 +66,3 @@ enum skep_answer skep_gpu_table_product(
 /* Between neighbours in the microbatch; kind and degree must be in the table. */
 enum skep_answer skep_gpu_table_layer(const struct skep_gpu_table *table, enum skep_layer_kind kind, uint32_t degree,
 	uint32_t microbatch, enum skep_gpu_column column, double *ret_seconds);
-
-#endif

@@ -6,8 +6,7 @@
  * A row is a run of consecutive layers and the size of a microbatch. A query is answered by the row itself, or by the rows of
  * the same layers with the next smaller and the next larger microbatch; any other is not: nothing is extrapolated here.
  */
-#ifndef SKEP_TOPOLOGIES_STAGE_TABLE_H
-#define SKEP_TOPOLOGIES_STAGE_TABLE_H
+#pragma once
 
 #include "base/reader.h"
 
@@ -46,5 +45,3 @@ void skep_stage_table_finish(struct skep_stage_table *table);
 /* False: neither measured nor between two that were. *ret_exact: measured. */
 bool skep_stage_table_look(const struct skep_stage_table *table, const struct skep_measured_stage *query,
 	enum skep_stage_column column, double *ret_seconds, bool *ret_exact);
-
-#endif

@@ -6,8 +6,7 @@
  * comments on top. A file that has its final name is complete: matrices are renamed into place first, the topology
  * last.
  */
-#ifndef SKEP_TOPOLOGIES_IMPORT_H
-#define SKEP_TOPOLOGIES_IMPORT_H
+#pragma once
 
 #include "topologies/import/survey.h"
 
@@ -54,5 +53,3 @@ struct skep_import_report {
 };
 
 bool skep_import(const struct skep_import_options *options, struct skep_import_report *ret, struct skep_diag *reterr);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * import_simgrid.h - a platform file of SimGrid while it is read; private to import_simgrid.c and import_simgrid_clusters.c.
  */
-#ifndef SKEP_TOPOLOGIES_IMPORT_SIMGRID_H
-#define SKEP_TOPOLOGIES_IMPORT_SIMGRID_H
+#pragma once
 
 #include <expat.h>
 
@@ -77,5 +76,3 @@ void skep_simgrid_count(uint32_t *count, const char **first, const char *id);
 void skep_simgrid_cluster(struct simgrid *g, const char **attributes);
 void skep_simgrid_begin_zone_route(struct simgrid *g, const char *element, const char **attributes);
 void skep_simgrid_end_zone_route(struct simgrid *g);
-
-#endif

@@ -5,8 +5,7 @@
  * An importer fills the survey, says in `measured` what the numbers are (it becomes part of `source`, so a few words) and leaves
  * notes. After an error (diag is set) nothing else counts.
  */
-#ifndef SKEP_TOPOLOGIES_IMPORTER_H
-#define SKEP_TOPOLOGIES_IMPORTER_H
+#pragma once
 
 #include "base/files/lines.h"
 #include "topologies/import/import.h"
@@ -52,5 +51,3 @@ bool skep_import_simgrid(struct skep_importer *importer);
 /* Writes the topology: from the settled survey, or of peers from a region table. */
 bool skep_import_write(struct skep_importer *importer, const char *path);
 bool skep_import_write_peers(struct skep_importer *importer, const char *path);
-
-#endif

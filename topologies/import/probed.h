@@ -4,8 +4,7 @@
  * some place has several machines, else matrices; and a profile for each kind of device, with a table of its products,
  * of the layers of a model, or of both.
  */
-#ifndef SKEP_TOPOLOGIES_PROBED_H
-#define SKEP_TOPOLOGIES_PROBED_H
+#pragma once
 
 #include <stdio.h>
 
@@ -109,5 +108,3 @@ struct skep_probed_link *skep_probed_link(const struct skep_probed *probed, uint
 bool skep_probed_writable(const char *path, struct skep_diag *reterr);
 /* The topology, its matrices beside it, and profiles in gpus/ beside it: all of them, or none. */
 bool skep_probed_write(const struct skep_probed *probed, const char *path, struct skep_diag *reterr);
-
-#endif

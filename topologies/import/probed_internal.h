@@ -3,8 +3,7 @@
  * probed_internal.h - what is under way while a measured cluster is written, shared by probed.c (files, pairs), probed_devices.c
  * (profiles) and probed_sites.c (sites whose hosts share lines). Private to these.
  */
-#ifndef SKEP_TOPOLOGIES_PROBED_INTERNAL_H
-#define SKEP_TOPOLOGIES_PROBED_INTERNAL_H
+#pragma once
 
 #include "topologies/import/probed.h"
 #include "topologies/import/writer.h"
@@ -39,5 +38,3 @@ void skep_probed_put_shared_form(struct work *w, FILE *file);              /* tw
 
 bool skep_probed_sites_create(struct skep_probed_sites *ret, uint32_t places); /* false: no memory */
 void skep_probed_sites_finish(struct skep_probed_sites *sites);
-
-#endif

@@ -11,8 +11,7 @@
  *
  * and after the rules a constant that the user gave. Every rule looks at what was measured, never at what another rule filled.
  */
-#ifndef SKEP_TOPOLOGIES_SURVEY_H
-#define SKEP_TOPOLOGIES_SURVEY_H
+#pragma once
 
 #include "base/reader.h"
 
@@ -68,5 +67,3 @@ bool skep_survey_add(struct skep_survey *survey, enum skep_survey_kind kind, uin
 bool skep_survey_settle(
 	struct skep_survey *survey, const struct skep_survey_rules *rules, const char *path, struct skep_diag *reterr);
 void skep_survey_finish(struct skep_survey *survey);
-
-#endif

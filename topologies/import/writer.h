@@ -2,8 +2,7 @@
  *
  * writer.h - how skep writes topology files: numbers carry their unit, and a topology names the files beside it.
  */
-#ifndef SKEP_TOPOLOGIES_WRITER_H
-#define SKEP_TOPOLOGIES_WRITER_H
+#pragma once
 
 #include <stdio.h>
 
@@ -27,5 +26,3 @@ const struct skep_unit *skep_unit_of_matrix(enum skep_dimension dimension, const
 /* Without an exponent, and without zeros at its end; four digits, which is more than a second measurement repeats, or all. */
 void skep_put_number(FILE *file, double value, bool exact);
 void skep_put_quantity(FILE *file, enum skep_dimension dimension, double value, bool exact); /* with its unit */
-
-#endif

@@ -5,8 +5,7 @@
  *
  * A pair is remembered only while it has messages that take turns, so the memory needed grows with what is under way.
  */
-#ifndef SKEP_TOPOLOGIES_CONNECTIONS_H
-#define SKEP_TOPOLOGIES_CONNECTIONS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -34,5 +33,3 @@ struct skep_pair_queue *skep_connections_get(struct skep_connections *connection
 void skep_connections_drop(struct skep_connections *connections, struct skep_pair_queue *queue);
 
 void skep_connections_finish(struct skep_connections *connections);
-
-#endif

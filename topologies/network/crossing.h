@@ -2,8 +2,7 @@
  *
  * crossing.h - which links of `sharing` a flow crosses. For network.c.
  */
-#ifndef SKEP_TOPOLOGIES_CROSSING_H
-#define SKEP_TOPOLOGIES_CROSSING_H
+#pragma once
 
 #include "topologies/network/state.h"
 #include "topologies/read/path.h"
@@ -20,5 +19,3 @@ double skep_crossing_least(const struct skep_topology *topology, uint32_t source
 
 /* The flow begins to move, and joins its links. False if nothing holds it up: it has arrived. */
 bool skep_crossing_join(struct skep_network *network, uint32_t flow);
-
-#endif

@@ -5,8 +5,7 @@
  * The line has transfers that wait for their latency, in order; the heap has all others: arrivals, and latencies that end
  * before that of the last one in the line.
  */
-#ifndef SKEP_TOPOLOGIES_DUE_H
-#define SKEP_TOPOLOGIES_DUE_H
+#pragma once
 
 #include "topologies/network/state.h"
 
@@ -36,5 +35,3 @@ void skep_due_put_small(struct skep_network *network, struct skep_due entry);
 struct skep_due *skep_due_line_at(struct skep_network *network, uint32_t nth);
 void skep_due_remove(struct skep_network *network, uint32_t at); /* from the heap */
 bool skep_due_grow(struct skep_network *network);                /* false: no memory */
-
-#endif

@@ -2,8 +2,7 @@
  *
  * free_list.h - items in an array that grows, of which those that are free are a list: each has the number of the next one.
  */
-#ifndef SKEP_TOPOLOGIES_FREE_LIST_H
-#define SKEP_TOPOLOGIES_FREE_LIST_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -34,5 +33,3 @@ static inline bool skep_free_list_grow(
 	*capacity = room;
 	return true;
 }
-
-#endif

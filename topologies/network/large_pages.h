@@ -5,8 +5,7 @@
  *
  * Large pages are a request: if the system has none, or keeps them for other processes, the memory has small ones.
  */
-#ifndef SKEP_TOPOLOGIES_LARGE_PAGES_H
-#define SKEP_TOPOLOGIES_LARGE_PAGES_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -26,5 +25,3 @@ static inline void skep_large_pages(void *memory, size_t bytes)
 	(void)memory, (void)bytes;
 #endif
 }
-
-#endif

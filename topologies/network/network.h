@@ -34,8 +34,7 @@
  * model's clock and yields the flows that have arrived, often none; start new flows at the model's clock or later, no
  * later than skep_network_next().
  */
-#ifndef SKEP_TOPOLOGIES_NETWORK_H
-#define SKEP_TOPOLOGIES_NETWORK_H
+#pragma once
 
 #include "core/skep.h"
 #include "topologies/read/topology.h"
@@ -89,5 +88,3 @@ void skep_network_close(struct skep_network *network, skep_time now, uint32_t ma
 #define SKEP_NETWORK_NO_FLOW UINT64_MAX
 void skep_network_look_ahead(struct skep_network *network);
 uint64_t skep_network_soon(const struct skep_network *network, uint32_t level);
-
-#endif

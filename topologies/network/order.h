@@ -4,8 +4,7 @@
  *
  * A pair is remembered only until that time has passed, so the memory needed grows with the in-flight messages.
  */
-#ifndef SKEP_TOPOLOGIES_ORDER_H
-#define SKEP_TOPOLOGIES_ORDER_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -24,5 +23,3 @@ struct skep_order {                     /* all zero at first */
 /* *time: when a message of this pair (key not 0) would get there; brought up to that of those before it. False: no memory. */
 bool skep_order_keep(struct skep_order *order, skep_time now, uint64_t key, skep_time *time);
 void skep_order_finish(struct skep_order *order);
-
-#endif

@@ -13,8 +13,7 @@
  *
  * A piece is a transfer of the network whose tag has SKEP_RELAY_TAG and the number of its message in here.
  */
-#ifndef SKEP_TOPOLOGIES_RELAYS_H
-#define SKEP_TOPOLOGIES_RELAYS_H
+#pragma once
 
 #include "topologies/network/state.h"
 #include "topologies/read/path.h"
@@ -50,5 +49,3 @@ bool skep_relay_dropped(struct skep_network *network, uint64_t piece, uint64_t *
 /* Ends all large messages from the machine and to it, whichever way they are on; `ended` hears of each. */
 void skep_relay_close(
 	struct skep_network *network, uint32_t machine, void (*ended)(void *context, uint64_t tag), void *context);
-
-#endif

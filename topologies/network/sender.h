@@ -3,8 +3,7 @@
  * sender.h - when a message that a machine sends begins to move its bytes: after the overhead of the messages sent
  * before it, and after the latency of its pair, which is drawn for each message where the link has jitter.
  */
-#ifndef SKEP_TOPOLOGIES_SENDER_H
-#define SKEP_TOPOLOGIES_SENDER_H
+#pragma once
 
 #include "topologies/network/order.h"
 #include "topologies/read/topology.h"
@@ -17,5 +16,3 @@ struct skep_sender {
 /* When a message of `source`, whose sender this is, has its latency behind it. False: no memory. */
 bool skep_sender_latency_end(struct skep_sender *sender, const struct skep_topology *topology, struct skep_order *order,
 	skep_time now, uint32_t source, uint32_t destination, double latency_s, skep_time *ret);
-
-#endif

@@ -6,8 +6,7 @@
  * Rates are in proportion to the flows' weights, where they have any. Joining and leaving only mark what they touch;
  * skep_sharing_solve() brings the rates up to date and lists the flows whose rate may have changed.
  */
-#ifndef SKEP_TOPOLOGIES_SHARING_H
-#define SKEP_TOPOLOGIES_SHARING_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -93,5 +92,3 @@ static inline void skep_sharing_fetch(const struct skep_sharing *sharing, uint32
 	__builtin_prefetch(share);
 	__builtin_prefetch(share + 64);
 }
-
-#endif

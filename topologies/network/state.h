@@ -3,8 +3,7 @@
  * state.h - what the network model keeps: flows, the times of their next changes, the connections of ordered pairs. For the
  * files of this folder alone; network.c says what is kept true of it.
  */
-#ifndef SKEP_TOPOLOGIES_STATE_H
-#define SKEP_TOPOLOGIES_STATE_H
+#pragma once
 
 #include "topologies/network/connections.h"
 #include "topologies/network/network.h"
@@ -71,5 +70,3 @@ bool skep_network_due(
 	struct skep_network *network, skep_time now, uint32_t source, uint32_t destination, skep_time *ret);
 bool skep_network_put(struct skep_network *network, skep_time due, uint32_t source, uint32_t destination,
 	uint64_t bytes, uint64_t tag);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * places.h - the places of a topology by their names, for what names machines by where they stand.
  */
-#ifndef SKEP_TOPOLOGIES_PLACES_H
-#define SKEP_TOPOLOGIES_PLACES_H
+#pragma once
 
 #include "topologies/read/topology.h"
 
@@ -20,5 +19,3 @@ void skep_places_finish(struct skep_places *places);
 
 /* The place whose name is `name`, or `name` without a number at its end: west, west-2, west/0 and west.1 are at `west`. */
 uint32_t skep_places_find(const struct skep_places *places, const char *name);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * board.h - what a machine has beside the speed of one GPU: keys gpus, inner, pcie and host of a group of machines.
  */
-#ifndef SKEP_TOPOLOGIES_BOARD_H
-#define SKEP_TOPOLOGIES_BOARD_H
+#pragma once
 
 #include "base/reader.h"
 
@@ -25,5 +24,3 @@ struct skep_board {
 
 void skep_board_read(struct skep_reader *r, const struct skep_yaml_node *group, struct skep_board *ret);
 bool skep_board_equal(const struct skep_board *a, const struct skep_board *b);
-
-#endif

@@ -6,8 +6,7 @@
  * places, add the machines, place the directory and fill every ordered pair that traffic can use. After an error
  * (r.diag is set) whatever a function returns is a placeholder.
  */
-#ifndef SKEP_TOPOLOGIES_DRAFT_H
-#define SKEP_TOPOLOGIES_DRAFT_H
+#pragma once
 
 #include "topologies/read/topology.h"
 
@@ -85,5 +84,3 @@ void skep_draft_no_memory(struct skep_draft *draft); /* sets the diagnosis */
 void skep_draft_read_sites(struct skep_draft *draft, const struct skep_yaml_node *root);
 void skep_draft_read_matrix(struct skep_draft *draft, const struct skep_yaml_node *root);
 void skep_draft_read_peers(struct skep_draft *draft, const struct skep_yaml_node *root);
-
-#endif

@@ -6,8 +6,7 @@
  * Every caller that needs a latency or a speed gets it here, so that the network model, the ring's closed model
  * (sim/ring_time.c) and wiring by latency (scenarios/plan/plan.c) use the same numbers.
  */
-#ifndef SKEP_TOPOLOGIES_PATH_H
-#define SKEP_TOPOLOGIES_PATH_H
+#pragma once
 
 #include "topologies/read/topology.h"
 
@@ -58,5 +57,3 @@ double skep_path_late_s(const struct skep_topology *topology, uint32_t from, uin
 /* Draws a latency with this jitter whose mean is latency_s; *state as of skep_random_next(). */
 double skep_jitter_draw_s(
 	const struct skep_topology *topology, const struct skep_jitter *jitter, double latency_s, uint64_t *state);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * price.h - what a machine costs per hour, as it changes with time: a step function, read from a file.
  */
-#ifndef SKEP_TOPOLOGIES_PRICE_H
-#define SKEP_TOPOLOGIES_PRICE_H
+#pragma once
 
 #include "base/reader.h"
 #include "core/skep.h"
@@ -34,5 +33,3 @@ uint32_t skep_price_instance_gpus(const char *type);
 double skep_price_at(const struct skep_price_series *series, skep_time at_ns);
 /* The cost of a machine from begin_ns to end_ns. */
 double skep_price_cost_usd(const struct skep_price_series *series, skep_time begin_ns, skep_time end_ns);
-
-#endif

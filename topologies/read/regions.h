@@ -9,8 +9,7 @@
  *
  * A row for each region and a latency column for each row, in any order; shares are weights, so that percent will do.
  */
-#ifndef SKEP_TOPOLOGIES_REGIONS_H
-#define SKEP_TOPOLOGIES_REGIONS_H
+#pragma once
 
 #include "base/reader.h"
 
@@ -30,5 +29,3 @@ struct skep_regions {
 
 bool skep_regions_read(const char *path, struct skep_regions *ret, struct skep_diag *reterr);
 void skep_regions_finish(struct skep_regions *regions);
-
-#endif

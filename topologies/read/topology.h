@@ -6,8 +6,7 @@
  * matrix form: every machine is its own place), so a topology of thousands of machines at few sites stays small. The
  * directory is one more endpoint, with index `machines`, at the place that the file marks as reliable.
  */
-#ifndef SKEP_TOPOLOGIES_TOPOLOGY_H
-#define SKEP_TOPOLOGIES_TOPOLOGY_H
+#pragma once
 
 #include "topologies/gpu/gpu.h"
 #include "topologies/read/price.h"
@@ -126,5 +125,3 @@ void skep_topology_scale_bandwidth(struct skep_topology *topology, double factor
 
 /* The link between two machines (directory included). From a machine to itself it has no limit and no latency. */
 struct skep_pair skep_topology_pair(const struct skep_topology *topology, uint32_t source, uint32_t destination);
-
-#endif

@@ -3,8 +3,7 @@
  * topology_stats.h - a topology in a few lines: the machines of each place, and quantiles of bandwidth and latency over
  * pairs of machines.
  */
-#ifndef SKEP_TOPOLOGIES_TOPOLOGY_STATS_H
-#define SKEP_TOPOLOGIES_TOPOLOGY_STATS_H
+#pragma once
 
 #include <stdio.h>
 
@@ -34,5 +33,3 @@ void skep_topology_stats_print(
 	const struct skep_topology *topology, const struct skep_topology_stats *stats, FILE *out);
 void skep_topology_stats_print_json(
 	const struct skep_topology *topology, const struct skep_topology_stats *stats, FILE *out);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * hops.h - what the hops of a ring take, for the searches of this folder. Members are numbered as they were given.
  */
-#ifndef SKEP_TOPOLOGIES_RING_HOPS_H
-#define SKEP_TOPOLOGIES_RING_HOPS_H
+#pragma once
 
 #include "topologies/ring/ring.h"
 
@@ -44,5 +43,3 @@ static inline bool better(const struct value *a, const struct value *b)
 bool skep_hops_exact(const struct hops *h, uint32_t *order, bool *ret_exact);
 /* search.c: the same for any number. */
 bool skep_hops_search(const struct hops *h, uint32_t *order);
-
-#endif

@@ -12,8 +12,7 @@
  * these a smaller sum either. Above, a local search finds a good one that is never worse than the one given. Times are rounded to
  * ns first and then compared as integers, so the same links give the same order everywhere.
  */
-#ifndef SKEP_TOPOLOGIES_RING_H
-#define SKEP_TOPOLOGIES_RING_H
+#pragma once
 
 #include "topologies/read/topology.h"
 
@@ -45,5 +44,3 @@ bool skep_ring_arrange(
 
 /* A hop between two machines of which nothing else shares a line. */
 uint64_t skep_ring_alone_ns(const struct skep_topology *topology, uint32_t from, uint32_t to, double bytes);
-
-#endif

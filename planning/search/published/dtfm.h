@@ -21,8 +21,7 @@
  * The sketch writes the matchings and the path down: worker -> (stage, pipeline), stages in the order of the chain. A change of
  * places costs R + S steps there instead of matchings and a path; its least over all arrangements is the cost above.
  */
-#ifndef SKEP_PLANNING_SEARCH_DTFM_H
-#define SKEP_PLANNING_SEARCH_DTFM_H
+#pragma once
 
 #include "planning/search/allocation.h"
 
@@ -43,5 +42,3 @@ const struct skep_objective *skep_dtfm_init(void *mem, const struct skep_dtfm *d
 /* For struct skep_search: [workers * workers] each, in `mem`. */
 const double *skep_dtfm_together(const struct skep_objective *cost);
 const double *skep_dtfm_along(const struct skep_objective *cost);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * dtfm_state.h - what the cost of dtfm.h and its sketch share. Private to planning/search/.
  */
-#ifndef SKEP_PLANNING_SEARCH_DTFM_STATE_H
-#define SKEP_PLANNING_SEARCH_DTFM_STATE_H
+#pragma once
 
 #include "planning/search/published/dtfm.h"
 #include "planning/search/published/matching.h"
@@ -46,5 +45,3 @@ double skep_dtfm_bottleneck(struct state *d, uint32_t a, uint32_t b);
 double skep_dtfm_whole(void *self, const uint32_t *stage_of);
 
 void skep_dtfm_grid_init(struct state *d, struct skep_search_carve *c);
-
-#endif

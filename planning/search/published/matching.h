@@ -11,8 +11,7 @@
  * Path. By dynamic programming over sets of groups (Held, Karp 1962) up to SKEP_DTFM_EXACT_STAGES of them. For more: from each
  * of a few first groups always on to the nearest, then reversals and moves of single groups until none shortens it.
  */
-#ifndef SKEP_PLANNING_SEARCH_MATCHING_H
-#define SKEP_PLANNING_SEARCH_MATCHING_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -42,5 +41,3 @@ struct path {
 void skep_path_init(struct path *p, struct skep_search_carve *c, uint32_t stages);
 /* edge [stages * stages], symmetric. Length of the path; its order is in p->order. */
 double skep_path_solve(struct path *p, const double *edge);
-
-#endif

@@ -16,8 +16,7 @@
  *
  * Ties go to what was found first: no cut, then the earlier cut, then fewer machines for the later stage.
  */
-#ifndef SKEP_PLANNING_SEARCH_PIPEDREAM_H
-#define SKEP_PLANNING_SEARCH_PIPEDREAM_H
+#pragma once
 
 #include "planning/search/chain.h"
 
@@ -44,5 +43,3 @@ double skep_pipedream_ways(const struct skep_pipedream *p);
  * component of the outer level in a row. */
 struct skep_chain_plan skep_pipedream_find(
 	const struct skep_pipedream *p, void *mem, struct skep_chain_stage *ret_stage, uint32_t *ret_stage_of);
-
-#endif
