@@ -5,7 +5,6 @@
 #include "asking/loss.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "asking/model.h"
 #include "asking/tables.h"

@@ -11,9 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "asking/question.h"
 #include "base/text.h"
 #include "models/read/model.h"
 

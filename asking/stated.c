@@ -4,7 +4,6 @@
  * run of its own. A choice with which too many of these runs come to no end, since all machines of a stage are gone for an hour,
  * is sent back: short stretches, by which it was chosen, seldom see that.
  */
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 

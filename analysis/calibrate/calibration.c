@@ -5,7 +5,6 @@
 #include "analysis/calibrate/calibration.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <stdlib.h>
 
 /* Rounds of which a step, or what stands for it, was executed by some worker: those that have come to their end. */

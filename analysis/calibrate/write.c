@@ -17,7 +17,6 @@
 #include "base/files/outputs.h"
 #include "base/files/replace.h"
 #include "scenarios/read/sources.h"
-#include "topologies/import/writer.h"
 
 #define PATH_BYTES 1024
 #define NOISE_LEAST 0.005 /* less is that of the clock */

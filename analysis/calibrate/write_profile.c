@@ -6,7 +6,6 @@
  * together say of everything in the scenario what it was, or what it is now.
  */
 #include <inttypes.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -20,7 +20,6 @@
 
 #include "analysis/plot/plot_script.h"
 #include "analysis/store/database.h"
-#include "analysis/store/settings.h"
 
 #define RUNS_MAX 4096u
 #define KEYS_MAX 5u   /* in a label */

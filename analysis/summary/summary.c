@@ -16,7 +16,6 @@
 
 #include "core/hash.h"
 #include "scenarios/plan/loss.h"
-#include "scenarios/read/periodic.h"
 
 #define LATE_NS 200000u /* a machine that is free wakes a thread earlier than that */
 

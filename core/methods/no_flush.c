@@ -26,7 +26,6 @@
 #include <assert.h>
 #include <string.h>
 
-#include "core/bits.h"
 #include "core/directory/directory.h"
 #include "core/directory/ends.h"
 #include "core/methods/flush.h"

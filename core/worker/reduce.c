@@ -20,7 +20,6 @@
  * tally is sent. When a sum may begin, what it seals and what the tally says is the method's to say (methods/method.h).
  */
 #include <assert.h>
-#include <string.h>
 
 #include "core/worker/worker.h"
 

@@ -20,7 +20,6 @@
 #include "exec/serve/keys.h"
 #include "exec/tcp/mesh.h"
 #include "models/checkpoint/checkpoint_folder.h"
-#include "scenarios/resume/resume.h"
 
 #define REST_NS 50000000u
 #define LAST_NS (2 * SKEP_SECOND_NS) /* for what was told last to be on its way */

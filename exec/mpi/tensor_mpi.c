@@ -12,7 +12,6 @@
 #include <string.h>
 
 #include "base/sum.h"
-#include "exec/mpi/mpi_bytes.h"
 
 static const char NO_MPI[] = "MPI does not send or receive what the ranks that share a stage exchange";
 

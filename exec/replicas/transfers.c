@@ -6,7 +6,6 @@
 #include <assert.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"

@@ -5,7 +5,6 @@
 #include "exec/scaling/scaler.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <pthread.h>

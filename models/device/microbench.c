@@ -13,9 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "models/device/backend.h"
 #include "models/device/stage_bench.h"
 
 #define STAGE 1u /* of those of stage_bench.h: the middle one */

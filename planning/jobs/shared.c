@@ -4,7 +4,6 @@
  */
 #include "planning/jobs/shared.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -16,7 +16,6 @@
  */
 #include <string.h>
 
-#include "planning/search/exponential.h"
 #include "planning/search/hunt.h"
 
 #define POPULATION 24u

@@ -4,8 +4,6 @@
  */
 #include "planning/trial/simulate.h"
 
-#include <stdio.h>
-
 #include "base/clock.h"
 #include "sim/sim.h"
 

@@ -25,7 +25,6 @@
 #include "scenarios/outage/outage.h"
 #include "scenarios/plan/plan.h"
 #include "scenarios/plan/split.h"
-#include "scenarios/read/groups.h"
 
 struct stage_view {                                      /* one row of the table */
 	uint32_t first_layer, layers, workers;           /* of several virtual stages: of the first one, and of all */

@@ -11,7 +11,6 @@
 #include "scenarios/describe/describe_network.h"
 #include "scenarios/outage/outage.h"
 #include "scenarios/plan/split.h"
-#include "scenarios/read/groups.h"
 
 static void add_cluster(const struct skep_scenario *s, cJSON *root)
 {

@@ -8,8 +8,6 @@
 #include <inttypes.h>
 
 #include "base/json.h"
-#include "base/layout.h"
-#include "core/names.h"
 #include "models/corpus/tokens.h"
 #include "models/weights/safetensors.h"
 #include "scenarios/plan/loss.h"

@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/text.h"
 #include "scenarios/jobs/parts.h"
 
 static const char *const policy_words[SKEP_JOBS_POLICIES_MAX + 1] = {

@@ -10,8 +10,6 @@
 #include <string.h>
 
 #include "base/units.h"
-#include "core/names.h"
-#include "scenarios/plan/plan.h"
 #include "scenarios/plan/prices.h"
 
 #define DEADLINE_S_MAX (10 * 365.25 * SKEP_DAY_S)

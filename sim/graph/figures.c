@@ -8,9 +8,7 @@
  */
 #include <assert.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "base/grow.h"
 #include "base/json.h"
 #include "core/names.h"
 #include "sim/graph/play.h"

@@ -15,10 +15,7 @@
 
 #include <assert.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "core/record.h"
-#include "scenarios/plan/plan.h"
 #include "sim/cores.h"
 #include "sim/next.h"
 #include "topologies/read/path.h"

@@ -13,8 +13,6 @@
 #include <stdio.h>
 
 #include "base/grow.h"
-#include "core/names.h"
-#include "core/record.h"
 #include "scenarios/plan/plan.h"
 #include "sim/graph/trace.h"
 

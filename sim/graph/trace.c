@@ -18,14 +18,12 @@
 
 #include <assert.h>
 #include <ctype.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/grow.h"
 #include "core/names.h"
 #include "core/record.h"
-#include "scenarios/plan/plan.h"
 #include "sim/sim.h"
 
 #define NONE SKEP_GRAPH_NONE

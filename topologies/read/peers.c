@@ -8,7 +8,6 @@
  */
 #include "topologies/read/draft.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
