@@ -106,6 +106,15 @@ static void print_stages(const struct skep_scenario *s, FILE *out)
 
 /* ---- the type ---------------------------------------------------------------------------------------------------- */
 
+/* Not the same card in machines of another kind. */
+static bool first_of_name(const struct skep_topology *t, uint32_t gpu)
+{
+	for (uint32_t i = 0; i < gpu; i++)
+		if (strcmp(t->gpu[i].name, t->gpu[gpu].name) == 0)
+			return false;
+	return true;
+}
+
 /* "bf16 on A100-SXM4-40, fp16 on V100-SXM2-16": each type once where all GPUs share it. */
 static void types_text(const struct skep_scenario *s, bool usual, char *ret, size_t size)
 {
@@ -114,10 +123,7 @@ static void types_text(const struct skep_scenario *s, bool usual, char *ret, siz
 	ret[0] = '\0';
 	for (uint32_t i = 0; i < t->gpus && used < size; i++) {
 		enum skep_type type = usual ? skep_gpu_training_type(&t->gpu[i]) : t->gpu[i].type;
-		bool named = false; /* the same card in machines of another kind */
-		for (uint32_t j = 0; j < i; j++)
-			named = named || strcmp(t->gpu[j].name, t->gpu[i].name) == 0;
-		if (!named)
+		if (first_of_name(t, i))
 			used += (size_t)snprintf(ret + used, size - used, "%s%s on %s", used ? ", " : "",
 				skep_type_names[type], t->gpu[i].name);
 	}
@@ -242,8 +248,50 @@ void skep_compute_print_type(const struct skep_scenario *s, FILE *out)
 	print_cores(s, out);
 }
 
+/* Whether something of what a stage does on the GPU comes from there; updates that were not measured move memory. */
+static bool comes_from(const struct skep_scenario *s, uint32_t gpu, enum skep_time_origin origin)
+{
+	const uint32_t vstages = skep_plan_vstages(&s->plan);
+	bool does = origin == SKEP_TIME_MEMORY || (!s->predictor && origin == SKEP_TIME_ASSUMED);
+	for (uint32_t v = 0; v < vstages && s->predictor; v++) {
+		const struct skep_compute_stage *time = &s->timing[(size_t)gpu * vstages + v];
+		does = does || time->forward.ns[origin] > 0 || time->backward.ns[origin] > 0;
+	}
+	return does;
+}
+
+/* "fitted 9.1 % (x 1.043)": the deviations above 0 of what this GPU's times come from, and what the seed draws. */
+static const char *draw_text(const struct skep_scenario *s, uint32_t gpu, char *ret, size_t size)
+{
+	const struct skep_compute_draw *draw = &s->draw[gpu];
+	size_t used = 0;
+	ret[0] = '\0';
+	for (int i = 0; i < SKEP_TIME_ORIGINS && used < size; i++)
+		if (draw->deviation[i] > 0 && comes_from(s, gpu, (enum skep_time_origin)i))
+			used += (size_t)snprintf(ret + used, size - used, "%s%s %.3g %% (x %.3f)", used ? ", " : "",
+				skep_time_origin_names[i], 100 * draw->deviation[i], draw->factor[i]);
+	return ret;
+}
+
+static void print_uncertainty(const struct skep_scenario *s, FILE *out)
+{
+	char text[200];
+	fprintf(out,
+		"\nuncertain the times of each kind of GPU are off by a factor that the seed draws; deviation of its "
+		"logarithm (with seed %" PRIu64 "):\n",
+		s->seed);
+	for (uint32_t i = 0; i < s->topology.gpus; i++)
+		if (first_of_name(&s->topology, i))
+			fprintf(out, "            %-14s %s\n", s->topology.gpu[i].name,
+				draw_text(s, i, text, sizeof text));
+	fprintf(out,
+		"            `skep sim --seeds 1..20` shows what that leaves of the prediction: mean, 5 %% and 95 %%\n");
+}
+
 void skep_compute_print(const struct skep_scenario *s, FILE *out)
 {
+	if (s->draw)
+		print_uncertainty(s, out);
 	if (s->compute.noise > 0)
 		fprintf(out,
 			"\nnoise     each pass and step takes its time give or take %.3g %% (standard deviation)\n",
@@ -326,9 +374,26 @@ static void add_types(const struct skep_scenario *s, cJSON *root)
 				types, s->topology.gpu[i].name, skep_type_names[s->topology.gpu[i].type]);
 }
 
+static void add_draws(const struct skep_scenario *s, cJSON *root)
+{
+	cJSON *draws =
+		s->draw ? cJSON_AddObjectToObject(root, "uncertainty") : cJSON_AddNullToObject(root, "uncertainty");
+	for (uint32_t i = 0; i < s->topology.gpus && s->draw; i++) {
+		if (!first_of_name(&s->topology, i))
+			continue;
+		cJSON *gpu = cJSON_AddObjectToObject(draws, s->topology.gpu[i].name);
+		for (int origin = 0; origin < SKEP_TIME_ORIGINS; origin++) {
+			cJSON *object = cJSON_AddObjectToObject(gpu, skep_time_origin_names[origin]);
+			cJSON_AddNumberToObject(object, "deviation", s->draw[i].deviation[origin]);
+			cJSON_AddNumberToObject(object, "factor", s->draw[i].factor[origin]);
+		}
+	}
+}
+
 void skep_compute_add_json(const struct skep_scenario *s, cJSON *root)
 {
 	add_types(s, root);
+	add_draws(s, root);
 	cJSON_AddNumberToObject(root, "compute_scale", s->compute_scale);
 	add_cores(s, root);
 	if (!s->predictor)

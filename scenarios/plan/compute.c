@@ -17,6 +17,7 @@
 #include "scenarios/plan/plan.h"
 #include "scenarios/plan/split.h"
 #include "scenarios/read/scenario.h"
+#include "topologies/gpu/uncertainty.h"
 
 static void add(struct skep_compute_time *time, enum skep_time_origin origin, double seconds)
 {
@@ -199,7 +200,7 @@ uint64_t skep_compute_noisy_ns(double noise, uint64_t seed, uint32_t worker, con
 
 void skep_compute_read(struct skep_reader *r, const struct skep_yaml_node *cluster, struct skep_compute *ret)
 {
-	static const char *const outsides[] = {"fit", "refuse", NULL};
+	static const char *const outsides[] = {"fit", "refuse", NULL}, *const uncertain[] = {"ignored", "drawn", NULL};
 	const struct skep_yaml_node *map = skep_read_map(r, cluster, "compute", false);
 	*ret = (struct skep_compute){.mixed = true};
 	if (!map)
@@ -207,6 +208,7 @@ void skep_compute_read(struct skep_reader *r, const struct skep_yaml_node *clust
 	ret->predictor = (enum skep_predictor_kind)skep_read_choice(
 		r, map, "predictor", skep_predictor_names, SKEP_PREDICTOR_ROOFLINE);
 	ret->noise = skep_read_number(r, map, "noise", 0, SKEP_COMPUTE_NOISE_MAX, 0);
+	ret->uncertain = skep_read_choice(r, map, "uncertainty", uncertain, 0) == 1;
 	ret->type_said = skep_read_has(r, map, "type");
 	ret->type = (enum skep_type)skep_read_choice(r, map, "type", skep_type_names, SKEP_TYPE_FP32);
 	ret->mixed = skep_read_bool(r, map, "mixed", !ret->type_said);
@@ -284,18 +286,9 @@ void skep_compute_choose_types(struct skep_scenario *s, struct skep_reader *r, c
 		travel_in_halves(s);
 }
 
-void skep_compute_prepare(struct skep_scenario *s, struct skep_reader *r, const struct skep_yaml_node *cluster)
+static void make_predictors(struct skep_scenario *s, struct skep_reader *r, const struct skep_yaml_node *map)
 {
 	struct skep_topology *t = &s->topology;
-	if (r->diag->set || s->compute.predictor == SKEP_PREDICTOR_ROOFLINE)
-		return;
-	const struct skep_yaml_node *map = skep_read_map(r, cluster, "compute", true);
-	if (s->model.kind == SKEP_MODEL_GIVEN) {
-		skep_reader_fail(r, map, "predictor",
-			"cluster.compute.predictor: the file of %.60s gives the times of its layers: leave it out",
-			s->model.name);
-		return;
-	}
 	s->predictor = calloc(t->gpus, sizeof *s->predictor);
 	if (!s->predictor) {
 		skep_reader_fail(r, map, NULL, "not enough memory for the times of %u stages", s->plan.stages);
@@ -308,11 +301,65 @@ void skep_compute_prepare(struct skep_scenario *s, struct skep_reader *r, const 
 	}
 }
 
-static uint64_t whole_ns(const struct skep_compute_time *time)
+static void draw(struct skep_scenario *s, struct skep_reader *r, const struct skep_yaml_node *map)
+{
+	const struct skep_topology *t = &s->topology;
+	struct skep_diag diag = skep_diag_beside(r->diag);
+	s->draw = calloc(t->gpus, sizeof *s->draw);
+	if (!s->draw)
+		skep_fail(&diag, "not enough memory for %u kinds of GPU", t->gpus);
+	for (uint32_t i = 0; i < t->gpus && !diag.set; i++) {
+		const struct skep_predictor *p = s->predictor ? &s->predictor[i] : NULL;
+		if (skep_uncertainty_find(&t->gpu[i], p, s->model.name, s->draw[i].deviation, &diag))
+			skep_uncertainty_draw(&t->gpu[i], s->draw[i].deviation, s->seed, s->draw[i].factor);
+	}
+	if (diag.set)
+		skep_reader_fail(r, map, "uncertainty", "%s", diag.message);
+}
+
+void skep_compute_prepare(struct skep_scenario *s, struct skep_reader *r, const struct skep_yaml_node *cluster)
+{
+	const bool predicts = s->compute.predictor != SKEP_PREDICTOR_ROOFLINE;
+	if (r->diag->set || (!predicts && !s->compute.uncertain))
+		return;
+	const struct skep_yaml_node *map = skep_read_map(r, cluster, "compute", true);
+	if (s->model.kind == SKEP_MODEL_GIVEN) {
+		const char *key = predicts ? "predictor" : "uncertainty";
+		skep_reader_fail(r, map, key,
+			"cluster.compute.%s: the file of %.60s gives the times of its layers: leave it out", key,
+			s->model.name);
+		return;
+	}
+	if (predicts)
+		make_predictors(s, r, map);
+	if (s->compute.uncertain && !r->diag->set)
+		draw(s, r, map);
+}
+
+static uint64_t rounded_ns(double ns)
 {
 	const double most = 1e18; /* as in topologies/gpu/gpu.c */
-	double ns = skep_compute_sum(time);
 	return ns < 1 ? 1 : ns < most ? (uint64_t)(ns + 0.5) : (uint64_t)most;
+}
+
+/* With what the seed draws for each origin. */
+static uint64_t whole_ns(const struct skep_scenario *s, uint32_t gpu, const struct skep_compute_time *time)
+{
+	double sum = 0;
+	for (int i = 0; i < SKEP_TIME_ORIGINS; i++)
+		sum += (s->draw ? s->draw[gpu].factor[i] : 1) * time->ns[i];
+	return rounded_ns(sum);
+}
+
+/* The roofline's times: passes are assumed, and updates move memory. The halves of a pass that computes anew follow. */
+static void draw_roofline(const struct skep_compute_draw *draw, struct skep_op_time *time)
+{
+	uint64_t *const assumed[] = {&time->forward_ns, &time->backward_ns}, *const memory[] = {&time->step_ns,
+										     &time->inner_ns, &time->pseudo_ns};
+	for (size_t i = 0; i < sizeof assumed / sizeof assumed[0]; i++)
+		*assumed[i] = rounded_ns(draw->factor[SKEP_TIME_ASSUMED] * (double)*assumed[i]);
+	for (size_t i = 0; i < sizeof memory / sizeof memory[0]; i++)
+		*memory[i] = rounded_ns(draw->factor[SKEP_TIME_MEMORY] * (double)*memory[i]);
 }
 
 void skep_compute_predict(struct skep_scenario *s, uint32_t gpu, uint32_t vstage)
@@ -322,6 +369,9 @@ void skep_compute_predict(struct skep_scenario *s, uint32_t gpu, uint32_t vstage
 		.split = skep_split_of(s, gpu),
 		.recompute = skep_plan_recomputes(&s->plan, s->checkpoint_activations, vstage),
 		.scale = s->compute_scale};
+	size_t at = (size_t)gpu * skep_plan_vstages(&s->plan) + vstage;
+	if (s->draw)
+		draw_roofline(&s->draw[gpu], &s->op_time[at]);
 	if (!s->predictor)
 		return;
 	if (skep_scenario_encodes(s)) {
@@ -331,12 +381,11 @@ void skep_compute_predict(struct skep_scenario *s, uint32_t gpu, uint32_t vstage
 		task.extra_backward_bytes = 2 * in + out;
 	}
 	skep_model_cut(&s->model, skep_plan_vstages(&s->plan), vstage, &task.first_layer, &task.layers);
-	size_t at = (size_t)gpu * skep_plan_vstages(&s->plan) + vstage;
 	skep_compute_time(&s->predictor[gpu], &task, &s->timing[at]);
-	s->op_time[at].forward_ns = whole_ns(&s->timing[at].forward);
-	s->op_time[at].backward_ns = whole_ns(&s->timing[at].backward);
+	s->op_time[at].forward_ns = whole_ns(s, gpu, &s->timing[at].forward);
+	s->op_time[at].backward_ns = whole_ns(s, gpu, &s->timing[at].backward);
 	if (s->timing[at].step_known)
-		s->op_time[at].step_ns = whole_ns(&s->timing[at].step);
+		s->op_time[at].step_ns = whole_ns(s, gpu, &s->timing[at].step);
 }
 
 /* Where the time of a column is kept, and where what `skep check` says of it; NULL: it says nothing. */
@@ -383,7 +432,7 @@ void skep_compute_take_measured(struct skep_scenario *s, uint32_t gpu, uint32_t 
 			continue;
 		struct skep_compute_time time = {0};
 		add(&time, exact ? SKEP_TIME_MEASURED : SKEP_TIME_INTERPOLATED, s->compute_scale * seconds);
-		*time_of(&s->op_time[at], (enum skep_stage_column)c) = whole_ns(&time);
+		*time_of(&s->op_time[at], (enum skep_stage_column)c) = whole_ns(s, gpu, &time);
 		struct skep_compute_time *origin = origin_of(&s->timing[at], (enum skep_stage_column)c);
 		if (origin)
 			*origin = time;

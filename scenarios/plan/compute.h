@@ -16,6 +16,12 @@ struct skep_compute {
 	bool mixed; /* tensors have the 2 bytes of the type, where it has that and the arithmetic is not real */
 	bool refuse_outside; /* of TABLE: what was not measured, nor lies between, is an error */
 	double noise;        /* relative standard deviation of each pass and step; 0: none */
+	bool uncertain; /* the seed draws how far the times of each kind of GPU are off (topologies/gpu/uncertainty.h) */
+};
+
+/* What is not known of the times of a GPU, and what the seed of this run draws of it. */
+struct skep_compute_draw {
+	double deviation[SKEP_TIME_ORIGINS], factor[SKEP_TIME_ORIGINS];
 };
 
 /* The time of one operation with its noise: a function of the run's seed, the worker and what is computed, so that both worlds
@@ -54,13 +60,13 @@ bool skep_compute_outside(const struct skep_compute_stage *stage);
 
 /* Of a scenario: reads `cluster.compute`; once train.arithmetic is known chooses the type of each GPU and whether the run is in
  * mixed precision; makes a predictor for each GPU of the topology, unless it is the roofline that is
- * asked for; then the times of a stage (or virtual stage) on a GPU, once model, plan and cut are known; and refuses what is
- * outside. */
+ * asked for, and draws how far they are off, if that is asked for (needs the seed); then the times of a stage (or virtual stage)
+ * on a GPU, once model, plan and cut are known; and refuses what is outside. */
 struct skep_scenario;
 void skep_compute_read(struct skep_reader *r, const struct skep_yaml_node *cluster, struct skep_compute *ret);
 void skep_compute_choose_types(struct skep_scenario *s, struct skep_reader *r, const struct skep_yaml_node *cluster);
 void skep_compute_prepare(struct skep_scenario *s, struct skep_reader *r, const struct skep_yaml_node *cluster);
-void skep_compute_predict(struct skep_scenario *s, uint32_t gpu, uint32_t vstage);
+void skep_compute_predict(struct skep_scenario *s, uint32_t gpu, uint32_t vstage); /* op_time has the roofline's */
 /* Puts what was measured of whole stages (topologies/gpu/stage_table.h) in place of what was predicted; after all that makes
  * times. */
 void skep_compute_take_measured(struct skep_scenario *s, uint32_t gpu, uint32_t vstage);

@@ -568,6 +568,7 @@ void skep_scenario_finish(struct skep_scenario *scenario)
 	free(scenario->vstage_bytes);
 	free(scenario->op_time);
 	free(scenario->predictor);
+	free(scenario->draw);
 	free(scenario->timing);
 	free(scenario->memory_bytes);
 	free(scenario->memory);

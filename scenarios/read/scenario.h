@@ -107,6 +107,7 @@ struct skep_scenario {
 	struct skep_compute compute; /* how times are found ... */
 	struct skep_predictor *predictor;  /* ... [gpus], and ... */
 	struct skep_compute_stage *timing; /* ... [gpus * vstages], where they come from; both NULL with the roofline */
+	struct skep_compute_draw *draw;    /* [gpus], how far they are off, with compute.uncertain; else NULL */
 	uint32_t samples;                  /* per microbatch */
 	bool usual_in_flight;              /* the file does not say schedule.in_flight: it follows from the sizes */
 	uint32_t batch;                    /* samples per round: microbatches * samples */

@@ -86,6 +86,7 @@ margins = {
     "per step: ": seen["periodic"] is not None,
     "noise ": seen["noise"] > 0,
     "compute by ": "compute" in seen,
+    "uncertain ": seen["uncertainty"] is not None,
 }
 in_text = set(re.findall(r"^  (\w+) ", text, re.M))
 assert in_text <= set(labels), "lines of the text that this test does not know: %s" % (in_text - set(labels))
@@ -241,6 +242,8 @@ same 'tied over stages' "$root/scenarios/shakespeare.yaml" --set "model.file=$ro
 same 'frozen, in part of a stage' "$root/scenarios/shakespeare.yaml" --set model.freeze=2 --set model.stages=2
 same 'threads' "$two" --set cluster.threads=3
 same 'noise' "$root/scenarios/opt-350m.yaml" --set cluster.compute.noise=0.05
+same 'uncertain times' "$root/scenarios/opt-350m.yaml" --set cluster.compute.uncertainty=drawn
+same 'uncertain times of rooflines' "$two" --set cluster.compute.uncertainty=drawn
 same 'checkpoints' "$two" --set checkpoint.every=5 --set checkpoint.to=kept
 same 'price histories' "$two" --set "cluster.topology=$root/topologies/spot-mixed.yaml" --set 'cluster.price_start=30 d'
 same 'wide area' "$two" --set "cluster.topology=$root/topologies/two-datacentres-wan.yaml"

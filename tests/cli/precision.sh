@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # precision.sh - the type that passes are timed in, through `skep check`, `sim` and `run`: which one a GPU gets where nothing is said, and what
-# follows from it for times, memory and bytes, against formulas by hand.
+# follows from it for times, memory and bytes, against formulas by hand. And how far times may be off: what seeds draw of it.
 set -u
 . tests/cli/lib.sh
 needs python3 sqlite3
@@ -99,6 +99,40 @@ same 'memory in fp32' "$(python3 -c "$columns" <"$out")" "$((4 * parameters)) $(
 # What periodic sync reduces is in fp32.
 same 'DiLoCo reduces differences of master copies' "$(simulated --set sync.method=diloco --set sync.every=2 --set train.until.steps=2 | awk 'NR == 2 { print $2 }')" \
 	"$(by_hand 4 1 | awk 'NR == 2 { print $2 }')"
+
+# ---- how sure a time is --------------------------------------------------------------------------------------------------
+
+# One machine computes alone, so a run takes what its passes take: the plain time times exp(0.1 z), whose law is known.
+for unsure in 0.1 0 2; do
+	sed "s/^name: new/name: unsure/; s/^overhead:.*/&\nuncertainty: $unsure/" gpus/new.yaml >"gpus/unsure-$unsure.yaml"
+done
+scenario unsure-0.1
+alone=(--set model.stages=1 --set 'model.cut=[5]' --set train.until.steps=2)
+drawn=("${alone[@]}" --set cluster.compute.uncertainty=drawn --seeds 1..400)
+run_skep sim scenario.yaml -q --json --db runs.db "${alone[@]}"
+cp "$out" plain
+run_skep sim scenario.yaml -q --json --db runs.db "${drawn[@]}"
+check 'seeds draw times of the law that is said' python3 - plain "$out" <<-'END'
+	import json, math, sys
+	plain, drawn = json.load(open(sys.argv[1]))["time_s"], json.load(open(sys.argv[2]))["rows"][0]["time_s"]
+	mean, ratio = math.exp(0.005), drawn["sd"] / drawn["mean"]
+	assert drawn["runs"] == 400, drawn
+	assert abs(drawn["mean"] / plain / mean - 1) < 4 * 0.1 / 20, (plain, drawn)
+	assert abs(ratio / math.sqrt(math.exp(0.01) - 1) - 1) < 4 / math.sqrt(800), ratio
+	for quantile, z in (("p5", -1.645), ("p95", 1.645)):
+	    assert abs(math.log(drawn[quantile] / plain) / 0.1 - z) < 4 * 0.106, (quantile, drawn)
+	END
+sed -i 's/unsure-0.1/unsure-0/' topology.yaml
+run_skep sim scenario.yaml -q --json --db runs.db "${drawn[@]}"
+check 'a profile that is sure has one time' python3 - plain "$out" <<-'END'
+	import json, sys
+	plain, drawn = json.load(open(sys.argv[1]))["time_s"], json.load(open(sys.argv[2]))["rows"][0]["time_s"]
+	assert drawn["sd"] == 0 and drawn["mean"] == plain, (plain, drawn)
+	END
+sed -i 's/unsure-0/unsure-2/' topology.yaml
+refuses 'more than all of it' 'gpus/unsure-2.yaml:[0-9:]*.*uncertainty: expected a decimal number from 0 to 1' check scenario.yaml
+refuses 'a model whose times are given' 'cluster.compute.uncertainty: the file of .* gives the times of its layers: leave it out' \
+	check "$root/scenarios/pipedream.yaml" --set cluster.compute.uncertainty=drawn
 
 # ---- pools of several kinds ---------------------------------------------------------------------------------------------
 

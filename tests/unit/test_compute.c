@@ -187,6 +187,7 @@ static void test_refuses(void **state)
 		const char *set, *message;
 	} bad[] = {
 		{"cluster.compute={predictor: guess}", "one of: roofline, table, analytic, regression"},
+		{"cluster.compute={uncertainty: 0.2}", "one of: ignored, drawn"},
 		{"cluster.compute={noise: 0.2}", "noise: expected a decimal number from 0 to 0.15"},
 		{"cluster.compute={predictor: roofline, type: tf32}",
 			"cluster.compute.type: the profile of V100-SXM2-16 has no peak of tf32; take `type: fp16`"},
@@ -253,6 +254,47 @@ static void test_noise(void **state)
 	skep_scenario_finish(&other);
 }
 
+/* The seed's factors are those of the times' origins: what was measured stays, and cards of one kind are off together. */
+static void test_uncertainty(void **state)
+{
+	(void)state;
+	struct skep_scenario plain, drawn, other, measured;
+	MUST_READ(OPT, &plain, "cluster.compute={predictor: regression, type: fp32}");
+	MUST_READ(OPT, &drawn, "cluster.compute={predictor: regression, type: fp32, uncertainty: drawn}");
+	MUST_READ(OPT, &other, "cluster.compute={predictor: regression, type: fp32, uncertainty: drawn}", "seed=2");
+	MUST_READ(OPT, &measured, "cluster.compute.uncertainty=drawn");
+	assert_null(plain.draw);
+	for (uint32_t gpu = V100; gpu <= A100_80; gpu++) {
+		const double *factor = drawn.draw[gpu].factor;
+		const struct skep_compute_time *forward = &timing_of(&plain, gpu, 1)->forward;
+		double fitted_ns = forward->ns[SKEP_TIME_FITTED], memory_ns = forward->ns[SKEP_TIME_MEMORY];
+		assert_true(fitted_ns > 0 && fitted_ns + memory_ns == skep_compute_sum(forward));
+		assert_true(factor[SKEP_TIME_FITTED] != 1 && drawn.draw[gpu].deviation[SKEP_TIME_FITTED] < 0.1);
+		assert_int_equal(time_of(&drawn, gpu, 1)->forward_ns,
+			(uint64_t)(factor[SKEP_TIME_FITTED] * fitted_ns + factor[SKEP_TIME_MEMORY] * memory_ns + 0.5));
+		assert_true(time_of(&drawn, gpu, 1)->forward_ns != time_of(&other, gpu, 1)->forward_ns);
+	}
+	assert_int_equal(time_of(&measured, V100, 1)->forward_ns, 6 * 7321000);
+	assert_int_equal(time_of(&measured, V100, 1)->backward_ns, 6 * (17195000 + 7321000));
+	skep_scenario_finish(&plain);
+	skep_scenario_finish(&drawn);
+	skep_scenario_finish(&other);
+	skep_scenario_finish(&measured);
+	MUST_READ("scenarios/two-datacentres.yaml", &plain, "seed=5");
+	MUST_READ("scenarios/two-datacentres.yaml", &drawn, "seed=5", "cluster.compute.uncertainty=drawn");
+	for (uint32_t gpu = 0; gpu < plain.topology.gpus; gpu++) {
+		double passes = drawn.draw[gpu].factor[SKEP_TIME_ASSUMED],
+		       updates = drawn.draw[gpu].factor[SKEP_TIME_MEMORY];
+		const struct skep_op_time *was = time_of(&plain, gpu, 1), *is = time_of(&drawn, gpu, 1);
+		assert_int_equal(is->forward_ns, (uint64_t)(passes * (double)was->forward_ns + 0.5));
+		assert_int_equal(is->backward_ns, (uint64_t)(passes * (double)was->backward_ns + 0.5));
+		assert_int_equal(is->step_ns, (uint64_t)(updates * (double)was->step_ns + 0.5));
+		assert_true(fabs((double)is->recompute_ns / (passes * (double)was->recompute_ns) - 1) < 1e-6);
+	}
+	skep_scenario_finish(&plain);
+	skep_scenario_finish(&drawn);
+}
+
 static void test_tables_are_sources(void **state)
 {
 	(void)state;
@@ -276,6 +318,7 @@ int main(void)
 		cmocka_unit_test(test_default_is_the_roofline),
 		cmocka_unit_test(test_refuses),
 		cmocka_unit_test(test_noise),
+		cmocka_unit_test(test_uncertainty),
 		cmocka_unit_test(test_tables_are_sources),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * test_gpu_fit.c - laws: each finds the coefficients that made its points; predictors: what they are asked, and how far each is
- * off on the half of each shipped table that it did not see, as docs/gpu-times.md has it.
+ * off on the half of each shipped table that it did not see, as docs/gpu-times.md has it; whether the deviations that it
+ * finds of itself hold of rows that it has not seen.
  */
-#include "topologies/gpu/gpu_predictor.h"
+#include "topologies/gpu/uncertainty.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -163,72 +164,18 @@ static void test_types(void **state)
 
 /* ---- judging ----------------------------------------------------------------------------------------------------- */
 
-/* Every second row, from the first (half 0) or the second one on: what a fit sees, and what it is judged on. */
-static struct skep_gpu_table half_of(const struct skep_gpu_table *table, uint32_t half)
-{
-	struct skep_gpu_table ret = *table;
-	ret.rows = 0;
-	ret.row = calloc(table->rows, sizeof *ret.row);
-	assert_non_null(ret.row);
-	for (uint32_t i = half; i < table->rows; i += 2)
-		ret.row[ret.rows++] = table->row[i];
-	return ret;
-}
-
-static double product_s(const struct skep_predictor *p, const struct skep_table_row *row)
-{
-	enum skep_time_origin origin;
-	struct skep_product product = {row->axis[0], row->axis[1], row->axis[2], row->axis[3]};
-	return skep_predictor_product_s(p, &product, &origin);
-}
-
-/* NAN: not a row that is judged. */
-static double layer_s(const struct skep_predictor *p, const struct skep_table_row *row, enum skep_gpu_column column)
-{
-	enum skep_time_origin origin;
-	double seconds;
-	if (row->axis[1] > 1 || !(row->flop > 0) || !(row->seconds[SKEP_COLUMN_BACKWARD] > 0))
-		return NAN;
-	if (skep_predictor_layer(p, p->layers->model, (enum skep_layer_kind)row->axis[0], (uint32_t)row->axis[1],
-		    (uint32_t)row->axis[2], column, &seconds, &origin))
-		return seconds;
-	return p->layer[0].points > 0 ? skep_predictor_model_s(p, column, row->flop, row->bytes, &origin) : NAN;
-}
-
-/* |predicted / measured - 1| of the rows of one half, by a predictor that has seen nothing but the other one. */
-static uint32_t judge_half(
-	const struct skep_predictor *p, const struct skep_gpu_table *table, uint32_t half, double *ret_error)
-{
-	struct skep_gpu_table seen = half_of(table, half), unseen = half_of(table, 1 - half);
-	struct skep_gpu gpu = *p->gpu;
-	struct skep_predictor learner;
-	struct skep_diag diag = {0};
-	uint32_t count = 0, columns = table->kind == SKEP_TABLE_LAYERS ? 2 : 1;
-	gpu.table = &seen;
-	gpu.tables = 1;
-	assert_true(skep_predictor_make(&gpu, p->kind, table->type, &learner, &diag));
-	for (uint32_t i = 0; i < unseen.rows; i++)
-		for (uint32_t c = 0; c < columns; c++) {
-			const struct skep_table_row *row = &unseen.row[i];
-			double seconds = table->kind == SKEP_TABLE_LAYERS
-			                         ? layer_s(&learner, row, (enum skep_gpu_column)c)
-			                         : product_s(&learner, row);
-			if (isfinite(seconds))
-				ret_error[count++] = fabs(seconds / row->seconds[c] - 1);
-		}
-	skep_gpu_table_finish(&seen);
-	skep_gpu_table_finish(&unseen);
-	return count;
-}
-
-/* Quantiles of that error over both ways round: the median, and 90 %. */
+/* Quantiles of |predicted / measured - 1| over both halves: the median, and 90 %. */
 static void judge(const struct skep_predictor *p, const struct skep_gpu_table *table, double ret[2])
 {
-	double *error = calloc((size_t)2 * table->rows + 2, sizeof *error);
-	assert_non_null(error);
-	uint32_t count = judge_half(p, table, 0, error);
-	count += judge_half(p, table, 1, error + count);
+	struct skep_unseen *unseen = calloc((size_t)2 * table->rows, sizeof *unseen);
+	double *error = calloc((size_t)2 * table->rows, sizeof *error);
+	assert_true(unseen && error);
+	struct skep_diag diag = {0};
+	uint32_t count = skep_unseen_errors(p, table, unseen, &diag);
 	assert_true(count > 0);
+	for (uint32_t i = 0; i < count; i++)
+		error[i] = fabs(exp(unseen[i].log_error) - 1);
+	free(unseen);
 	ret[0] = skep_fit_quantile(error, count, 0.5);
 	ret[1] = skep_fit_quantile(error, count, 0.9);
 	free(error);
@@ -323,6 +270,90 @@ static void test_unseen_half(void **state)
 	judge_table("rtx-2080", SKEP_TABLE_LAYERS, SKEP_TYPE_FP32);
 }
 
+/* ---- how sure a time is ------------------------------------------------------------------------------------------ */
+
+/* What half of a table says of its own errors is held against the other half, which it has not seen: how many of its rows lie
+ * within 1.645 deviations, of 90 % that should. */
+static void cover(const char *name, enum skep_type type, enum skep_predictor_kind kind, uint32_t count[2])
+{
+	struct skep_gpu gpu = must_have(name);
+	struct skep_predictor p = must_make(&gpu, kind, type);
+	for (uint32_t first = 0; first < 2; first++) {
+		struct skep_gpu half = gpu;
+		struct skep_gpu_table seen = *p.products;
+		double deviation[SKEP_TIME_ORIGINS];
+		seen.rows = 0;
+		seen.row = calloc(p.products->rows, sizeof *seen.row);
+		assert_non_null(seen.row);
+		for (uint32_t i = first; i < p.products->rows; i += 2)
+			seen.row[seen.rows++] = p.products->row[i];
+		half.table = &seen;
+		half.tables = 1;
+		struct skep_predictor learner = must_make(&half, kind, type);
+		assert_true(skep_uncertainty_find(&half, &learner, "none", deviation, &(struct skep_diag){0}));
+		assert_true(deviation[SKEP_TIME_MEASURED] == 0 && deviation[SKEP_TIME_ASSUMED] == SKEP_GPU_UNCERTAINTY);
+		for (uint32_t i = 1 - first; i < p.products->rows; i += 2) {
+			const struct skep_table_row *row = &p.products->row[i];
+			struct skep_product product = {row->axis[0], row->axis[1], row->axis[2], row->axis[3]};
+			enum skep_time_origin origin;
+			double seconds = skep_predictor_product_s(&learner, &product, &origin);
+			count[0]++;
+			count[1] += fabs(log(seconds / row->seconds[0])) <= 1.645 * deviation[origin];
+		}
+		free(seen.row);
+	}
+	skep_gpu_finish(&gpu);
+}
+
+static void test_deviations_hold(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *gpu;
+		enum skep_type type;
+	} table[] = {{"t4", SKEP_TYPE_FP32}, {"t4", SKEP_TYPE_FP16}, {"v100", SKEP_TYPE_FP32}, {"v100", SKEP_TYPE_FP16},
+		{"a100-80", SKEP_TYPE_FP16}, {"h100", SKEP_TYPE_TF32}, {"h100", SKEP_TYPE_BF16},
+		{"h100", SKEP_TYPE_FP16}};
+	for (int kind = SKEP_PREDICTOR_TABLE; kind <= SKEP_PREDICTOR_REGRESSION; kind++) {
+		uint32_t count[2] = {0, 0};
+		for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
+			cover(table[i].gpu, table[i].type, (enum skep_predictor_kind)kind, count);
+		double share = (double)count[1] / count[0];
+		if (!(share > 0.85 && share < 0.95))
+			fail_msg("%s: %u of %u rows, %.3f", skep_predictor_names[kind], count[1], count[0], share);
+	}
+}
+
+/* Factors have median 1 and that deviation; they follow from the seed, the GPU's name and the origin alone. */
+static void test_draws(void **state)
+{
+	(void)state;
+	enum { DRAWS = 4000 };
+	const double deviation[SKEP_TIME_ORIGINS] = {0, 0.05, 0.1, 0.18, 0.18};
+	struct skep_gpu gpu = must_have("t4"), other = must_have("v100");
+	double sum[SKEP_TIME_ORIGINS] = {0}, squares[SKEP_TIME_ORIGINS] = {0}, both = 0, factor[SKEP_TIME_ORIGINS],
+	       again[SKEP_TIME_ORIGINS], others[SKEP_TIME_ORIGINS];
+	for (uint64_t seed = 1; seed <= DRAWS; seed++) {
+		skep_uncertainty_draw(&gpu, deviation, seed, factor);
+		skep_uncertainty_draw(&gpu, deviation, seed, again);
+		skep_uncertainty_draw(&other, deviation, seed, others);
+		assert_memory_equal(factor, again, sizeof factor);
+		for (int i = 0; i < SKEP_TIME_ORIGINS; i++) {
+			sum[i] += log(factor[i]);
+			squares[i] += log(factor[i]) * log(factor[i]);
+		}
+		both += log(factor[SKEP_TIME_ASSUMED]) * log(others[SKEP_TIME_ASSUMED]);
+	}
+	assert_true(sum[SKEP_TIME_MEASURED] == 0);
+	for (int i = SKEP_TIME_INTERPOLATED; i < SKEP_TIME_ORIGINS; i++) {
+		near(sqrt(squares[i] / DRAWS), deviation[i], 0.04);
+		assert_true(fabs(sum[i] / DRAWS) < 4 * deviation[i] / sqrt(DRAWS));
+	}
+	assert_true(fabs(both / DRAWS) < 4 * 0.18 * 0.18 / sqrt(DRAWS)); /* one card says nothing of another */
+	skep_gpu_finish(&gpu);
+	skep_gpu_finish(&other);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -334,6 +365,8 @@ int main(void)
 		cmocka_unit_test(test_types),
 		cmocka_unit_test(test_wrong_times_are_seen),
 		cmocka_unit_test(test_unseen_half),
+		cmocka_unit_test(test_deviations_hold),
+		cmocka_unit_test(test_draws),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

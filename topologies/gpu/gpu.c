@@ -276,6 +276,7 @@ static void read_profile(struct skep_reader *r, struct skep_gpu *ret)
 	ret->memory_Bps = skep_read_quantity(r, root, "memory_bandwidth", SKEP_BANDWIDTH, 1e6, 1e16, NAN);
 	ret->memory_bytes = skep_read_quantity(r, root, "memory", SKEP_BYTES, 1e6, 1e16, NAN);
 	ret->overhead_s = skep_read_quantity(r, root, "overhead", SKEP_TIME, 0.0, 60.0, NAN);
+	ret->uncertainty = skep_read_number(r, root, "uncertainty", 0.0, 1.0, SKEP_GPU_UNCERTAINTY);
 	read_peaks(r, root, ret);
 	read_reached(r, root, ret);
 	read_tables(r, root, ret);

@@ -8,6 +8,10 @@
 #include "topologies/gpu/stage_table.h"
 #include "topologies/read/board.h"
 
+/* What efficiency and memory bandwidth of a profile are off by where it says nothing: the deviation of the logarithms of the
+ * efficiencies that whole passes reach in 16 bits on A100, V100 and H100 (0.44, 0.31, 0.40; sources in docs/gpu-times.md). */
+#define SKEP_GPU_UNCERTAINTY 0.18
+
 struct skep_gpu {
 	char name[32];
 	char path[512];    /* where it was read; "": nowhere */
@@ -16,8 +20,9 @@ struct skep_gpu {
 	double efficiency; /* fraction of the peak that a large product reaches, (0, 1] */
 	double memory_Bps; /* device memory */
 	double memory_bytes;
-	double overhead_s;            /* fixed time per operation: launches, framework */
-	double speed;                 /* times that of the card whose profile and tables these are; 1 as read */
+	double overhead_s;  /* fixed time per operation: launches, framework */
+	double uncertainty; /* of what is assumed above: the deviation of ln(real / predicted), see uncertainty.h */
+	double speed;       /* times that of the card whose profile and tables these are; 1 as read */
 	double peak[SKEP_TYPES];      /* FLOP/s of products of each type; 0: not known. That of fp32 is `flops` */
 	double reached[SKEP_TYPES];   /* fraction of that peak which whole passes reach; that of fp32 is `efficiency` */
 	enum skep_type type;          /* of the factors of a pass's products, by the roofline; a scenario chooses it */
