@@ -6,7 +6,6 @@
 #include <xxhash.h>
 
 #include "base/sum.h"
-#include "base/sum_wide.h"
 
 #include <fcntl.h>
 #include <stdlib.h>

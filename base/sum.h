@@ -16,3 +16,9 @@ uint64_t skep_sum(uint64_t before, const void *bytes, size_t count);
 /* Of the file's length and what it holds; of one of more than 1 GiB of 1,024 blocks of 1 MiB, evenly spread, the first and the
  * last one among them. False: it cannot be read. */
 bool skep_sum_file(const char *path, uint64_t *ret);
+
+/* sum_wide.c: skep_sum() (base/sum.h) in registers of 32 bytes, for processors with AVX2: the same sums in half the time or
+ * two thirds of it. Built where those of the build are x86-64, which says SKEP_SUM_WIDE. */
+
+/* Of bytes that there are, on a processor that has them. */
+uint64_t skep_sum_wide(uint64_t before, const void *bytes, size_t count);

@@ -17,7 +17,6 @@
 #include "commands/graph.h"
 #include "commands/output.h"
 #include "models/layers/thread_pool.h"
-#include "planning/plan/compare.h"
 #include "planning/plan/confirm.h"
 #include "planning/plan/make_plan.h"
 #include "planning/print/print.h"

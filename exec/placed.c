@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * placed.c - see placed.h.
+ * placed.c - see neighbours.h.
  */
-#include "exec/placed.h"
+#include "exec/neighbours.h"
 
 #include <assert.h>
 #include <inttypes.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * html.c - see html.h.
+ * html.c - see page.h.
  */
-#include "analysis/report/html.h"
+#include "analysis/report/page.h"
 
 #include <stdarg.h>
 #include <stdbool.h>

@@ -5,9 +5,12 @@
  */
 #pragma once
 
+#include <cjson/cJSON.h>
+#include <stdio.h>
+
 #include "analysis/plot/plot_presence.h"
-#include "analysis/report/html.h"
 #include "analysis/report/report.h"
+#include "analysis/summary/sweep_table.h"
 
 struct skep_page {
 	struct skep_store *store;
@@ -62,3 +65,34 @@ bool skep_page_repeat(struct skep_page *page);
 
 /* What the slider plays: one object for a run (play.c). The numbers of the dots are those of the workers. */
 cJSON *skep_page_frames(struct skep_page *page, const struct skep_plot_run *run, double end_s);
+
+/* html.c: how text gets into a page: whatever a name holds, it stays text. */
+
+/* Text between tags or inside a quoted attribute. A control character becomes its picture (U+2400 and on), one that turns the
+ * direction of writing and what is no UTF-8 the replacement character; tabs and line ends stay. */
+void skep_html_text(FILE *out, const char *text);
+
+/* <tag>text</tag> */
+void skep_html_element(FILE *out, const char *tag, const char *text);
+
+/* What is formatted, as text. */
+void skep_html_printf(FILE *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* A word of a command, for a shell: what is more than letters, digits and a few marks stands in single quotes. */
+void skep_html_word(FILE *out, const char *word);
+
+/* Data for the page's script, which looks for it under the class `name`; deletes it. No value can end the element. */
+void skep_html_data(FILE *out, const char *name, cJSON *root);
+
+/* An SVG file as gnuplot writes it, without what stands before its root element, and with identifiers of its own, for several
+ * share a page: `number` tells them apart. `title`: what it is called where a reader cannot see it. */
+void skep_html_svg(FILE *out, const char *svg, unsigned number, const char *title);
+
+/* sweep_page.c: the sections of a report of many runs. */
+#define SKEP_REPORT_MANY_MAX 256u
+
+/* A row for each choice of values, over its seeds. */
+bool skep_page_sweep(struct skep_page *page, const struct skep_sweep_table *table, const int64_t *run, uint32_t runs);
+
+/* A row for each run, with the settings in which it differs from the first. */
+bool skep_page_many(struct skep_page *page, const int64_t *run, uint32_t runs);

@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "analysis/report/page.h"
-#include "analysis/report/sweep_page.h"
 #include "analysis/store/database.h"
 #include "analysis/summary/compare.h"
 #include "base/files/outputs.h"

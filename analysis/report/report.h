@@ -3,7 +3,7 @@
  * report.h - one page to show: an HTML file that holds all of itself.
  *
  * It needs no network and no other file, adapts to a dark or a light screen, to a phone and to paper, and its script runs nothing
- * that comes from a name: names are text (html.h), and the page forbids the browser to load anything.
+ * that comes from a name: names are text (page.h), and the page forbids the browser to load anything.
  */
 #pragma once
 

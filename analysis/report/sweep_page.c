@@ -3,7 +3,7 @@
  * sweep_page.c - reports of sweeps, and of runs that a plan or a hand has made: the table, then the pictures that set the choices
  * against each other.
  */
-#include "analysis/report/sweep_page.h"
+#include "analysis/report/page.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -3,7 +3,6 @@
  * list.c - what the database holds, for a person and as JSON.
  */
 #include "analysis/runs/runs_db.h"
-#include "analysis/runs/varied.h"
 
 #include <inttypes.h>
 #include <math.h>

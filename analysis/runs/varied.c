@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * varied.c - see varied.h. Every run is compared with the first one of its scenario; a key in which one of them differs is said
+ * varied.c - see runs_db.h. Every run is compared with the first one of its scenario; a key in which one of them differs is said
  * of all, up to KEYS_MAX of them, the seed behind the others.
  */
-#include "analysis/runs/varied.h"
+#include "analysis/runs/runs_db.h"
 
 #include <assert.h>
 #include <stdio.h>

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "scenarios/describe/describe_compute.h"
+#include "scenarios/describe/describe_groups.h"
 
 void skep_number_format_text(const struct skep_scenario *scenario, const char *world, const char *device, bool pace,
 	char ret[SKEP_NUMBER_FORMAT_BYTES])

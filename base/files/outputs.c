@@ -13,8 +13,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/files/remains.h"
-
 enum { TRIES = 100 };
 
 /* ---- names ------------------------------------------------------------------------------------------------------- */

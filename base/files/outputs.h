@@ -7,6 +7,7 @@
  */
 #pragma once
 
+#include <stdint.h>
 #include <stdio.h>
 
 #include "base/diag.h"
@@ -48,7 +49,7 @@ bool skep_file_write(const char *path, const void *bytes, size_t size, struct sk
 
 /* Creates an empty file "NAME.PID-MARK RANDOM.new" beside `path`, which nothing else has had, and returns its descriptor, or
  * -1 with errno. Writes the name to ret [SKEP_PATH_BYTES]. What killed writers of `path` have left there is removed first
- * (remains.h). MARK and RANDOM are 8 hexadecimal digits each, without the blank. */
+ * (skep_remains_remove()). MARK and RANDOM are 8 hexadecimal digits each, without the blank. */
 int skep_temporary_create(const char *path, char *ret);
 /* The process that created the temporary file of that name for a target whose name is the first `length` bytes; 0: it is not
  * such a name. */
@@ -57,3 +58,15 @@ int64_t skep_temporary_process(const char *name, size_t length);
 /* "." for a path without a folder. Cut if it does not fit. */
 void skep_path_folder(const char *path, char *ret, size_t size);
 const char *skep_path_base(const char *path); /* what follows the last slash */
+
+/* remains.c: the temporary files of writers that were killed (outputs.h): whose such a file is, and whether its writer is
+ * surely gone. */
+
+/* Where process numbers mean what they mean here: of this boot of this kernel, and of the namespace of this process's number. A
+ * part of the names of temporary files. */
+uint32_t skep_remains_mark(void);
+
+/* Removes what killed writers of the file `path`, which need not be there, have left beside it: temporary files whose process was
+ * one of here and is no more, or, of other machines or before a reboot, that nothing has touched for a day. Says nothing of
+ * failure: the next writer tries again. */
+void skep_remains_remove(const char *path);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * remains.c - see remains.h. A number that a living process has taken over keeps the file. Names are the target's with a
+ * remains.c - see outputs.h. A number that a living process has taken over keeps the file. Names are the target's with a
  * number, 16 hexadecimal digits and an ending of outputs.c or SQLite; all others are left alone.
  */
-#include "base/files/remains.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -42,8 +42,8 @@
 #include "core/bits.h"
 #include "core/collective/collective.h"
 #include "core/directory/directory.h"
-#include "core/methods/delayed.h"
 #include "core/methods/flush.h"
+#include "core/methods/method.h"
 
 #define TOLD 0x80000000u /* beside a worker's number: it has told, and it is not merged yet */
 

@@ -29,9 +29,8 @@
  */
 #include <assert.h>
 
-#include "core/methods/delayed.h"
 #include "core/methods/flush.h"
-#include "core/methods/periodic.h"
+#include "core/methods/method.h"
 #include "core/worker/worker.h"
 
 /* The round whose work it does is the open one; versions count outer updates. */

@@ -9,7 +9,7 @@
  * no older one, so it cannot work on the round in which it is ready: if such newcomers are all that is left of a stage, the
  * open round is cut short, and goes into the reduction as it is.
  */
-#include "core/methods/delayed.h"
+#include "core/methods/method.h"
 
 #include <assert.h>
 

@@ -283,3 +283,20 @@ extern const struct skep_agreement skep_agreement_alone, skep_agreement_pair, sk
 extern const struct skep_feature skep_feature_tied, skep_feature_clip;
 extern const struct skep_scope skep_scope_run, skep_scope_candidate;
 extern const struct skep_scaling skep_scaling_none, skep_scaling_policy;
+
+/* delayed.c: what all methods have in common in which a round is open while the one before is reduced. */
+void skep_delayed_committed(struct directory *d, struct step *step);
+bool skep_delayed_serves_late(struct directory *d, uint32_t worker);
+void skep_delayed_carry_on(struct directory *d, struct step *step, uint32_t worker);
+bool skep_delayed_none_can(struct directory *d, const struct skep_plan *plan);
+size_t skep_delayed_worker_lay_out(struct worker *w, const struct skep_plan *plan, size_t at); /* two tallies */
+
+/* periodic.c: the parts of periodic sync, for methods that differ from it in some of them alone. */
+void skep_periodic_init(struct worker *w, const struct skep_plan *plan);
+void skep_periodic_counted(struct worker *w, const struct skep_plan *plan, uint32_t round, uint32_t microbatch);
+uint32_t skep_periodic_share(const struct worker *w, const struct skep_plan *plan); /* microbatches of a step, here */
+void skep_periodic_do(
+	struct worker *w, struct step *step, enum skep_op_kind kind, uint32_t round, uint32_t microbatches);
+
+/* Nothing: no inner step follows on the elements of a part. */
+void skep_local_part(const struct worker *w, struct skep_op *op);

@@ -43,7 +43,7 @@
  */
 #include <assert.h>
 
-#include "core/methods/periodic.h"
+#include "core/methods/method.h"
 #include "core/worker/worker.h"
 
 void skep_periodic_init(struct worker *w, const struct skep_plan *plan)

@@ -11,7 +11,6 @@
 
 #include "exec/mpi/farm.h"
 #include "exec/mpi/mpi_bytes.h"
-#include "exec/mpi/ulfm.h"
 
 #define TAG 1
 #define MEET_S 600u

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * host_memory.c - see host_memory.h. The memory has a name only until all have found it.
+ * host_memory.c - see startup.h. The memory has a name only until all have found it.
  */
-#include "exec/mpi/host_memory.h"
+#include "exec/mpi/startup.h"
 
 #include <fcntl.h>
 #include <inttypes.h>

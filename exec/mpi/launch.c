@@ -25,9 +25,10 @@
 
 #include "base/process/signals.h"
 #include "base/reader.h"
+#include "exec/exec.h"
 #include "exec/loop/clock.h"
-#include "exec/mpi/launch.h"
-#include "exec/mpi/ulfm.h"
+#include "exec/mpi/mpi_bytes.h"
+#include "exec/mpi/startup.h"
 #include "models/layers/thread_pool.h"
 #include "scenarios/shard/shard.h"
 

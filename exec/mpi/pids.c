@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * pids.c - see pids.h. Without descriptors of processes (Linux before 5.3) nothing is watched.
+ * pids.c - see transport_mpi.h. Without descriptors of processes (Linux before 5.3) nothing is watched.
  */
-#include "exec/mpi/pids.h"
+#include "exec/mpi/transport_mpi.h"
 
 #include <stdlib.h>
 #include <sys/syscall.h>

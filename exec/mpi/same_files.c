@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * same_files.c - see same_files.h. Files are compared by their place in the list of what was read: as long as all before were the
+ * same_files.c - see startup.h. Files are compared by their place in the list of what was read: as long as all before were the
  * same, the next one is the same one.
  */
-#include "exec/mpi/same_files.h"
+#include "exec/mpi/startup.h"
 
 #include <assert.h>
 #include <inttypes.h>

@@ -3,8 +3,8 @@
  * startup.c - see startup.h.
  *
  * A collective of MPI waits for ever for a rank that is gone, and does not say for which. So each rank sends rank 0 a word, and
- * rank 0 answers when it has all of them. Where MPI survives deaths (ulfm.h) a request fails as soon as its peer is known to be
- * dead. Requests to those who do not answer are left to the end of the process, and so is the memory that they may touch.
+ * rank 0 answers when it has all of them. Where MPI survives deaths (mpi_bytes.h) a request fails as soon as its peer is known to
+ * be dead. Requests to those who do not answer are left to the end of the process, and so is the memory that they may touch.
  */
 #include "exec/mpi/startup.h"
 
@@ -18,8 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "exec/mpi/ulfm.h"
-#include "exec/mpi/watchdog.h"
+#include "exec/mpi/mpi_bytes.h"
 
 #define WORD_TAG 11
 #define ANSWER_TAG 12

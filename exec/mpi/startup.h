@@ -5,7 +5,14 @@
  */
 #pragma once
 
+#include <mpi.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
 #include "base/diag.h"
+#include "base/files/files.h"
 #include "exec/loop/clock.h"
 
 #define SKEP_START_SAYS_S 5u /* of waiting, until rank 0 says for whom */
@@ -44,3 +51,42 @@ bool skep_together_clock(struct skep_start *start, bool one_host, struct skep_cl
 
 /* Of rank 0: what names the run, so that a frame of another one is known as such. */
 bool skep_together_name(struct skep_start *start, uint64_t *ret, struct skep_diag *reterr);
+
+/* same_files.c: do all ranks read the same? The scenario's text alone says little: a corpus, a model or a trace under the
+ * same name may be another one on another host. */
+
+/* Collective. False on all ranks if some rank has read another file than rank 0 in its place: the reason names it, the rank
+ * and its host. A file that is the very same one, on the same host, is not read again. */
+bool skep_together_same_files(struct skep_start *start, const struct skep_files *files, struct skep_diag *reterr);
+
+/* launch.c: how rank 0 tells the process that has launched the run with which status it has ended. When processes of the run
+ * have died, mpirun's exit status does not say that, and mpirun may not end by itself. */
+
+/* Rank 0: the run has ended with this status, and everything is written. */
+void skep_launch_leave_word(int status);
+/* Any other rank: rank 0 is dead, and the run has no outcome. */
+void skep_launch_leave_word_of_orphan(void);
+bool skep_launch_wants_word(void); /* true: skep has launched this process and waits for that status */
+
+/* host_memory.c: memory that all ranks of a run on one host share, by means of the kernel alone: it stays usable when
+ * processes have died, which is not certain of a window of MPI. */
+
+/* All ranks of `comm` together, on one host. All zero at the start, and there to the end of the process. `name` must be the
+ * same on all, and of this run alone. NULL, on all of them: there is none to be had. */
+void *skep_host_memory_create(MPI_Comm comm, uint64_t name, size_t bytes);
+
+/* watchdog.c: a limit of time for calls of MPI that wait for other processes and cannot be polled (MPI_Init, windows,
+ * splits). */
+struct skep_watchdog {
+	const char *what; /* this process waits for; text of the caller's, which lives until the end */
+	uint32_t limit_s;
+	bool over, runs;
+	pthread_mutex_t lock;
+	pthread_cond_t ended;
+	pthread_t thread;
+};
+
+/* From now on a thread watches: after a few seconds rank 0 says what it waits for, and after limit_s the process says so, leaves
+ * the launcher the word that the run has failed, and ends with status 1. Without a thread to spare nothing is watched. */
+void skep_watchdog_begin(struct skep_watchdog *watchdog, uint32_t limit_s, const char *what);
+void skep_watchdog_end(struct skep_watchdog *watchdog);

@@ -10,7 +10,7 @@
  * mistaken for each other. It is probed for too, and received only if it is as long as its frame says. Sends are
  * owned until MPI_Test has seen their end; no request is ever freed or cancelled.
  *
- * Where MPI survives the death of a process (ulfm.h), a call that concerns a dead peer, or any peer while a death
+ * Where MPI survives the death of a process (mpi_bytes.h), a call that concerns a dead peer, or any peer while a death
  * is news, returns an error: then the dead are looked up and said to be GONE, one by one. What was under way to
  * one of them counts as sent, what was to come from it as lost, and their requests are left alone for good.
  * MPI_Test would declare a request to a dead peer failed while its bytes are still on their way out, and Open MPI
@@ -31,9 +31,6 @@
 
 #include "base/grow.h"
 #include "exec/mpi/mpi_bytes.h"
-#include "exec/mpi/pids.h"
-#include "exec/mpi/ulfm.h"
-#include "exec/mpi/wakeups_mpi.h"
 
 #define FRAME_TAG 0
 #define SENDS_A_POLL 4u

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * ulfm.c - see ulfm.h: Open MPI 5.
+ * ulfm.c - see mpi_bytes.h: Open MPI 5.
  */
-#include "exec/mpi/ulfm.h"
+#include "exec/mpi/mpi_bytes.h"
 
 #include <mpi-ext.h>
 #include <stdlib.h>

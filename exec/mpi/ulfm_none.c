@@ -2,7 +2,7 @@
  *
  * ulfm_none.c - stands in for ulfm.c where MPI ends a run whose process dies.
  */
-#include "exec/mpi/ulfm.h"
+#include "exec/mpi/mpi_bytes.h"
 
 bool skep_ulfm_built(void)
 {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * wakeups_mpi.c - see wakeups_mpi.h. A window of MPI's is the better memory, because MPI removes it whatever happens; but it is
+ * wakeups_mpi.c - see transport_mpi.h. A window of MPI's is the better memory, because MPI removes it whatever happens; but it is
  * not made to outlive a process.
  */
-#include "exec/mpi/wakeups_mpi.h"
+#include "exec/mpi/transport_mpi.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "exec/mpi/host_memory.h"
+#include "exec/mpi/startup.h"
 
 /* Makes the wake-ups of a run that survives the death of a process. On several hosts there are none, and all
  * sleeps are short. */

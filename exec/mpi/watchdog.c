@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * watchdog.c - see watchdog.h.
+ * watchdog.c - see startup.h.
  */
-#include "exec/mpi/watchdog.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -13,7 +12,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "exec/mpi/launch.h"
 #include "exec/mpi/startup.h"
 
 /* The number that the launcher gave this process, which has it before MPI_Init. */

@@ -3,7 +3,7 @@
  * activation.c - tanh, relu and gelu in plain single-precision sums, products and one division per element: no library
  * call, so that every compiler at every level gives the same bits, and a vectoriser has nothing in its way.
  */
-#include "models/layers/activation.h"
+#include "models/layers/feed.h"
 
 SKEP_ANY_WIDTH static void tanh_row(
 	uint32_t width, const skep_real *restrict bias, skep_real *restrict value, skep_real *restrict slope)

@@ -5,7 +5,7 @@
  * gradient of the loss.
  */
 #include "models/corpus/data.h"
-#include "models/layers/activation.h"
+#include "models/layers/feed.h"
 #include "models/layers/layer.h"
 #include "models/layers/spread.h"
 

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "models/layers/real.h"
+#include "models/read/model.h"
 
 void skep_gelu_forward(size_t rows, size_t width, const skep_real *in, skep_real *ret);
 /* `gradient`: at the value. It has the width of the value; ret_gradient that of `in`, and may not be `gradient`. */
@@ -16,3 +17,9 @@ void skep_gelu_backward(size_t rows, size_t width, const skep_real *in, const sk
 void skep_swiglu_forward(size_t rows, size_t width, const skep_real *in, skep_real *ret);
 void skep_swiglu_backward(size_t rows, size_t width, const skep_real *in, const skep_real *gradient,
 	skep_real *ret_value, skep_real *ret_gradient);
+
+/* activation.c: the elementwise functions of a layer, with their slopes, on arrays. */
+
+/* value[rows * width] += bias[width] row by row, then slope = f'(value), value = f(value). */
+void skep_activation_apply(enum skep_activation activation, uint32_t rows, uint32_t width, const skep_real *bias,
+	skep_real *value, skep_real *ret_slope);

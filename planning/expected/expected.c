@@ -12,9 +12,6 @@
 
 #include "base/layout.h"
 #include "planning/expected/loads.h"
-#include "planning/expected/pipelines.h"
-#include "planning/expected/reductions.h"
-#include "planning/expected/swarm.h"
 #include "planning/problem/traffic.h"
 
 /* ---- the flow ------------------------------------------------------------------------------------------------------- */

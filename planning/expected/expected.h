@@ -22,7 +22,7 @@
  *             can do M, each one microbatch in max(c, (c + way to the directory and back) / those it may be dealt ahead)
  *   reduction of each ring as throughput.h has it, with the mean delay and the least that an edge gets of what the ring's own
  *             edges share; and no less than what all rings together take of any shared line. Of other collectives message by
- *             message on the topology's network (rehearsal.h); where these are too many the closed form
+ *             message on the topology's network (loads.h); where these are too many the closed form
  *   tied      the tables of tied embeddings, from the first stage's ranks to the last one's and back, then along the wider stage
  *   turn      from a round's last microbatch to the next one's first: four messages to or from the directory, two where updates
  *             are delayed

@@ -98,3 +98,37 @@ double skep_loads_line_s(const struct skep_loads *loads, uint32_t from, uint32_t
 /* All that have a load; with what devices do for passes that go this way, if `passes`. */
 void skep_loads_list_stations(struct skep_loads *loads, bool passes, enum skep_way way);
 const struct skep_station *skep_loads_busiest(const struct skep_loads *loads); /* NULL: there is none */
+
+/* reductions.c: how long the sums of all stages take, at once, under one allocation. */
+
+/* Of a round, with the tables of tied embeddings behind them: each stage's into loads->reduce_s, and the longest. Of a step in
+ * shards that is the first half of a ring, and the other one, behind the step, is loads->gather_s. Clears the loads. */
+double skep_reductions_s(struct skep_loads *loads);
+
+/* rehearsal.c: how long the sums of all stages take, transfer by transfer as core/collective/collective.h has them, on the
+ * network of the topology. Who sends to whom decides what shares which line, which no closed form of a star knows: a
+ * parameter server has all on its own lines, and of a tree in three homes two edges cross a router or all do.
+ *
+ * All stages begin at once. What devices do takes no time here. */
+
+/* Can the pool's sums be played, and are they of few enough messages? The same for all allocations of a pool, so that what is
+ * compared is expected in one way: with even stages. */
+bool skep_rehearsal_short(const struct skep_planning *planning);
+
+/* Fills reduce_s. False: no memory. */
+bool skep_rehearsal_reduce(struct skep_loads *loads);
+
+/* pipelines.c: how long the microbatches of a flush take in fixed pipelines, each of which has its own. */
+
+/* Of `flush` microbatches of all pipelines, into trip_s, pace_s, bound, from, to, flow_s and busy: of the pipeline that takes
+ * longest. */
+void skep_pipelines_flow(struct skep_loads *loads, struct skep_expected *expected, double flush);
+
+/* swarm.c: how long the microbatches of a round take in a swarm, whose workers choose for each one where it goes next. */
+
+/* Of `round` microbatches, into trip_s, pace_s, bound, from, to, flow_s, busy and starved. Makes the shares of the first stage's
+ * workers what they come to, and leaves the loads carried and listed with them. */
+void skep_swarm_flow(struct skep_loads *loads, struct skep_expected *expected, double round);
+
+/* The same of a model in a single stage. */
+void skep_swarm_alone(struct skep_loads *loads, struct skep_expected *expected, double round);

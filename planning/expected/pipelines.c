@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * pipelines.c - see pipelines.h.
+ * pipelines.c - see loads.h.
  */
-#include "planning/expected/pipelines.h"
+#include "planning/expected/loads.h"
 
 #include <math.h>
 

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * reductions.c - see reductions.h.
+ * reductions.c - see loads.h.
  */
-#include "planning/expected/reductions.h"
+#include "planning/expected/loads.h"
 
 #include <math.h>
 
-#include "planning/expected/rehearsal.h"
 #include "planning/problem/forecast.h"
 #include "planning/problem/sums.h"
 #include "scenarios/plan/links.h"

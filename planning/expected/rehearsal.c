@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * rehearsal.c - see rehearsal.h. A transfer's number is its own over all members; with it its message is named.
+ * rehearsal.c - see loads.h. A transfer's number is its own over all members; with it its message is named.
  */
-#include "planning/expected/rehearsal.h"
+#include "planning/expected/loads.h"
 
 #include <stdlib.h>
 #include <string.h>

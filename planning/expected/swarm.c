@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * swarm.c - see swarm.h.
+ * swarm.c - see loads.h.
  *
  * Each worker of the first stage goes round in a circle of its own: it issues a microbatch as soon as one comes back, has no more
  * than so many in flight, and with the directory no more than so many outstanding, among which are those whose FINISHED, and the
  * grant that answers it, are on their way. So its part of all microbatches is what it may have under way over what one takes,
  * unless its device is what it waits for. The queues in between are those of a closed network.
  */
-#include "planning/expected/swarm.h"
+#include "planning/expected/loads.h"
 
 #include <gsl/gsl_cdf.h>
 #include <math.h>

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * compare.c - see compare.h. Each row is a plan of the scenario with two keys set, as if by --set behind those that were given.
+ * compare.c - see make_plan.h. Each row is a plan of the scenario with two keys set, as if by --set behind those that were given.
  */
-#include "planning/plan/compare.h"
 
 #include <cjson/cJSON.h>
 #include <math.h>

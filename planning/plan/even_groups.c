@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * even_groups.c - see even_groups.h. DT-FM has one size of gradients and of activations for all stages: here the largest.
+ * even_groups.c - see searches.h. DT-FM has one size of gradients and of activations for all stages: here the largest.
  */
-#include "planning/plan/even_groups.h"
+#include "planning/plan/searches.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -9,9 +9,7 @@
 
 #include "base/clock.h"
 #include "planning/plan/confirm.h"
-#include "planning/plan/even_groups.h"
 #include "planning/plan/free_settings.h"
-#include "planning/plan/published.h"
 #include "planning/plan/searches.h"
 #include "planning/problem/resolve.h"
 #include "planning/problem/tried.h"

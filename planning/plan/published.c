@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * published.c - see published.h. Decides what a scenario is to PipeDream's partitioner
+ * published.c - see searches.h. Decides what a scenario is to PipeDream's partitioner
  * (planning/search/published/pipedream.h), which knows equal machines on levels of bandwidth alone: machines have the mean
  * speed of those that are there; levels are the machines of a site and the sites, where all sites have as many, else all
  * machines are one level; bandwidth is the mean of what a flow gets alone. Its minibatch is a microbatch here, and weights are
  * summed when the scenario sums them.
  */
-#include "planning/plan/published.h"
+#include "planning/plan/searches.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * recuts.c - see recuts.h. Where `skep plan` cuts the model (planning/problem/cuts.h), where the scenario leaves that
+ * recuts.c - see searches.h. Where `skep plan` cuts the model (planning/problem/cuts.h), where the scenario leaves that
  * open: begun at what the searches found with the cut that there is, and at kinds of machines; the best few are
  * simulated like all else.
  *
@@ -8,7 +8,7 @@
  * never worse in the simulator than without another cut. Once one is chosen the work is that of a scenario which has it
  * written.
  */
-#include "planning/plan/recuts.h"
+#include "planning/plan/searches.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -14,8 +14,6 @@
 
 #include "base/clock.h"
 #include "planning/expected/cost.h"
-#include "planning/plan/even_groups.h"
-#include "planning/plan/recuts.h"
 #include "planning/problem/run_search.h"
 #include "planning/trial/interval.h"
 #include "planning/trial/trial.h"

@@ -17,3 +17,26 @@ uint32_t skep_searches_randoms(const struct skep_planner *planner); /* that are 
 /* By the longer trials, if there are any. False: nothing that was found can be, and ... */
 bool skep_searches_choose(struct skep_planner *planner);
 void skep_searches_why(const struct skep_planner *planner, char *ret, size_t size); /* ... why */
+
+/* even_groups.c: allocations by the cost of DT-FM (planning/search/published/dtfm.h) in place of the expected time of a
+ * step, for `plan.objective: dt-fm`: groups of the same size, judged by links alone. Every method may minimise it; each
+ * one's best is simulated, and what costs least is chosen, whatever the simulator says. */
+
+/* False: workers cannot be shared out evenly, and `error` says why. */
+bool skep_even_groups_possible(struct skep_planner *planner);
+
+/* The first candidate is the scenario's own. False: no memory. */
+bool skep_even_groups_search(struct skep_planner *planner);
+
+/* recuts.c: candidates of a plan that cut the model elsewhere. */
+
+/* Behind the searches and their trials: looks for other cuts, where the scenario leaves that open, and simulates the best few of
+ * them. False: no memory. */
+bool skep_recuts_run(struct skep_planner *planner);
+
+/* published.c: plans by the planner of a publication (`plan.method`) in place of the searches: it says the number of stages,
+ * the layers of each, and who serves it, and the simulator says what that comes to. */
+
+/* The scenario was read; where its plan.method names a publication it is read again with that one's answer as its own cut and
+ * allocation, and planner->published is set. Anything but STATUS_DONE: `error` says why. */
+enum status skep_published_take(struct skep_planner *planner);

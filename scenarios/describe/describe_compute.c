@@ -3,7 +3,7 @@
  * describe_compute.c - for `skep check`: by which predictor times are found, how well its laws fit, and for each stage on each
  * GPU the times with where they come from.
  */
-#include "scenarios/describe/describe_compute.h"
+#include "scenarios/describe/describe_groups.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * describe_experts.c - see describe_experts.h.
+ * describe_experts.c - see describe_groups.h.
  */
-#include "scenarios/describe/describe_experts.h"
+#include "scenarios/describe/describe_groups.h"
 
 #include <inttypes.h>
 

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * describe_json.c - see describe_json.h. Words are those of the scenario's keys, times in seconds.
+ * describe_json.c - see describe_groups.h. Words are those of the scenario's keys, times in seconds.
  */
-#include "scenarios/describe/describe_json.h"
 
 #include "base/units.h"
 #include "core/names.h"
 #include "core/schedule/pipelines.h"
 #include "scenarios/describe/describe_groups.h"
-#include "scenarios/describe/describe_network.h"
 #include "scenarios/outage/outage.h"
 #include "scenarios/plan/split.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * describe_network.c - see describe_network.h. Links that have the same traits are one row, with the range of what it comes
+ * describe_network.c - see describe_groups.h. Links that have the same traits are one row, with the range of what it comes
  * to on them.
  */
-#include "scenarios/describe/describe_network.h"
+#include "scenarios/describe/describe_groups.h"
 
 #include <inttypes.h>
 #include <math.h>

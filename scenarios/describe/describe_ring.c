@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * describe_ring.c - see describe_ring.h. Of those that serve a stage at the start.
+ * describe_ring.c - see describe_groups.h. Of those that serve a stage at the start.
  */
-#include "scenarios/describe/describe_ring.h"
+#include "scenarios/describe/describe_groups.h"
 
 #include <inttypes.h>
 #include <math.h>

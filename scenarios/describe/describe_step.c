@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * describe_step.c - see describe_step.h.
+ * describe_step.c - see describe_groups.h.
  */
-#include "scenarios/describe/describe_step.h"
+#include "scenarios/describe/describe_groups.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * round_bytes.c - see round_bytes.h. Every count is exact, headers included.
+ * round_bytes.c - see describe_groups.h. Every count is exact, headers included.
  */
-#include "scenarios/describe/round_bytes.h"
+#include "scenarios/describe/describe_groups.h"
 
 #include "core/collective/collective.h"
 #include "core/record.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * dealing.c - see dealing.h.
+ * dealing.c - see plan.h.
  */
-#include "scenarios/plan/dealing.h"
+#include "scenarios/plan/plan.h"
 
 #include <stdlib.h>
 

@@ -9,7 +9,7 @@
  * Keeps true: fragments are whole layers, and together the stage; a stage of which that cannot be said has none, and
  * skep_periodic_check() refuses it.
  */
-#include "scenarios/plan/fragments.h"
+#include "scenarios/plan/plan.h"
 
 #include <stdlib.h>
 

@@ -13,8 +13,6 @@
 
 #include "base/units.h"
 #include "core/random.h"
-#include "scenarios/plan/dealing.h"
-#include "scenarios/plan/fragments.h"
 #include "scenarios/plan/links.h"
 #include "scenarios/plan/memory.h"
 #include "scenarios/plan/overlap.h"

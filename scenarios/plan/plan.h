@@ -61,3 +61,15 @@ static inline bool skep_scenario_encodes(const struct skep_scenario *scenario)
 
 /* Time that the run takes at least if every GPU computes without a pause. */
 double skep_plan_least_seconds(const struct skep_scenario *scenario);
+
+/* dealing.c: what the directory goes by when it deals microbatches to machines of several kinds (core/directory/dealing.c):
+ * their expected speeds, and how many microbatches a fast one may have in flight. */
+
+/* Fills plan.speed, and for wiring by speed plan.in_flight_limit: as many as the memory of the machine bears in the first stage,
+ * up to eight times the mean. Nothing where machines are of one kind. Needs op_time and memory. False: no memory. */
+bool skep_dealing_make(struct skep_scenario *s);
+
+/* fragments.c: layers of a stage in strided fragments (sync.fragment_pattern). */
+
+/* Fills fragment_first of each stage of the plan if plan.strided; false: no memory. */
+bool skep_fragments_make(struct skep_scenario *s);

@@ -166,7 +166,7 @@ struct skep_scenario {
 	double *memory_bytes;          /* [stages] on one GPU, the most of those that serve it */
 	struct skep_memory *memory;    /* [gpus * stages] the same in its parts, see docs/costs.md */
 	uint32_t *speed;               /* [workers] of the plan, and ... */
-	uint32_t *in_flight_limit;     /* ... [workers], see dealing.h; else NULL */
+	uint32_t *in_flight_limit;     /* ... [workers], see plan.h;  else NULL */
 	uint32_t machines_out;         /* of the topology's file that cluster.allocation leaves out ... */
 	uint32_t *machine_of;          /* ... [workers] numbers in that file; NULL: the workers' own. See pool.h */
 	bool *stands_by;               /* [workers] the standbys of the plan; NULL: there is none */

@@ -2,7 +2,7 @@
  *
  * test_activation.c - values and slopes against the C library in double precision, and the same bits at every width.
  */
-#include "models/layers/activation.h"
+#include "models/layers/feed.h"
 
 #include <math.h>
 #include <setjmp.h>

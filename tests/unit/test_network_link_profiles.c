@@ -8,7 +8,7 @@
 #include "core/hash.h"
 #include "core/random.h"
 #include "topologies/churn/deviate.h"
-#include "topologies/network/order.h"
+#include "topologies/network/sender.h"
 #include "topologies/read/path.h"
 
 #define MS UINT64_C(1000000)

@@ -20,7 +20,6 @@
 #include <cmocka.h>
 
 #include "base/files/outputs.h"
-#include "base/files/remains.h"
 
 #define NONE 65534 /* a user without rights */
 

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "exec/placed.h"
+#include "exec/neighbours.h"
 
 enum { WORKERS = 3 };
 

@@ -16,7 +16,7 @@
 
 #include "core/random.h"
 #include "core/record.h"
-#include "planning/expected/rehearsal.h"
+#include "planning/expected/loads.h"
 #include "planning/problem/resolve.h"
 #include "planning/problem/run_search.h"
 #include "planning/problem/traffic.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * order.c - see order.h. An entry stays in the table when its time has passed; when the table is half full it is
+ * order.c - see sender.h. An entry stays in the table when its time has passed; when the table is half full it is
  * rebuilt, in the size that suits them, with the entries that are still in the future.
  */
-#include "topologies/network/order.h"
+#include "topologies/network/sender.h"
 
 #include <stdlib.h>
 

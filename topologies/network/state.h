@@ -7,7 +7,6 @@
 
 #include "topologies/network/connections.h"
 #include "topologies/network/network.h"
-#include "topologies/network/order.h"
 #include "topologies/network/sender.h"
 #include "topologies/network/sharing.h"
 
