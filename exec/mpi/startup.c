@@ -85,6 +85,9 @@ static void say_missing(const struct skep_start *start, const struct gathering *
 	}
 	who_is(start, first, who, sizeof who);
 	wait->said = true;
+	size_t length = strlen(who);
+	if (more == 0 && who[length - 1] == ',') /* nothing but the colon follows */
+		who[length - 1] = '\0';
 	if (more > 0)
 		fprintf(stderr, "skep: waits for %s and %d more: %s\n", who, more, wait->what);
 	else

@@ -88,6 +88,7 @@ END
 timeout -k 5 120 mpirun --oversubscribe -n 5 sh mixed.sh "$skep" >"$out" 2>"$err" </dev/null || status=$?
 if [ "$status" = 1 ]; then pass 'a rank that does not answer'; else fail 'a rank that does not answer' "$(seen)"; fi
 check 'a rank that does not answer: it is said whom rank 0 waits for' grep -q '^skep: waits for rank 4' "$err"
+check 'a rank that does not answer: in a sentence without two marks in a row' sh -c '! grep -q ",:" "$1"' - "$err"
 check 'a rank that does not answer: and that it gives up' \
 	grep -q '^skep: rank 4.* has not answered for 6 s during the start' "$err"
 
