@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "base/files/outputs.h"
+#include "base/options.h"
 #include "base/text.h"
 
 #define SKEP_APPLICATION_ID 1936418160 /* "skep" */
@@ -52,13 +53,17 @@ static bool at_limit(const char *path)
 	return false;
 }
 
+static bool is_full(sqlite3 *db, const char *path, int code)
+{
+	int os_error = sqlite3_system_errno(db), primary = code & 0xff;
+	return primary == SQLITE_FULL || (primary == SQLITE_IOERR && (os_error == ENOSPC || os_error == EDQUOT ||
+									     os_error == EFBIG || at_limit(path)));
+}
+
 void skep_database_explain(sqlite3 *db, const char *path, int code, struct skep_diag *reterr)
 {
 	const char *other = "or name another file with --db";
-	int os_error = sqlite3_system_errno(db), primary = code & 0xff;
-	if (primary == SQLITE_IOERR &&
-		(os_error == ENOSPC || os_error == EDQUOT || os_error == EFBIG || at_limit(path)))
-		primary = SQLITE_FULL;
+	int os_error = sqlite3_system_errno(db), primary = is_full(db, path, code) ? SQLITE_FULL : code & 0xff;
 	switch (primary) {
 	case SQLITE_READONLY:
 	case SQLITE_PERM:
@@ -231,25 +236,38 @@ static int use_write_ahead_log(sqlite3 *db)
 	}
 }
 
-/* Damage that SQLite has not met yet: a page out of order, a row that is cut off. Nothing is added to such a file, for
- * that would bury what can still be saved. The check reads the whole file; of a large one it reads the table of runs
- * alone. */
-static int check_sound(sqlite3 *db, const char *path, struct skep_diag *reterr)
+/* Damage that SQLite has not met yet: a page out of order, a row that is cut off. The check reads the whole file; of a large one
+ * it reads the table of runs alone. SQLITE_CORRUPT: the file is damaged, and ret says how. */
+static int check_sound(sqlite3 *db, const char *path, char *ret, size_t size)
 {
 	struct stat st;
 	bool large = stat(path, &st) == 0 && st.st_size > CHECKED_BYTES_MAX;
 	sqlite3_stmt *row = NULL;
+	ret[0] = '\0';
 	int rc = sqlite3_prepare_v2(db, large ? "PRAGMA quick_check(runs)" : "PRAGMA quick_check(1)", -1, &row, NULL);
 	if (rc == SQLITE_OK)
 		rc = sqlite3_step(row);
 	bool sound = rc == SQLITE_ROW && strcmp(skep_column_text(row, 0), "ok") == 0;
-	if (rc == SQLITE_ROW && !sound)
-		skep_fail(reterr,
-			"%s: the database is damaged (%.200s): nothing was written to it; move it away, or name another "
-			"file with --db",
-			path, skep_column_text(row, 0));
+	if (rc == SQLITE_ROW && !sound) { /* the first line may say no more than in which database */
+		const char *text = skep_column_text(row, 0), *line = strchr(text, '\n');
+		text = line ? line + 1 : text;
+		skep_text_show(ret, size, text, strlen(text), UINT32_MAX);
+	}
 	sqlite3_finalize(row);
 	return sound ? SQLITE_OK : rc == SQLITE_ROW ? SQLITE_CORRUPT : rc;
+}
+
+/* Nothing is added to a damaged file, for that would bury what can still be saved. */
+static int refuse_damaged(sqlite3 *db, const char *path, struct skep_diag *reterr)
+{
+	char how[200];
+	int rc = check_sound(db, path, how, sizeof how);
+	if (how[0] != '\0')
+		skep_fail(reterr,
+			"%s: the database is damaged (%s): nothing was written to it; move it away, or name another file "
+			"with --db",
+			path, how);
+	return rc;
 }
 
 static bool setup_writer(sqlite3 *db, const char *path, struct skep_diag *reterr)
@@ -261,7 +279,7 @@ static bool setup_writer(sqlite3 *db, const char *path, struct skep_diag *reterr
 	if (rc == SQLITE_OK && sqlite3_db_readonly(db, "main") == 1)
 		rc = SQLITE_READONLY;
 	if (rc == SQLITE_OK && owner == OURS)
-		rc = check_sound(db, path, reterr);
+		rc = refuse_damaged(db, path, reterr);
 	if (rc == SQLITE_OK)
 		rc = use_write_ahead_log(db);
 	if (rc == SQLITE_OK)
@@ -275,18 +293,31 @@ static bool setup_writer(sqlite3 *db, const char *path, struct skep_diag *reterr
 
 /* ---- for reading ---------------------------------------------------------------------------------------------- */
 
-static bool setup_reader(sqlite3 *db, const char *path, struct skep_diag *reterr)
+/* What can still be read of a damaged file is read, but not as if it were whole. */
+static void warn_of_damage(sqlite3 *db, const char *path)
+{
+	char how[200];
+	if ((check_sound(db, path, how, sizeof how) & 0xff) == SQLITE_CORRUPT)
+		skep_say("skep: warning: %s: the database is damaged%s%s%s: rows may be missing or wrong\n", path,
+			how[0] != '\0' ? " (" : "", how, how[0] != '\0' ? ")" : "");
+}
+
+/* ret_full: it cannot be read with its log, for which there is no room. */
+static bool setup_reader(sqlite3 *db, const char *path, bool *ret_full, struct skep_diag *reterr)
 {
 	enum owner owner = UNKNOWN;
 	int rc = sqlite3_exec(db, "PRAGMA query_only = ON", NULL, NULL, NULL);
 	if (rc == SQLITE_OK)
 		rc = read_owner(db, &owner);
+	*ret_full = rc != SQLITE_OK && is_full(db, path, rc);
 	if (rc != SQLITE_OK)
 		skep_database_explain(db, path, rc, reterr);
 	else if (owner == FRESH)
 		skep_fail(reterr, "%s: an empty database: `skep sim` and `skep run` fill it", path);
 	else if (owner != OURS)
 		fail_owner(owner, path, reterr);
+	else
+		warn_of_damage(db, path);
 	return rc == SQLITE_OK && owner == OURS;
 }
 
@@ -323,8 +354,17 @@ static sqlite3 *connect_plain(const char *file, const char *path, struct skep_di
 	return connect_name(name, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, path, reterr);
 }
 
+/* Without one the file alone is the whole database. */
+static bool has_log(const char *path)
+{
+	char log[PATH_MAX + 8];
+	struct stat st;
+	snprintf(log, sizeof log, "%s-wal", path);
+	return stat(log, &st) == 0 ? st.st_size > 0 : errno != ENOENT;
+}
+
 /* True: the folder is read-only, so that SQLite cannot open its write-ahead log or would leave one behind, and
- * there is no log: then no process writes, and the file alone is the whole database. */
+ * there is no log: then no process writes. */
 static bool frozen(const char *path)
 {
 	char log[PATH_MAX + 8];
@@ -342,13 +382,28 @@ static sqlite3 *connect_frozen(const char *path, struct skep_diag *reterr)
 	return connect_name(name, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX, path, reterr);
 }
 
-static sqlite3 *open_reader(const char *path, struct skep_diag *reterr)
+static sqlite3 *read_with(sqlite3 *db, const char *path, bool *ret_full, struct skep_diag *reterr)
 {
-	sqlite3 *db = frozen(path) ? connect_frozen(path, reterr) : connect_plain(path, path, reterr);
-	if (db != NULL && setup_reader(db, path, reterr))
+	*ret_full = false;
+	if (db != NULL && setup_reader(db, path, ret_full, reterr))
 		return db;
 	sqlite3_close(db);
 	return NULL;
+}
+
+/* A full disk has no room for what SQLite keeps beside a log, even if there is none, and nothing can be written meanwhile. */
+static sqlite3 *open_reader(const char *path, struct skep_diag *reterr)
+{
+	struct skep_diag error = skep_diag_beside(reterr);
+	bool full;
+	if (frozen(path))
+		return read_with(connect_frozen(path, reterr), path, &full, reterr);
+	sqlite3 *db = read_with(connect_plain(path, path, &error), path, &full, &error);
+	if (db == NULL && full && !has_log(path))
+		return read_with(connect_frozen(path, reterr), path, &full, reterr);
+	if (db == NULL)
+		skep_fail(reterr, "%s", error.message);
+	return db;
 }
 
 static sqlite3 *open_writer(const char *path, struct skep_diag *reterr)

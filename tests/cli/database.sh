@@ -58,6 +58,11 @@ with open("worn.db", "r+b") as f:
 cp worn.db before.db
 refuses 'a database with a damaged page' '^skep: worn.db: the database is damaged .*nothing was written' sim "${quick[@]}" --db worn.db
 check 'a database with a damaged page is not written to' cmp worn.db before.db
+# What can be read of it is read, with a warning.
+accepts 'runs of a damaged database are listed' runs list --db worn.db
+check 'with a warning' grep -qE '^skep: warning: worn.db: the database is damaged \(.*\): rows may be missing or wrong$' "$err"
+accepts 'those of a sound one' runs list --db good.db
+check 'without' test ! -s "$err"
 for command in compare 'plot accuracy -o a.png'; do
 	# shellcheck disable=SC2086
 	refuses "$command without a database" '^skep: nothing.db: no such database' $command --db nothing.db
@@ -161,6 +166,17 @@ print(d.execute(\"PRAGMA integrity_check\").fetchone()[0], *d.execute(\"SELECT c
 		fail 'the disk fills up during the run' "$(seen)"
 	fi
 	check 'it leaves a sound database, in which the run goes on no more' equals 'ok 1 dead' "$(cat "$scratch/full.sound")"
+	with_mounts bash -c '
+		mount -t tmpfs -o size=2m tmpfs small
+		cp good.db small/a.db
+		cat /dev/zero >small/rest 2>/dev/null
+		exec "$@" --db small/a.db >"$0.out" 2>"$0.err" </dev/null' "$scratch/full" timeout 60 "$skep" runs list
+	status=$?
+	if [ "$status" = 0 ] && [ ! -s "$err" ] && grep -q 'one worker' "$out"; then
+		pass 'what is on a full disk is read'
+	else
+		fail 'what is on a full disk is read' "$(seen)"
+	fi
 	out=$scratch/out err=$scratch/err
 else
 	skip 'a full disk' 'this system does not let a test mount a small file system'
