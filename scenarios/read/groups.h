@@ -15,6 +15,8 @@
 /* A topology, a model or another file that is given as a scenario: the error says what it is. When its name is
  * read. */
 void skep_mistaken_refuse(struct skep_reader *r, const struct skep_yaml_node *root);
+/* A folder with a scenario.yaml, as `skep ask` writes one: the error names that. False: it is none. */
+bool skep_mistaken_folder(const char *path, struct skep_diag *reterr);
 
 /* ---- cut.c ------------------------------------------------------------------------------------------------------ */
 

@@ -544,7 +544,8 @@ bool skep_scenario_read(const char *path, const struct skep_scenario_options *op
 	size_t size;
 	*ret = (struct skep_scenario){.target_loss = NAN};
 	path = skep_data_or(path, shipped, sizeof shipped);
-	bool ok = path_fits(ret, path, reterr) && skep_file_read(path, SKEP_FILE_BYTES_MAX, &text, &size, reterr) &&
+	bool ok = path_fits(ret, path, reterr) && !skep_mistaken_folder(path, reterr) &&
+	          skep_file_read(path, SKEP_FILE_BYTES_MAX, &text, &size, reterr) &&
 	          skep_scenario_read_text(path, text, size, options, ret, reterr);
 	free(text);
 	return ok;
