@@ -11,11 +11,10 @@
 #include "planning/trial/interval.h"
 
 #define SKEP_ASK_VARIATIONS_MAX 24u
-#define SKEP_ASK_BETTER 0.99   /* of the time: better */
-#define SKEP_ASK_NOTHING 0.005 /* a gain that is less is none, however sure it is */
-#define SKEP_ASK_MUCH_BETTER                                                                                           \
-	0.95 /* worth any price; what is better by less is not worth more than so many times the price: */
-#define SKEP_ASK_DEAR 2.0
+#define SKEP_ASK_BETTER 0.99      /* of the time: better */
+#define SKEP_ASK_NOTHING 0.005    /* a gain that is less is none, however sure it is */
+#define SKEP_ASK_MUCH_BETTER 0.95 /* worth any price */
+#define SKEP_ASK_DEAR 2.0         /* times the price: too much for what is better, but not much better */
 
 struct skep_ask_tried {
 	struct skep_ask_variation variation;
