@@ -213,16 +213,17 @@ static void list_more_members(struct skep_ask_answer *a)
 static void list_members(struct skep_ask_answer *a, const struct skep_scenario *s)
 {
 	const struct skep_ask_question *q = &a->question;
-	char members[300];
+	bool left_out = false;
 	if (s->plan.stages > 1)
 		return;
-	skep_ask_members(a, SKEP_ASK_NO_STAGE, members, sizeof members);
-	if (members[0] != '\0') {
+	for (uint32_t i = 0; i < q->groups; i++)
+		left_out = left_out || skep_ask_group_members(a, i) < q->group[i].count;
+	if (left_out) {
 		list_more_members(a);
 		set_without(a, add_other(a, "with all machines"), UINT32_MAX);
 	}
 	for (uint32_t i = 0; q->groups > 1 && i < q->groups && i < 4; i++)
-		if (!strstr(members, q->site[q->group[i].site].name) || !strstr(members, q->group[i].gpu))
+		if (skep_ask_group_members(a, i) > 0)
 			set_without(a,
 				add_other(a, "without the %u x %s %s", q->group[i].count, q->group[i].gpu,
 					q->site[q->group[i].site].where),
