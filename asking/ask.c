@@ -7,6 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "asking/answer.h"
 #include "asking/loss.h"
@@ -89,6 +90,22 @@ static bool ask_memory(struct skep_ask_answer *a, struct skep_diag *reterr)
 	return true;
 }
 
+/* As many as there are layers and machines; one sentence of the option, not of a file that the user has not written. */
+static bool stages_fit(const struct skep_ask_answer *a, struct skep_diag *reterr)
+{
+	uint32_t stages = a->question.request->stages, layers = a->model.layers, machines = a->question.machines;
+	char text[16];
+	snprintf(text, sizeof text, "%u", stages);
+	if (stages > layers)
+		skep_diag_set(reterr, "--stages", 0, 1, text, "%s has %u layers: expected at most as many stages",
+			a->model.name, layers);
+	else if (stages > machines)
+		skep_diag_set(reterr, "--stages", 0, 1, text,
+			"--gpus has %u machine%s, and each stage needs one: expected at most as many stages", machines,
+			skep_plural(machines));
+	return !reterr->set;
+}
+
 static bool fill_job(struct skep_ask_answer *a, struct skep_diag *reterr)
 {
 	struct skep_ask_question *q = &a->question;
@@ -130,8 +147,8 @@ static bool write_question(struct skep_ask_answer *a, const char *folder, struct
 	bool own = a->model.file[0] != '\0';
 	if (!own && !skep_ask_write_model(&a->model, a->files.model, reterr))
 		return false;
-	return skep_ask_model_measure(&a->model, own ? a->model.file : a->files.model, reterr) && fill_job(a, reterr) &&
-	       skep_ask_write_law(&a->law, a->files.law, reterr) &&
+	return skep_ask_model_measure(&a->model, own ? a->model.file : a->files.model, reterr) &&
+	       stages_fit(a, reterr) && fill_job(a, reterr) && skep_ask_write_law(&a->law, a->files.law, reterr) &&
 	       skep_ask_write_topology(&a->question, a->files.topology, reterr) &&
 	       skep_ask_write_scenario(&a->job, &a->files, reterr);
 }
@@ -148,6 +165,18 @@ static enum status help(struct skep_ask_answer *a, struct skep_diag *reterr)
 	ok = ok && skep_ask_try(a, a->help, a->helps, &by);
 	skep_ask_finish_helps(a);
 	return ok ? STATUS_DONE : skep_ask_died(by, reterr);
+}
+
+/* Of one stage nothing travels that could be compressed. */
+static bool drop_compression(struct skep_ask_answer *a, struct skep_diag *reterr)
+{
+	if (a->chosen.plan.stages > 1)
+		return true;
+	if (!skep_assignments_add(&a->base, "schedule.compression=null"))
+		return skep_fail(reterr, "not enough memory to write the scenario");
+	skep_scenario_finish(&a->chosen);
+	a->has_chosen = skep_assignments_read(&a->base, &a->chosen, reterr);
+	return a->has_chosen;
 }
 
 static bool write_chosen(struct skep_ask_answer *a, struct skep_diag *reterr)
@@ -178,7 +207,7 @@ static bool write_chosen(struct skep_ask_answer *a, struct skep_diag *reterr)
 static enum status find_out(struct skep_ask_answer *a, const char *folder, struct skep_diag *reterr)
 {
 	const struct skep_ask_request *r = a->question.request;
-	struct phases phases = {.visible = !r->quiet && !r->json, .drawn = skep_say_draws()};
+	struct phases phases = {.visible = !r->quiet && !r->json && isatty(STDERR_FILENO), .drawn = skep_say_draws()};
 	if (!write_question(a, folder, reterr)) {
 		skep_ask_files_abandon(&a->files);
 		return STATUS_BAD_INPUT;
@@ -206,7 +235,7 @@ static enum status find_out(struct skep_ask_answer *a, const char *folder, struc
 		skep_ask_scale(a->help, a->helps, &a->figures);
 	}
 	end_phases(&phases);
-	if (status == STATUS_DONE && !write_chosen(a, reterr))
+	if (status == STATUS_DONE && !(drop_compression(a, reterr) && write_chosen(a, reterr)))
 		status = STATUS_FAILED;
 	if (status != STATUS_DONE)
 		skep_ask_files_abandon(&a->files);

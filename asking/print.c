@@ -381,16 +381,18 @@ static void print_bottleneck(const struct skep_ask_answer *a, FILE *out)
 {
 	const struct skep_ask_figures *f = &a->figures;
 	char text[700], bound[200];
-	bool sums = f->reduction_part > f->passes_part;
+	bool sums = f->reduction_part > f->passes_part, both = f->passes_part + f->reduction_part > 1.005;
+	double passes = round(100 * f->passes_part), summing = round(100 * f->reduction_part);
 	name_bound(a, bound, sizeof bound);
 	fputs("\nwhat holds it back\n", out);
 	snprintf(text, sizeof text,
-		"%s: passes take %.0f %% of a round, sums %.0f %%; machines compute %.0f %% of the time "
+		"%s: passes take %.0f %% of a round, sums %.0f %%%s; machines compute %.0f %% of the time "
 		"they are there (in the table above: machines compute).",
 		sums                    ? "The sums between machines"
 		: f->utilisation > 0.65 ? "Computing"
 					: "Waiting for each other in the passes",
-		100 * f->passes_part, 100 * f->reduction_part, 100 * f->utilisation);
+		passes, both ? summing : fmin(summing, 100 - passes), both ? ", in part at the same time" : "",
+		100 * f->utilisation);
 	wrap("  ", text, out);
 	if (bound[0] != '\0') {
 		int used = snprintf(text, sizeof text, "What sets the pace of passes is %s", bound);

@@ -4,6 +4,7 @@
  */
 #include "asking/write.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -21,11 +22,44 @@ static bool is_free(const char *path, bool force, struct skep_diag *reterr)
 	return force || skep_replace_written(path, SKEP_ASK_HEAD, reterr);
 }
 
+/* A folder with none of the files of an answer and with something else is not one that an answer has made. */
+static bool is_own_folder(const struct skep_ask_files *f, struct skep_diag *reterr)
+{
+	const char *const file[] = {f->scenario, f->topology, f->model, f->law};
+	struct stat st;
+	for (uint32_t i = 0; i < sizeof file / sizeof file[0]; i++)
+		if (stat(file[i], &st) == 0 && st.st_size > 0) /* is_free() has seen who wrote it */
+			return true;
+	DIR *dir = opendir(f->folder);
+	if (!dir)
+		return skep_fail(reterr, "%s: the folder cannot be read: %s", f->folder, strerror(errno));
+	char other[64] = "";
+	for (const struct dirent *e = readdir(dir); e && !other[0]; e = readdir(dir))
+		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
+			snprintf(other, sizeof other, "%.60s", e->d_name);
+	closedir(dir);
+	return !other[0] ||
+	       skep_fail(reterr,
+		       "%s: has other files (%s), and none that this command has written: take another folder, or --force",
+		       f->folder, other);
+}
+
+static bool is_file_name(const char *folder)
+{
+	const char *ending = strrchr(skep_path_base(folder), '.');
+	return ending && (strcmp(ending, ".yaml") == 0 || strcmp(ending, ".yml") == 0);
+}
+
 bool skep_ask_files_begin(const char *folder, bool force, struct skep_ask_files *ret, struct skep_diag *reterr)
 {
 	struct stat st;
 	if (folder[0] == '\0' || strlen(folder) >= sizeof ret->folder - 1)
 		return skep_fail(reterr, "-o: expected the name of a folder, of at most 1000 bytes");
+	if (is_file_name(folder))
+		return skep_fail(reterr,
+			"-o: %s is the name of a file: expected that of a folder, in which the scenario will be "
+			"scenario.yaml",
+			folder);
 	snprintf(ret->folder, sizeof ret->folder, "%s", folder);
 	snprintf(ret->topology, sizeof ret->topology, "%s/topology.yaml", folder);
 	snprintf(ret->model, sizeof ret->model, "%s/model.yaml", folder);
@@ -37,7 +71,8 @@ bool skep_ask_files_begin(const char *folder, bool force, struct skep_ask_files 
 	if (stat(folder, &st) != 0 || !S_ISDIR(st.st_mode))
 		return skep_fail(reterr, "%s: is no folder: name another one with -o", folder);
 	return is_free(ret->topology, force, reterr) && is_free(ret->model, force, reterr) &&
-	       is_free(ret->law, force, reterr) && is_free(ret->scenario, force, reterr);
+	       is_free(ret->law, force, reterr) && is_free(ret->scenario, force, reterr) &&
+	       (force || ret->made || is_own_folder(ret, reterr));
 }
 
 void skep_ask_files_abandon(const struct skep_ask_files *f)

@@ -31,7 +31,8 @@ struct skep_ask_job { /* what is asked, once the model is known */
 	uint32_t stages_least; /* that the memory of the largest cards asks for */
 };
 
-/* Names them, makes the folder, and refuses one whose files were written by something else. */
+/* Names them, makes the folder, and refuses one whose files were written by something else, or that has files and none of an
+ * answer, and a name that ends as that of a file. */
 bool skep_ask_files_begin(const char *folder, bool force, struct skep_ask_files *ret, struct skep_diag *reterr);
 
 /* When nothing comes of it: the folder goes again, if it was made. */

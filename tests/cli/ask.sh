@@ -20,8 +20,10 @@ accepts 'a small question' ask "${small[@]}" --link us-central1:europe-west4=200
 cp "$out" answer.json
 check 'four files are written' test -f answer/scenario.yaml -a -f answer/topology.yaml -a -f answer/model.yaml -a -f answer/law.yaml
 check 'and a GPU of half the speed' grep -q 'gpu: {base: t4, speed: 0.5}' answer/topology.yaml
+accepts 'whole models' ask --gpus 2xl4 --model 30M --tokens 40M --stages 1 --combinations 4 -q -o one
 accepts 'for a person' ask --gpus 2xl4,2xt4 --model 30M --tokens 40M --combinations 4 -o page
-check 'with a line for each part where no terminal is' test "$(grep -c '^skep: [1-5] of 5: ' "$err")" = 5
+check 'without progress where no terminal is' test ! -s "$err"
+check 'of one stage nothing that travels is compressed' sh -c 'grep -q "stages: 1}" one/scenario.yaml && ! grep -q "global_batch.*compression" one/scenario.yaml'
 check 'the share of time in which machines compute is one' test "$(awk '$1 == "chosen" { print $(NF - 1) }' "$out")" = \
 	"$(grep -o 'machines compute [0-9]* %' "$out" | grep -o '[0-9]*')"
 check 'and an L4, but a T4' sh -c 'grep -qE " (an l4|a t4) " "$1" && ! grep -qE " (a l4|an t4) " "$1"' - "$out"
@@ -151,6 +153,14 @@ check 'the least money and fewer machines are as the page has them' python3 - <<
 	    if s["name"].startswith("microbatches of") and s["possible"]:
 	        assert abs(s["egress_usd"] / away["egress_usd"] - 1) < 0.02, (s, away["egress_usd"])
 	END
+# The name of one GPU is part of the other's: which machines are left out is told from their group.
+accepts 'the least money where one of two alike GPUs is dear' ask --gpus '2xt4@us-central1,2xt4-fp16@us-central1' --price t4-fp16=5USD/h \
+	--model 30M --tokens 40M --stages 1 --cheapest --combinations 4 -q --json -o alike
+check 'is compared with all but the cheap ones, and not with all but those that it leaves out' python3 -c 'import json, sys
+seen = json.load(open(sys.argv[1]))
+names = [s["name"] for s in seen["settings"]]
+assert "2 x t4-fp16 at us-central1" in seen["left_out"], seen["left_out"]
+assert "without the 2 x t4 at us-central1" in names and "without the 2 x t4-fp16 at us-central1" not in names, names' "$out"
 accepts 'two kinds of machines with the whole model each' ask --gpus '2xl4@us-central1,2xt4@us-central1' --model 30M --tokens 40M --every 10 --stages 1 \
 	--combinations 8 -q -o kinds
 check 'are held back by neither kind alone' grep -q 'What sets the pace of passes is how fast all machines compute together' "$out"
@@ -243,5 +253,13 @@ wrong 'no model' '^skep: ask: --model is missing' 0 --gpus 8xl4
 mkdir other && echo 'mine: true' >other/scenario.yaml
 wrong 'files of others' 'other/scenario.yaml' 0 --gpus 8xl4 --model 30M -o other
 check 'which stay' grep -q 'mine: true' other/scenario.yaml
+mkdir full && echo 'mine: true' >full/mine.yaml
+wrong 'a folder of others, whatever their names' 'full: has other files \(mine.yaml\)' 0 --gpus 8xl4 --model 30M -o full
+wrong 'the name of a file in place of a folder' 'asked.yaml is the name of a file: expected that of a folder' 0 --gpus 8xl4 --model 30M -o asked.yaml
+wrong 'more stages than layers' '^--stages: error: gpt-350M has 26 layers' 1 --gpus 8xl4 --model 350M --stages 99
+wrong 'more stages than machines' '^--stages: error: --gpus has 8 machines' 1 --gpus 8xl4 --model 350M --stages 9
+refuses 'an answer, which is a folder, in place of its scenario' 'answer: error: is a folder: did you mean answer/scenario.yaml\?' check answer
+refuses 'to be simulated, too' 'answer: error: is a folder: did you mean answer/scenario.yaml\?' sim answer
+refuses 'another folder in place of a scenario' 'full: error: is a directory: expected a file' check full
 
 plan
