@@ -56,9 +56,12 @@ static bool commit(struct skep_store *store, bool ok)
 	return ok && rc == SQLITE_OK;
 }
 
-/* A locked database loses nothing: the rows wait for the end of the next round. */
+/* A locked database loses nothing: the rows wait for the end of the next round. Where a row is missing, none are written: a
+ * round would stand there with the books of some of its stages. */
 static void flush(struct skep_store *store)
 {
+	if (store->error.set)
+		return;
 	sqlite3_busy_timeout(store->db, store->behind ? 0 : ROUND_TIMEOUT_MS);
 	int rc = run_sql(store, "BEGIN IMMEDIATE");
 	store->behind = (rc & 0xff) == SQLITE_BUSY;

@@ -45,16 +45,19 @@ bool skep_recording_begin(struct skep_recording *r, const struct skep_recording_
 	const struct skep_scenario *scenario, struct skep_diag *reterr)
 {
 	*r = (struct skep_recording){.options = *options, .scenario = scenario};
+	r->tally = skep_tally_create(scenario, options->world);
+	if (!r->tally)
+		return skep_fail(reterr, "not enough memory to record the run");
 	r->store = skep_store_open(options->db, true, reterr);
 	if (!r->store || !skep_store_begin(r->store, scenario, options->world, options->device, options->pace,
 				 options->shape, &r->run, reterr)) {
 		skep_store_close(r->store);
+		skep_tally_destroy(r->tally);
 		return false;
 	}
 	if (options->details)
 		skep_store_keep_details(r->store);
 	skep_store_patience(r->store, END_PATIENCE_S, stderr);
-	r->tally = skep_tally_create(scenario, options->world);
 	say_unrecorded(r);
 	r->results = (struct skep_recorder_pair){skep_store_recorder(r->store), skep_tally_recorder(r->tally)};
 	bool terminal = skep_say_draws();
