@@ -208,7 +208,7 @@ static bool run_stretch(const struct course *c, const struct skep_ask_variation 
 	}
 	struct ear ear = {.scenario = &s};
 	ear.trial.recorder = (struct skep_recorder){.context = &ear, .link = hear};
-	ok = skep_trial_run_span(span, &s, &ear.trial, &summary) && summary.steps > 0;
+	ok = skep_trial_run_span(span, &s, &ear.trial, &summary, &error) && summary.steps > 0;
 	f->events += (double)summary.events;
 	if (ok) {
 		double time_s = summary.round_s * f->steps / f->every;
@@ -234,9 +234,11 @@ static bool run_stretch(const struct course *c, const struct skep_ask_variation 
 			for (uint32_t j = 0; j < SKEP_ASK_SITES_MAX; j++)
 				sum->bytes[i][j] += ear.bytes[i][j];
 	} else {
-		refuse(f, summary.failure[0] ? summary.failure
-					     : "a stage lost its last worker, and no other came in time");
-		f->lost++;
+		bool memory = skep_diag_is_memory(&error);
+		refuse(f, memory               ? error.message
+			  : summary.failure[0] ? summary.failure
+					       : "a stage lost its last worker, and no other came in time");
+		f->lost += !memory;
 	}
 	skep_scenario_finish(&s);
 	return ok;

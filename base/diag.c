@@ -97,6 +97,11 @@ bool skep_fail(struct skep_diag *reterr, const char *format, ...)
 	return false;
 }
 
+bool skep_diag_is_memory(const struct skep_diag *diag)
+{
+	return diag->set && strstr(diag->message, "not enough memory") != NULL;
+}
+
 void skep_diag_print(const struct skep_diag *diag, char *ret, size_t size)
 {
 	assert(size > 0);

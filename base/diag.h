@@ -41,6 +41,9 @@ void skep_diag_set(struct skep_diag *diag, const char *file, uint32_t line, uint
 /* The same without a place. Returns false, for `return skep_fail(...)`. */
 bool skep_fail(struct skep_diag *reterr, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* It is about memory of this process, not about what was read: all sentences of that kind have the same words. */
+bool skep_diag_is_memory(const struct skep_diag *diag);
+
 /* "file:line:column: error: message", the line, the caret, each ended by a newline. Without a file "error: message". Writes at
  * most size bytes with the final 0. */
 void skep_diag_print(const struct skep_diag *diag, char *ret, size_t size);

@@ -11,13 +11,15 @@
 #define EVALUATIONS 32000.0 /* over the workers of the pool */
 #define EVALUATIONS_MOST 2500.0
 
-static double expected_of(const struct skep_expected_cost *c)
+static double expected_of(struct skep_expected_cost *c)
 {
 	struct skep_expected e;
 	double rent = c->rent ? 0 : 1;
 	for (uint32_t i = 0; c->rent && i < c->planning->workers; i++)
 		rent += c->stage_of[i] < c->planning->stages ? c->rent[i] : 0;
-	if (!skep_expected_make_quick(c->planning, c->stage_of, &e) || !(e.step_s < SKEP_NEVER))
+	bool made = skep_expected_make_quick(c->planning, c->stage_of, &e);
+	c->lacking = c->lacking || !made;
+	if (!made || !(e.step_s < SKEP_NEVER))
 		return SKEP_NEVER;
 	return rent * e.step_s + (c->rent && e.egress_usd > 0 ? e.egress_usd : 0);
 }

@@ -17,6 +17,7 @@ struct skep_expected_cost {
 	const double *rent;
 	uint32_t *stage_of; /* [workers] the current allocation */
 	struct skep_change asked;
+	bool lacking; /* memory, for one of those that were asked about: it went for one that cannot be */
 };
 
 /* Stays where it is while it is used. False: no memory. */

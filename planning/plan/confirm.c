@@ -34,6 +34,7 @@ struct course {
 	struct skep_confirm *confirm;
 	struct skep_store *store; /* NULL: not opened, or nothing is kept */
 	bool failed;              /* the database does not take runs; the planner has the error */
+	bool lacking;             /* memory, for a statement */
 };
 
 static bool read_side(
@@ -51,7 +52,7 @@ static void simulate(
 	struct skep_summary summary;
 	const struct skep_simulate_options options = {.store = store};
 	if (c->stated)
-		reply->ok = skep_trial_run_span(&c->span, s, NULL, &summary);
+		reply->ok = skep_trial_run_span(&c->span, s, NULL, &summary, &reply->error);
 	else
 		reply->ok = skep_simulate(s, &options, &summary, &reply->error);
 	if (!reply->ok && !c->stated)
@@ -157,6 +158,7 @@ static void take_answer(void *context, uint32_t number, void *bytes, uint64_t co
 	side->reached += reply.reached;
 	if (!reply.ok && side->impossible++ == 0)
 		snprintf(side->why, sizeof side->why, "%.511s", reply.error.message);
+	c->lacking = c->lacking || (c->confirm->stated && skep_diag_is_memory(&reply.error));
 	keep(c, &reply, (const char *)bytes + sizeof reply, count - sizeof reply);
 	free(bytes);
 }
@@ -213,6 +215,8 @@ static enum status run_all(struct skep_planner *w, struct skep_confirm *ret)
 	if (!ran)
 		return skep_planner_fail(
 			w, STATUS_FAILED, "a process that simulated has died, or there is no memory for one");
+	if (c.lacking)
+		return skep_planner_lack(w);
 	return c.failed ? STATUS_FAILED : STATUS_DONE;
 }
 

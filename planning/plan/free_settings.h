@@ -55,6 +55,7 @@ struct skep_free_settings {
 	uint32_t *list, lists; /* points of the rung that goes on */
 	double to_beat;        /* the best that was simulated before this rung; 0: nothing was */
 	struct skep_known_trials known;
+	bool lacking; /* memory, to look at one */
 };
 
 /* Chooses; afterwards the planner's scenario, `with` and `given` are those of the choice, and its `settings` is this. */
@@ -70,7 +71,8 @@ bool skep_point_extrapolates(const struct skep_point *point);
 /* Those that were given, and behind them those of a combination. False: no memory; to be finished all the same. */
 bool skep_point_assignments(const struct skep_free_settings *settings, uint32_t number, struct skep_assignments *ret);
 
-/* A job of the pool: kind: a rung; number: of list[]. The context is a struct skep_free_settings, of which only `known` grows. */
+/* A job of the pool: kind: a rung; number: of list[]. The context is a struct skep_free_settings, of which only `known` grows;
+ * where it lacks memory there is no answer. */
 bool skep_point_work(void *context, const struct skep_sweep_job *job, void **ret, uint64_t *ret_count);
 /* Its answer takes the place of the point, and what it has simulated is known; frees the answer. */
 void skep_point_take(struct skep_free_settings *settings, struct skep_point *point, void *bytes, uint64_t count);

@@ -54,6 +54,8 @@ static enum status search(struct skep_planner *w)
 		return by != 0 ? skep_planner_fail(w, (enum status)(STATUS_SIGNAL + by),
 					 "ended by SIG%s before anything was chosen", sigabbrev_np(by))
 		               : skep_planner_fail(w, STATUS_FAILED, "a process that simulated has died");
+	if (w->lacking)
+		return skep_planner_lack(w);
 	if (!skep_searches_choose(w)) {
 		skep_searches_why(w, why, sizeof why);
 		return skep_planner_refuse(w, "%s", why);

@@ -79,6 +79,7 @@ static bool open_point(
 		.options = j->options, .with = with, .begin_ns = skep_monotonic_ns(), .cuts = true, .hasty = true};
 	if (!skep_planner_open(w, &w->error) || skep_planner_prepare(w) != STATUS_DONE) {
 		refuse(p, w->error.message);
+		j->lacking = j->lacking || skep_diag_is_memory(&w->error);
 		skep_planner_close(w);
 		return false;
 	}
@@ -108,7 +109,7 @@ static void consider(struct skep_planner *w, struct skep_point *p, const struct 
 	const struct skep_objective *cost, const uint32_t *stage_of, const uint32_t *layers)
 {
 	struct skep_forecast forecast;
-	double step_s = skep_planner_expected_s(planning, cost->whole(cost->self, stage_of), stage_of);
+	double step_s = skep_planner_expected_s(w, planning, cost->whole(cost->self, stage_of), stage_of);
 	if (!(step_s < SKEP_NEVER))
 		return;
 	skep_forecast_make(&w->planning, stage_of, step_s, &forecast);
@@ -214,7 +215,7 @@ static void look_at_trial(struct skep_planner *w, struct skep_point *p)
 	}
 	if (suits) {
 		cost = w->cost[SKEP_CONTENDED]; /* of the cut that was taken */
-		p->expected_s = skep_planner_expected_s(&w->planning, cost->whole(cost->self, stage_of), stage_of);
+		p->expected_s = skep_planner_expected_s(w, &w->planning, cost->whole(cost->self, stage_of), stage_of);
 	}
 	p->can = suits && p->expected_s < SKEP_NEVER && skep_trial_run(w, &c);
 	if (p->can) {
@@ -288,6 +289,7 @@ static void look(struct skep_free_settings *j, enum skep_rung rung, uint32_t nth
 	if (skip && p->rung == SKEP_RUNG_UNKNOWN)
 		refuse(p, "there was no time to look at it");
 	if (skip || !w || !skep_point_assignments(j, p->number, &with)) {
+		j->lacking = j->lacking || !skip;
 		skep_assignments_finish(&with);
 	} else if (open_point(j, p, with, w)) {
 		if (rung == SKEP_RUNG_CHEAP)
@@ -301,6 +303,7 @@ static void look(struct skep_free_settings *j, enum skep_rung rung, uint32_t nth
 		else
 			look_until_the_end(j, w, p);
 		p->rung = (uint8_t)rung;
+		j->lacking = j->lacking || w->lacking;
 		skep_planner_close(w);
 	}
 	free(w);
@@ -354,7 +357,7 @@ bool skep_point_work(void *context, const struct skep_sweep_job *job, void **ret
 	look(j, (enum skep_rung)job->kind, job->number, &p);
 	size_t known = (j->known.count - before) * sizeof *j->known.trial;
 	*ret_count = bytes_of(&p) + known;
-	char *bytes = malloc(*ret_count);
+	char *bytes = j->lacking ? NULL : malloc(*ret_count);
 	if (bytes) {
 		uint32_t *lists = (uint32_t *)(void *)(bytes + sizeof p);
 		memcpy(bytes, &p, sizeof p);

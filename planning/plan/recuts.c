@@ -55,7 +55,7 @@ static bool add_found(struct skep_planner *w, struct skep_cutting *cutting, enum
 	c->evaluations = evaluations;
 	for (uint32_t v = 0; v < SKEP_CONTENTIONS; v++)
 		c->cost_s[v] = skep_cutting_expect(cutting, v, layers, stage_of);
-	c->expected_s = skep_planner_expected_s(&cutting->planning, c->cost_s[view], stage_of);
+	c->expected_s = skep_planner_expected_s(w, &cutting->planning, c->cost_s[view], stage_of);
 	return true;
 }
 

@@ -168,6 +168,7 @@ static bool search_expected(struct skep_planner *w, bool lean)
 		c->evaluations = found.evaluations;
 		skep_planner_expect(w, c);
 	}
+	ok = ok && !cost.lacking;
 	skep_expected_cost_finish(&cost);
 	return ok;
 }

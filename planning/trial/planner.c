@@ -231,17 +231,20 @@ struct skep_candidate *skep_planner_add(struct skep_planner *w, const char *name
 	return c->stage_of ? c : NULL;
 }
 
-double skep_planner_expected_s(const struct skep_planning *planning, double cost_s, const uint32_t *stage_of)
+double skep_planner_expected_s(
+	struct skep_planner *w, const struct skep_planning *planning, double cost_s, const uint32_t *stage_of)
 {
 	struct skep_expected e;
-	return cost_s < SKEP_NEVER && skep_expected_make(planning, stage_of, &e) ? e.step_s : cost_s;
+	bool can = cost_s < SKEP_NEVER, made = can && skep_expected_make(planning, stage_of, &e);
+	w->lacking = w->lacking || (can && !made);
+	return made ? e.step_s : cost_s;
 }
 
-void skep_planner_expect(const struct skep_planner *w, struct skep_candidate *c)
+void skep_planner_expect(struct skep_planner *w, struct skep_candidate *c)
 {
 	for (uint32_t view = 0; view < SKEP_CONTENTIONS; view++)
 		c->cost_s[view] = w->cost[view]->whole(w->cost[view]->self, c->stage_of);
-	c->expected_s = skep_planner_expected_s(&w->planning, c->cost_s[c->view], c->stage_of);
+	c->expected_s = skep_planner_expected_s(w, &w->planning, c->cost_s[c->view], c->stage_of);
 }
 
 bool skep_planner_same_stages(

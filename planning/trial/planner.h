@@ -91,6 +91,7 @@ struct skep_planner {
 	double even_samples_per_s;               /* the most that was simulated with it; 0: nothing was */
 	struct skep_free_settings *settings;     /* how settings were chosen; NULL: none were free */
 	struct skep_confirm *stated, *confirmed; /* what is expected of the choice, and confirmed; NULL: not known */
+	bool lacking; /* memory, for a trial or what is expected: what was compared is not all there is */
 	struct skep_diag error;
 };
 
@@ -113,10 +114,11 @@ uint32_t skep_planner_seeds(const struct skep_planner *planner); /* that a trial
 
 /* NULL: no memory. */
 struct skep_candidate *skep_planner_add(struct skep_planner *planner, const char *name);
-/* By expected.h; where the cost is SKEP_NEVER, or there is no memory, the cost. */
-double skep_planner_expected_s(const struct skep_planning *planning, double cost_s, const uint32_t *stage_of);
+/* By expected.h; where the cost is SKEP_NEVER, or the planner lacks memory, the cost. `planning`: its own, or that of a cut. */
+double skep_planner_expected_s(
+	struct skep_planner *planner, const struct skep_planning *planning, double cost_s, const uint32_t *stage_of);
 /* Fills cost_s and expected_s. */
-void skep_planner_expect(const struct skep_planner *planner, struct skep_candidate *candidate);
+void skep_planner_expect(struct skep_planner *planner, struct skep_candidate *candidate);
 bool skep_planner_same_stages(
 	const struct skep_planner *planner, const struct skep_candidate *a, const struct skep_candidate *b);
 

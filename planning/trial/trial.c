@@ -103,14 +103,31 @@ static void leave_arithmetic(struct skep_scenario *s)
 
 /* ---- a few rounds ------------------------------------------------------------------------------------------------ */
 
+/* Without an error of its own the simulator lacks memory. */
+static bool run(const struct skep_scenario *s, uint32_t steps, uint32_t warm_up, struct skep_trial_ear *ear,
+	struct skep_summary *ret, struct skep_diag *reterr)
+{
+	return skep_long_rounds_simulate(s, steps, warm_up, ear, ret, reterr) ||
+	       skep_fail(reterr, "not enough memory to simulate it");
+}
+
+/* As skep_planner_read() does. What there was no memory for cannot be for that reason alone. */
+static bool read(struct skep_planner *w, const uint32_t *stage_of, const uint64_t *seed, const uint32_t *layers,
+	struct skep_scenario *ret, struct skep_diag *reterr)
+{
+	bool is = skep_planner_read(w, stage_of, seed, layers, ret, reterr);
+	w->lacking = w->lacking || (!is && skep_diag_is_memory(reterr));
+	return is;
+}
+
 /* Adds to what the candidate has. `steps`: as in long_rounds.h. False: it does not come to an end. */
-static bool simulate(const struct skep_scenario *s, uint32_t steps, struct skep_candidate *c)
+static bool simulate(struct skep_planner *w, const struct skep_scenario *s, uint32_t steps, struct skep_candidate *c)
 {
 	struct skep_summary summary;
 	struct skep_diag error = {0};
-	if (!skep_long_rounds_simulate(s, steps, 0, NULL, &summary, &error)) {
-		snprintf(c->why, sizeof c->why, "%.250s",
-			error.set ? error.message : "not enough memory to simulate it");
+	if (!run(s, steps, 0, NULL, &summary, &error)) {
+		w->lacking = w->lacking || skep_diag_is_memory(&error);
+		snprintf(c->why, sizeof c->why, "%.250s", error.message);
 		return false;
 	}
 	if (!summary.ok)
@@ -124,12 +141,12 @@ static bool simulate(const struct skep_scenario *s, uint32_t steps, struct skep_
 }
 
 /* With the nth seed from the scenario's own. */
-static bool try_seed(const struct skep_planner *w, struct skep_candidate *c, bool glance, uint32_t nth)
+static bool try_seed(struct skep_planner *w, struct skep_candidate *c, bool glance, uint32_t nth)
 {
 	struct skep_scenario s;
 	struct skep_diag diag = {0};
 	uint64_t seed = w->scenario.seed + nth;
-	c->fits = skep_planner_read(w, c->stage_of, nth > 0 ? &seed : NULL, c->layers, &s, &diag);
+	c->fits = read(w, c->stage_of, nth > 0 ? &seed : NULL, c->layers, &s, &diag);
 	if (!c->fits) {
 		snprintf(c->why, sizeof c->why, "%.*s", (int)sizeof c->why - 1, diag.message);
 		return false;
@@ -137,13 +154,13 @@ static bool try_seed(const struct skep_planner *w, struct skep_candidate *c, boo
 	s.collectives_as_flows = takes_flows(&s);
 	s.plan.rounds = w->rounds;
 	leave_arithmetic(&s);
-	bool ended = simulate(&s, glance ? glance_steps(&s) : short_steps(&s), c);
+	bool ended = simulate(w, &s, glance ? glance_steps(&s) : short_steps(&s), c);
 	skep_scenario_finish(&s);
 	return ended;
 }
 
 /* False: it cannot be. */
-static bool simulate_seeds(const struct skep_planner *w, struct skep_candidate *c, bool glance)
+static bool simulate_seeds(struct skep_planner *w, struct skep_candidate *c, bool glance)
 {
 	uint32_t seeds = skep_planner_seeds(w);
 	c->samples_per_s = c->round_s = c->events = 0;
@@ -158,7 +175,7 @@ static bool simulate_seeds(const struct skep_planner *w, struct skep_candidate *
 }
 
 /* Takes over what is known of it, or simulates it. False: it cannot be. */
-static bool try_seeds(const struct skep_planner *w, struct skep_candidate *c, bool glance)
+static bool try_seeds(struct skep_planner *w, struct skep_candidate *c, bool glance)
 {
 	uint64_t key = w->known ? skep_known_key(w, c, glance) : 0;
 	const struct skep_known_trial *known = w->known ? skep_known_find(w->known, key) : NULL;
@@ -191,9 +208,11 @@ static double best_value(const struct skep_planner *w)
 }
 
 /* Where the caller compares the choice with others behind it, a glance is enough for what is far from the best. */
-bool skep_trial_run(const struct skep_planner *w, struct skep_candidate *c)
+bool skep_trial_run(struct skep_planner *w, struct skep_candidate *c)
 {
 	double best = best_value(w);
+	if (w->lacking)
+		return false;
 	skep_planner_show_trial(w);
 	bool glances = w->options->unstated && isfinite(best) && short_steps(&w->scenario) == 0 &&
 	               glance_steps(&w->scenario) > 0;
@@ -205,15 +224,14 @@ bool skep_trial_run(const struct skep_planner *w, struct skep_candidate *c)
 /* ---- until the target -------------------------------------------------------------------------------------------- */
 
 /* Ends where the target is reached, also if it is one that ends nothing. */
-bool skep_trial_run_whole(
-	const struct skep_planner *w, const uint32_t *stage_of, uint64_t seed, struct skep_trial_whole *ret)
+bool skep_trial_run_whole(struct skep_planner *w, const uint32_t *stage_of, uint64_t seed, struct skep_trial_whole *ret)
 {
 	struct skep_scenario s;
 	struct skep_diag diag = {0};
 	struct skep_summary summary;
 	struct skep_diag error = {0};
 	*ret = (struct skep_trial_whole){.time_s = NAN, .usd = NAN};
-	if (!skep_planner_read(w, stage_of, &seed, NULL, &s, &diag))
+	if (!read(w, stage_of, &seed, NULL, &s, &diag))
 		return false;
 	s.collectives_as_flows = takes_flows(&s);
 	if (!isnan(s.target_loss))
@@ -225,6 +243,7 @@ bool skep_trial_run_whole(
 			.time_s = summary.time_to_target_s,
 			.usd = summary.cost_to_target_usd,
 			.samples_per_s = summary.throughput_samples_per_s};
+	w->lacking = w->lacking || (!ran && (!error.set || skep_diag_is_memory(&error)));
 	skep_scenario_finish(&s);
 	return ran;
 }
@@ -255,21 +274,20 @@ struct skep_trial_span skep_trial_span_of(const struct skep_planner *w, uint32_t
 }
 
 bool skep_trial_run_span(const struct skep_trial_span *span, struct skep_scenario *s, struct skep_trial_ear *ear,
-	struct skep_summary *ret)
+	struct skep_summary *ret, struct skep_diag *reterr)
 {
-	struct skep_diag error = {0};
 	s->collectives_as_flows = takes_flows(s);
 	if (!span->whole || s->arithmetic == SKEP_ARITHMETIC_REAL)
 		leave_arithmetic(s);
 	if (!span->whole)
 		s->plan.rounds = span->rounds;
 	uint32_t steps = span->whole ? 0 : short_steps(s);
-	return skep_long_rounds_simulate(s, steps, span->warm_up, ear, ret, &error) && ret->ok;
+	return run(s, steps, span->warm_up, ear, ret, reterr) && ret->ok;
 }
 
 /* With the seeds that trials have: a step takes so long in the mean. False: it cannot be, or does not come to an end. */
-static bool simulate_again(const struct skep_planner *w, const struct skep_trial_span *span,
-	const struct skep_candidate *c, double *ret_step_s)
+static bool simulate_again(
+	struct skep_planner *w, const struct skep_trial_span *span, const struct skep_candidate *c, double *ret_step_s)
 {
 	uint32_t seeds = skep_planner_seeds(w);
 	double round_s = 0;
@@ -278,11 +296,12 @@ static bool simulate_again(const struct skep_planner *w, const struct skep_trial
 		struct skep_summary summary;
 		struct skep_diag diag = {0};
 		uint64_t seed = w->scenario.seed + nth;
-		if (!skep_planner_read(w, c->stage_of, &seed, c->layers, &s, &diag))
+		if (!read(w, c->stage_of, &seed, c->layers, &s, &diag))
 			return false;
 		struct skep_trial_span counted = *span;
 		counted.whole = false; /* as many rounds for each */
-		bool ended = skep_trial_run_span(&counted, &s, NULL, &summary);
+		bool ended = skep_trial_run_span(&counted, &s, NULL, &summary, &diag);
+		w->lacking = w->lacking || skep_diag_is_memory(&diag);
 		skep_scenario_finish(&s);
 		if (!ended)
 			return false;
@@ -299,7 +318,7 @@ static uint64_t key_again(
 }
 
 /* Takes over what is known of it, or simulates it. False: it cannot be. */
-static bool try_again(const struct skep_planner *w, const struct skep_trial_span *span, struct skep_candidate *c)
+static bool try_again(struct skep_planner *w, const struct skep_trial_span *span, struct skep_candidate *c)
 {
 	const struct skep_known_trial *known = w->known ? skep_known_find(w->known, key_again(w, span, c)) : NULL;
 	struct skep_forecast forecast;

@@ -12,8 +12,9 @@
 /* Rounds that make a trial of a size that does not depend on the pool. */
 uint32_t skep_trial_rounds(const struct skep_scenario *scenario);
 
-/* Simulates it with as many seeds as the scenario's plan wants. False: it does not fit memory, or does not come to an end. */
-bool skep_trial_run(const struct skep_planner *planner, struct skep_candidate *candidate);
+/* Simulates it with as many seeds as the scenario's plan wants. False: it does not fit memory, or does not come to an end; or
+ * the planner lacks memory for it, and says so. */
+bool skep_trial_run(struct skep_planner *planner, struct skep_candidate *candidate);
 
 struct skep_trial_whole { /* one run until the target loss */
 	bool reached, extrapolated;
@@ -22,7 +23,7 @@ struct skep_trial_whole { /* one run until the target loss */
 };
 /* False: it cannot be read, or there is no memory. */
 bool skep_trial_run_whole(
-	const struct skep_planner *planner, const uint32_t *stage_of, uint64_t seed, struct skep_trial_whole *ret);
+	struct skep_planner *planner, const uint32_t *stage_of, uint64_t seed, struct skep_trial_whole *ret);
 /* About how many events a round has, as it is simulated in a trial or a span. */
 double skep_trial_events(const struct skep_scenario *scenario);
 /* About how many so many rounds have in a whole run. */
@@ -37,9 +38,9 @@ struct skep_trial_span {  /* how much of a run is simulated; it depends on the s
 /* `rounds_needed`: until the target loss; 0: there is none, or it is not reached. */
 struct skep_trial_span skep_trial_span_of(const struct skep_planner *planner, uint32_t rounds_needed);
 /* Without arithmetic, over the span, long rounds by shorter ones; changes the scenario. `ear`: NULL: nothing hears it. False: it
- * does not come to an end, or there is no memory. */
+ * does not come to an end, or there is no memory, as the error says then. */
 bool skep_trial_run_span(const struct skep_trial_span *span, struct skep_scenario *scenario, struct skep_trial_ear *ear,
-	struct skep_summary *ret);
+	struct skep_summary *ret, struct skep_diag *reterr);
 /* Tries the best few of the candidates that were tried again, over the span, for the choice; not if that says nothing new. False:
  * a signal came, or a process died (0). */
 bool skep_trial_again(struct skep_planner *planner, int *ret_signal);
