@@ -5,12 +5,16 @@
  *
  *   FAULTS_MEMORY=N   the N-th allocation finds no memory, counted from 1; with a '+' behind it all from there on
  *   FAULTS_DISK=N     the N-th write to a file finds the disk full, and all after it; with a '~' behind it half of it is written
- *   FAULTS_SLOW=MS    each fsync() takes so many ms more
+ *   FAULTS_SLOW=MS    each write to a file, and each fsync() of one, takes so many ms more; with FAULTS_SLOW_AT=N: the N-th
  *   FAULTS_CLOCK=S    the time of day is so many seconds ahead; negative: behind. Clocks that only measure are as they are
  *   FAULTS_DIE=N      SIGKILL at the N-th call of what a start consists of: opening, renaming, linking or removing a file,
  *                     forking, connecting, synchronising
- *   FAULTS_COUNT=FILE at its end the process adds a line with its numbers of allocations, writes and steps
- *   FAULTS_RANK=R     all but FAULTS_COUNT in that rank of an MPI job alone; '-': in what is no rank, `skep run` and mpirun
+ *   FAULTS_TRAP=1     SIGTRAP where an allocation fails, for a debugger
+ *   FAULTS_COUNT=FILE at its end the process adds a line with its numbers of allocations, writes and steps and its rank
+ *   FAULTS_STACKS=FILE at each allocation it adds a line with its rank, the allocation's number, and one for the calls that led there
+ *   FAULTS_COPIES=K   at each allocation (1), write (2) or step (3) it stands still while copies of it go on with the fault (watch.h)
+ *   FAULTS_CRASHES=1  it stands still behind each rename, link, removal and fsync(), so that crashes there can be thought out
+ *   FAULTS_RANK=R     what makes it unkind in that rank of an MPI job alone; '-': in what is no rank, `skep run` and mpirun
  *
  * Allocations count that are asked for by the program itself, libyaml, cJSON or SQLite: what others do without memory is theirs.
  */
@@ -18,6 +22,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -27,15 +32,21 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "watch.h"
+
 enum { MODULES = 64 };
+enum kind { NONE, MEMORY, DISK, DIE };
 
 static atomic_long allocations, writes, steps;
-static long memory_at, disk_at, die_at, slow_ms, clock_s;
-static bool memory_on, disk_torn, ready;
+static long memory_at, disk_at, die_at, slow_ms, slow_at, clock_s;
+static bool memory_on, disk_torn, crashes, ready;
+static enum kind copies;
+static int stacks = -1, own_rank = -1;
 static struct module {
 	uintptr_t begin;
 	bool ours;
@@ -46,6 +57,27 @@ void *__libc_malloc(size_t size);
 void *__libc_calloc(size_t count, size_t size);
 void *__libc_realloc(void *old, size_t size);
 void *__libc_memalign(size_t alignment, size_t size);
+
+/* Stands still while copies of the process go on with a fault of the kind, if it is the one that is asked for. In the copy: which
+ * of the marks the fault has; else -1. With other threads there is no copy, and the fault is to be tried by itself. */
+static int try_copies(enum kind kind, long now)
+{
+	static const char *const name[] = {NULL, "FAULTS_MEMORY", "FAULTS_DISK", "FAULTS_DIE"};
+	static const char *const mark[][2] = {{0}, {"", "+"}, {"", "~"}, {"", NULL}};
+	if (copies != kind)
+		return -1;
+	if (!faults_alone()) {
+		faults_tell("other %s=%ld", name[kind], now);
+		return -1;
+	}
+	for (int i = 0; i < 2 && mark[kind][i]; i++) {
+		if (!faults_copy(name[kind], now, mark[kind][i]))
+			continue;
+		copies = NONE;
+		return i;
+	}
+	return -1;
+}
 
 static long number(const char *name, char mark, bool *ret_marked)
 {
@@ -65,20 +97,25 @@ __attribute__((constructor)) static void begin(void)
 		disk_at = number("FAULTS_DISK", '~', &disk_torn);
 		die_at = number("FAULTS_DIE", 0, NULL);
 		slow_ms = number("FAULTS_SLOW", 0, NULL);
+		slow_at = number("FAULTS_SLOW_AT", 0, NULL);
 		clock_s = number("FAULTS_CLOCK", 0, NULL);
+		copies = faults_watched() ? (enum kind)number("FAULTS_COPIES", 0, NULL) : NONE;
 	}
+	crashes = getenv("FAULTS_CRASHES") != NULL && faults_watched();
+	own_rank = own ? atoi(own) : -1;
+	if (getenv("FAULTS_STACKS"))
+		stacks = open(getenv("FAULTS_STACKS"), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
 	ready = true;
 }
 
 __attribute__((destructor)) static void end(void)
 {
-	const char *path = getenv("FAULTS_COUNT");
-	char line[96];
+	const char *path = faults_is_copy() ? NULL : getenv("FAULTS_COUNT");
+	char line[128];
 	int fd = path ? open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666) : -1;
-	int length = snprintf(line, sizeof line, "%ld %ld %ld\n", allocations, writes, steps);
+	int length = snprintf(line, sizeof line, "%ld %ld %ld %d\n", allocations, writes, steps, own_rank);
 	if (fd >= 0) {
-		disk_at = 0;
-		(void)!write(fd, line, (size_t)length);
+		syscall(SYS_write, fd, line, (size_t)length);
 		close(fd);
 	}
 }
@@ -111,13 +148,34 @@ static bool is_ours(const void *caller)
 	return ours;
 }
 
+static void add_stack(long now)
+{
+	static _Thread_local bool inside;
+	char line[64];
+	if (inside)
+		return;
+	inside = true;
+	int length = snprintf(line, sizeof line, "%d %ld %lx\n", own_rank, now, faults_stack());
+	syscall(SYS_write, stacks, line, (size_t)length);
+	inside = false;
+}
+
 static bool lacks(const void *caller)
 {
 	if (!is_ours(caller))
 		return false;
 	long now = ++allocations;
+	if (stacks >= 0)
+		add_stack(now);
+	int mark = try_copies(MEMORY, now);
+	if (mark >= 0) {
+		memory_at = now;
+		memory_on = mark > 0;
+	}
 	if (memory_at == 0 || now < memory_at || (now > memory_at && !memory_on))
 		return false;
+	if (getenv("FAULTS_TRAP"))
+		raise(SIGTRAP);
 	errno = ENOMEM;
 	return true;
 }
@@ -162,19 +220,42 @@ char *strndup(const char *text, size_t most)
 
 /* ---- the disk ---------------------------------------------------------------------------------------------------- */
 
-#define REAL(name) __typeof__(&name) real = (__typeof__(&name))(uintptr_t)dlsym(RTLD_NEXT, #name)
+/* A disk is not waked by a signal. */
+static void wait_ms(long ms)
+{
+	struct timespec left = {ms / 1000, ms % 1000 * 1000000};
+	while (nanosleep(&left, &left) != 0 && errno == EINTR)
+		;
+}
+
+/* What has become of files is told, if that is asked for. */
+static int done(int result, int fd)
+{
+	if (result == 0 && crashes)
+		faults_tell("done %d %d", (int)getpid(), fd);
+	return result;
+}
 
 static bool is_file(int fd)
 {
 	struct stat st;
-	return disk_at != 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
+	return fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
 }
 
 /* How much of it can be written; -1: nothing. */
 static ssize_t room(int fd, size_t size)
 {
+	if (!is_file(fd))
+		return (ssize_t)size;
 	long now = ++writes;
-	if (!is_file(fd) || now < disk_at)
+	int mark = try_copies(DISK, now);
+	if (mark >= 0) {
+		disk_at = now;
+		disk_torn = mark > 0;
+	}
+	if (slow_ms > 0 && (slow_at == 0 || slow_at == now))
+		wait_ms(slow_ms);
+	if (disk_at == 0 || now < disk_at)
 		return (ssize_t)size;
 	errno = ENOSPC;
 	return disk_torn && now == disk_at && size > 1 ? (ssize_t)(size / 2) : -1;
@@ -206,6 +287,8 @@ int fflush(FILE *file)
 static void step(void)
 {
 	long now = ++steps;
+	if (try_copies(DIE, now) >= 0)
+		die_at = now;
 	if (die_at != 0 && now == die_at)
 		kill(getpid(), SIGKILL);
 }
@@ -214,11 +297,14 @@ int fsync(int fd)
 {
 	REAL(fsync);
 	step();
-	if (slow_ms > 0)
-		nanosleep(&(struct timespec){slow_ms / 1000, slow_ms % 1000 * 1000000}, NULL);
-	if (room(fd, 0) < 0)
-		return -1;
-	return real(fd);
+	return room(fd, 0) < 0 ? -1 : done(real(fd), fd);
+}
+
+int fdatasync(int fd)
+{
+	REAL(fdatasync);
+	step();
+	return room(fd, 0) < 0 ? -1 : done(real(fd), fd);
 }
 
 /* ---- steps ------------------------------------------------------------------------------------------------------- */
@@ -245,21 +331,36 @@ int rename(const char *from, const char *to)
 {
 	REAL(rename);
 	step();
-	return real(from, to);
+	return done(real(from, to), -1);
+}
+
+int renameat2(int from_folder, const char *from, int to_folder, const char *to, unsigned flags)
+{
+	REAL(renameat2);
+	step();
+	return done(real(from_folder, from, to_folder, to, flags), -1);
 }
 
 int link(const char *from, const char *to)
 {
 	REAL(link);
 	step();
-	return real(from, to);
+	return done(real(from, to), -1);
 }
 
 int unlink(const char *path)
 {
 	REAL(unlink);
 	step();
-	return real(path);
+	return done(real(path), -1);
+}
+
+int posix_spawnp(pid_t *ret, const char *file, const posix_spawn_file_actions_t *actions,
+	const posix_spawnattr_t *attributes, char *const words[], char *const names[])
+{
+	REAL(posix_spawnp);
+	step();
+	return real(ret, file, actions, attributes, words, names);
 }
 
 pid_t fork(void)
