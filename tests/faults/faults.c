@@ -11,8 +11,8 @@
  *                     forking, connecting, synchronising
  *   FAULTS_TRAP=1     SIGTRAP where an allocation fails, for a debugger
  *   FAULTS_COUNT=FILE at its end the process adds a line with its numbers of allocations, writes and steps and its rank
- *   FAULTS_STACKS=FILE at each allocation it adds a line with its rank, the allocation's number, and one for the calls that led there
- *   FAULTS_COPIES=K   at each allocation (1), write (2) or step (3) it stands still while copies of it go on with the fault (watch.h)
+ *   FAULTS_STACKS=F   at each allocation it adds a line to F: its rank, the allocation's number, one for the calls that led there
+ *   FAULTS_COPIES=K   at each allocation (1), write (2) or step (3) it stands still while copies go on with the fault (watch.h)
  *   FAULTS_CRASHES=1  it stands still behind each rename, link, removal and fsync(), so that crashes there can be thought out
  *   FAULTS_RANK=R     what makes it unkind in that rank of an MPI job alone; '-': in what is no rank, `skep run` and mpirun
  *

@@ -13,7 +13,9 @@ SKEP = os.path.abspath(os.environ.get('SKEP', os.path.join(ROOT, 'build/skep')))
 LIBRARY = os.path.abspath(os.environ.get('FAULTS', os.path.join(ROOT, 'build/tests/libfaults.so')))
 QUICK = ['scenarios/one-worker.yaml', '--set', 'train.until.steps=2', '-q']
 NO_LOSS = ['--set', 'train.arithmetic=none', '--jobs', '1', '-q', '-o', '{}/out.yaml']
-KEEPS = ['scenarios/one-worker.yaml', '--set', 'train.until.steps=4', '--set', 'checkpoint={every: 1, to: {}/kept}', '-q', '--db', '{}/a.db']
+KEEPS = ['scenarios/one-worker.yaml', '--set', 'checkpoint={every: 1, to: {}/kept}', '-q', '--db', '{}/a.db', '--set', 'train.until.steps=4']
+GOES_ON = KEEPS + ['--set', 'train.until.steps=6', '--resume']
+GPT = ['scenarios/tensor-parallel.yaml', '--set', 'train.until.steps=1', '--set', 'checkpoint={every: 1, to: {}/gpt}']
 
 COMMANDS = {
     'check': ['check', 'scenarios/two-datacentres.yaml', '-q'],
@@ -24,9 +26,11 @@ COMMANDS = {
     'run': ['run'] + QUICK + ['--db', '{}/a.db'],
     'shared': ['run', 'scenarios/tensor-parallel.yaml', '--set', 'train.until.steps=2', '-q', '--db', '{}/a.db'],
     'keeping': ['sim', '--write-checkpoints'] + KEEPS,
-    'resuming': ['sim', '--write-checkpoints', '--resume=auto'] + KEEPS,
+    'resuming': ['sim', '--write-checkpoints'] + GOES_ON,
+    'keeping gpt': ['sim', '--write-checkpoints', '-q', '--db', '{}/c.db'] + GPT,
+    'exporting': ['export', '-o', '{}/weights'] + GPT,
     'running': ['run'] + KEEPS,
-    'running on': ['run', '--resume=auto'] + KEEPS,
+    'running on': ['run'] + GOES_ON,
 }
 # Of those the world: the ranks in which a fault can be, each alone.
 RANKS = {'run': 2, 'shared': 4, 'running': 2, 'running on': 2}
@@ -47,13 +51,24 @@ def environment(faults):
     return {**os.environ, **more, **faults}
 
 
+def call_whole(name, folder, faults, term_s=None):
+    """(status, what was said, what was printed); None for the status: it had to be ended. term_s: SIGTERM after so long."""
+    with subprocess.Popen(words_of(name, folder), cwd=ROOT, env=environment(faults), stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        try:
+            if term_s is not None:
+                try:
+                    process.wait(term_s)
+                except subprocess.TimeoutExpired:
+                    process.terminate()
+            printed, said = process.communicate(timeout=120 if term_s is None else 15)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            return None, '', ''
+    return process.returncode, said.decode(errors='replace'), printed.decode(errors='replace')
+
+
 def call(name, folder, faults):
-    """(status, what was said); None for the status: it had to be ended."""
-    try:
-        done = subprocess.run(words_of(name, folder), cwd=ROOT, env=environment(faults), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=120)
-    except subprocess.TimeoutExpired:
-        return None, ''
-    return done.returncode, done.stderr.decode(errors='replace')
+    return call_whole(name, folder, faults)[:2]
 
 
 def printed(name, base):
@@ -101,6 +116,20 @@ def goes_on(folder, name='sim'):
     """Why the command does not do what it does without faults, on what they have left; None if it does."""
     status, said = call(name, folder, {'LD_PRELOAD': ''})
     return None if status == 0 else 'then %s: %s %s' % (name, status, said[-300:])
+
+
+def attempt_slow(name, faults, base):
+    """A disk that takes its time changes nothing, and keeps SIGTERM waiting no longer."""
+    folder, faults = folder_of('slow'), dict(faults)
+    try:
+        shutil.copytree(base, folder, dirs_exist_ok=True)
+        term_s = float(faults.pop('TERM_S')) if 'TERM_S' in faults else None
+        status, said, _ = call_whole(name, folder, faults, term_s)
+        if status != 0 and (term_s is None or status not in (-15, 143)):
+            return 'ended with %s: %s' % (status, said[-300:])
+        return broken_files(folder) or (goes_on(folder) if os.path.exists(folder + '/a.db') else None)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def attempt(name, faults, killed, base):
