@@ -61,7 +61,7 @@ bool skep_planner_dtfm(const struct skep_planner *w)
 
 bool skep_planner_is_late(const struct skep_planner *w)
 {
-	return w->until_ns > 0 && skep_monotonic_ns() >= w->until_ns;
+	return w->lacking || (w->until_ns > 0 && skep_monotonic_ns() >= w->until_ns);
 }
 
 uint32_t skep_planner_seeds(const struct skep_planner *w)

@@ -108,8 +108,8 @@ enum status skep_planner_refuse(struct skep_planner *planner, const char *format
 	__attribute__((format(printf, 2, 3)));
 enum status skep_planner_lack(struct skep_planner *planner); /* memory */
 
-bool skep_planner_dtfm(const struct skep_planner *planner); /* its objective is DT-FM's cost */
-bool skep_planner_is_late(const struct skep_planner *planner);
+bool skep_planner_dtfm(const struct skep_planner *planner);      /* its objective is DT-FM's cost */
+bool skep_planner_is_late(const struct skep_planner *planner);   /* or lacks memory: nothing more is to be begun */
 uint32_t skep_planner_seeds(const struct skep_planner *planner); /* that a trial is simulated with */
 
 /* NULL: no memory. */
