@@ -130,9 +130,9 @@ refuses 'another optimizer, with two keys' "$none.*; (train.optimizer.lr|train.o
 refuses 'without arithmetic' "$none" sim two.yaml "${how[@]}" --resume --set train.arithmetic=none
 refuses 'another cut' "$none.*; model.stages is 1, and was 2$" sim two.yaml "${how[@]}" --resume --set model.stages=1
 refuses 'no folder' 'has no checkpoint of all 2 stages' sim two.yaml "${how[@]}" --resume --set checkpoint.to=elsewhere
-refuses 'no folder, for real' 'has no checkpoint of all 2 stages' run two.yaml "${how[@]}" --resume --set checkpoint.to=elsewhere
+[ "${SKEP_HAS_MPI:-yes}" = no ] || refuses 'no folder, for real' 'has no checkpoint of all 2 stages' run two.yaml "${how[@]}" --resume --set checkpoint.to=elsewhere
 refuses 'no checkpoint in the scenario' 'two.yaml.*keeps no states to go on with: add .checkpoint' sim two.yaml --resume
-refuses 'none, for real' 'two.yaml.*keeps no states to go on with: add .checkpoint' run two.yaml --resume
+[ "${SKEP_HAS_MPI:-yes}" = no ] || refuses 'none, for real' 'two.yaml.*keeps no states to go on with: add .checkpoint' run two.yaml --resume
 refuses 'nowhere to keep' '--write-checkpoints: the scenario does not say where' sim two.yaml --write-checkpoints
 refuses 'nothing to keep' '--write-checkpoints: without arithmetic' sim two.yaml "${how[@]}" --write-checkpoints --set train.arithmetic=none
 refuses 'a folder that is a file' 'checkpoint.to: cannot' sim two.yaml --write-checkpoints --set 'checkpoint={every: 10, to: two.yaml}'
