@@ -39,15 +39,15 @@ bool skep_model_shard(const struct skep_model *whole, uint32_t rank, uint32_t si
 	ret->given = NULL;
 	ret->width = malloc(widths * sizeof *ret->width);
 	ret->cut = cuts > 0 ? malloc(cuts * sizeof *ret->cut) : NULL;
-	if (!ret->width || (cuts > 0 && !ret->cut)) {
-		skep_model_finish(ret);
-		return false;
-	}
-	ret->shard = (struct skep_tensor_shard){rank, size};
-	memcpy(ret->width, whole->width, widths * sizeof *ret->width);
-	if (cuts > 0)
+	const bool room = ret->width && (cuts == 0 || ret->cut);
+	if (room)
+		memcpy(ret->width, whole->width, widths * sizeof *ret->width);
+	if (room && cuts > 0)
 		memcpy(ret->cut, whole->cut, cuts * sizeof *ret->cut);
-	for (uint32_t l = 1; l < ret->layers; l++)
+	for (uint32_t l = 1; room && l < ret->layers; l++)
 		ret->width[l] /= size;
-	return true;
+	ret->shard = (struct skep_tensor_shard){rank, size};
+	if (!room)
+		skep_model_finish(ret);
+	return room;
 }

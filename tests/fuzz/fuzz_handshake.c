@@ -21,6 +21,18 @@ static struct {
 	unsigned lists, keys, certificates, refused;
 } tried; /* for the last line */
 
+/* What is longer than any list may be is not written, not even in part. */
+static void try_long(struct skep_manifest manifest)
+{
+	static char folder[SKEP_MANIFEST_BYTES_MAX];
+	uint8_t *bytes = (uint8_t *)&manifest;
+	size_t size = 1;
+	if (folder[0] == 0)
+		memset(folder, '/', sizeof folder - 1);
+	manifest.folder = folder;
+	must(!skep_manifest_encode(&manifest, &bytes, &size) && bytes == NULL && size == 0);
+}
+
 static void try_list(const uint8_t *bytes, size_t size)
 {
 	struct skep_manifest manifest;
@@ -44,6 +56,7 @@ static void try_list(const uint8_t *bytes, size_t size)
 	must(skep_manifest_encode(&manifest, &again, &again_size));
 	must(again_size == size && memcmp(again, bytes, size) == 0);
 	free(again);
+	try_long(manifest);
 	skep_manifest_finish(&manifest);
 }
 

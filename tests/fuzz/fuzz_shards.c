@@ -2,7 +2,8 @@
  *
  * fuzz_shards.c - a folder of a stranger's model: config.json, an index and the files that it names, or one file alone. Refused
  * with a sound diagnosis that names a file of the folder, or tensors of which each lies in the file that the index gives; these
- * are then held against the model that config.json describes, and copied if they fit.
+ * are then held against the model that config.json describes, and copied if they fit, in whole and as each rank of one, two and three
+ * that share the model takes its part: what they have, put together, is the whole.
  *
  * The input is files, one after the other: a line with name and length, `model.safetensors.index.json 214`, then so many bytes
  * (fewer at the end of the input). Names are of letters, digits, `.` and `-`; a name that comes twice is that of its last bytes.
@@ -16,13 +17,14 @@
 
 #include "models/read/hf_config.h"
 #include "models/stage/stage_weights.h"
+#include "models/tensor/runs.h"
 #include "models/weights/hf_weights.h"
 #include "tests/fuzz/damage.h"
 
 enum { DAMAGES = 400, FILES_MAX = 8, NAME = 48, WEIGHTS_MAX = 64, PARAMETERS_MAX = 1 << 16 /* of a layer */ };
 
 static struct {
-	unsigned taken, refused, fit;
+	unsigned taken, refused, fit, ranks;
 } tried; /* for the last line */
 
 struct folder {
@@ -97,24 +99,62 @@ static void check_set(const struct folder *f, const struct skep_safetensors *set
 	check_index(f, set);
 }
 
-static void copy_layer(const struct skep_model *model, uint32_t layer, const struct skep_safetensors *set)
+/* The layer's parameters as the files have them, of a model in whole or of a shard; NULL: more than is tried here. */
+static float *read_layer(const struct skep_model *model, uint32_t layer, const struct skep_safetensors *set)
 {
+	static struct skep_weight weight[WEIGHTS_MAX];
 	struct skep_weight_names names = skep_hf_names(model);
-	struct skep_weight weight[WEIGHTS_MAX];
+	uint64_t parameters = skep_layer_of(model, layer).parameters;
 	uint32_t weights = skep_hf_layer_weights(model, layer, NULL, NULL);
-	uint64_t parameters = 0;
-	if (weights > WEIGHTS_MAX)
-		return;
-	skep_hf_layer_weights(model, layer, NULL, weight);
-	for (uint32_t w = 0; w < weights; w++)
-		parameters += weight[w].shape[0] * weight[w].shape[1];
-	if (parameters > PARAMETERS_MAX)
-		return;
+	if (weights > WEIGHTS_MAX || parameters > PARAMETERS_MAX)
+		return NULL;
 	float *parameter = calloc(parameters, sizeof *parameter);
-	must(parameter);
-	skep_hf_layer_weights(model, layer, parameter, weight);
+	must(parameter && skep_hf_layer_weights(model, layer, parameter, weight) == weights);
 	skep_weights_read(set, weight, weights, &names);
-	free(parameter);
+	return parameter;
+}
+
+static void take_run(void *context, const struct skep_run *run)
+{
+	const float *const *const to = context; /* the whole and the shard */
+	must(memcmp(to[1] + run->own, to[0] + run->tensor->offset + run->at, run->count * sizeof **to) == 0);
+}
+
+/* Each rank has its part of the whole, and all ranks have all of it. */
+static void try_ranks(const struct skep_model *model, uint32_t ranks, uint32_t layer,
+	const struct skep_safetensors *set, float *whole)
+{
+	uint64_t parameters = skep_layer_of(model, layer).parameters;
+	float *all = calloc(parameters, sizeof *all);
+	must(all);
+	for (uint32_t r = 0; r < ranks; r++) {
+		struct skep_model shard;
+		must(skep_model_shard(model, r, ranks, &shard));
+		const struct skep_layer own = skep_layer_of(&shard, layer);
+		float *part = read_layer(&shard, layer, set);
+		must(part);
+		skep_layer_runs(&own, take_run, (const float *[]){whole, part});
+		skep_layer_put_shard(&own, part, all);
+		free(part);
+		skep_model_finish(&shard);
+	}
+	must(memcmp(all, whole, parameters * sizeof *all) == 0);
+	free(all);
+	tried.ranks += ranks;
+}
+
+static void try_layers(const struct skep_model *model, const struct skep_safetensors *set)
+{
+	for (uint32_t l = 0; l < model->layers; l++) {
+		float *whole = read_layer(model, l, set);
+		for (uint32_t ranks = 1; whole != NULL && ranks <= 3; ranks++) {
+			const char *why = skep_model_refuses_shard(model, ranks);
+			must(why == NULL || (ranks > 1 && why[0] != 0));
+			if (why == NULL)
+				try_ranks(model, ranks, l, set, whole);
+		}
+		free(whole);
+	}
 }
 
 /* As `train.init.weights` takes it. */
@@ -132,8 +172,12 @@ static void try_model(const struct folder *f)
 	must((set != NULL) == !diag.set && (set == NULL || list == NULL || list[0] == 0));
 	if (set == NULL)
 		check_diag(&diag);
-	for (uint32_t l = 0; set != NULL && l < model.layers; l++)
-		copy_layer(&model, l, set);
+	if (set != NULL)
+		try_layers(&model, set);
+	if (set != NULL && model.tied) { /* in two stages the head has a copy of its own of the table */
+		skep_model_part(&model, 2);
+		try_layers(&model, set);
+	}
 	tried.fit += set != NULL;
 	free(list);
 	skep_safetensors_close(set);
@@ -196,7 +240,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 int main(int argc, char **argv)
 {
 	bool ok = damage_files(argv + 1, argc - 1, DAMAGES);
-	printf("%u taken, %u refused, %u fit the model\n", tried.taken, tried.refused, tried.fit);
-	return ok && tried.taken > 0 && tried.refused > 0 && tried.fit > 0 ? 0 : 1;
+	printf("%u taken, %u refused, %u fit the model, %u layers of a rank\n", tried.taken, tried.refused, tried.fit,
+		tried.ranks);
+	return ok && tried.taken > 0 && tried.refused > 0 && tried.fit > 0 && tried.ranks > 0 ? 0 : 1;
 }
 #endif
