@@ -248,6 +248,26 @@ static void test_segments_end_with_their_chunk(void **state)
 	assert_int_equal(sum, 11);
 }
 
+/* One scale for each message: it is cut where one without scales is. */
+static void test_a_scale_for_a_message_moves_no_cut(void **state)
+{
+	(void)state;
+	static struct swarm plain, scaled;
+	for (uint32_t size = 2; size < 8; size++) {
+		init(&plain, SKEP_COLLECTIVE_RING, 1, 37);
+		init(&scaled, SKEP_COLLECTIVE_RING, 1, 37);
+		scaled.plan.reduction_codec = SKEP_CODEC_INT8;
+		scaled.plan.reduction_block = SKEP_CODEC_TENSOR;
+		struct skep_scheme a = scheme_of(&plain, 0, size), b = scheme_of(&scaled, 0, size);
+		assert_int_equal(skep_scheme_transfers(&a), skep_scheme_transfers(&b));
+		for (uint32_t m = 0; m < skep_scheme_transfers(&a); m++) {
+			const struct skep_scheme_transfer one = skep_scheme_transfer_at(&a, plain.fact, m);
+			const struct skep_scheme_transfer other = skep_scheme_transfer_at(&b, scaled.fact, m);
+			assert_true(one.first == other.first && one.count == other.count);
+		}
+	}
+}
+
 static void test_one_member_has_nothing_to_do(void **state)
 {
 	(void)state;
@@ -370,6 +390,7 @@ int main(void)
 		cmocka_unit_test(test_shards_are_of_who_begins),
 		cmocka_unit_test(test_chunks_of_a_state_that_is_frozen),
 		cmocka_unit_test(test_segments_end_with_their_chunk),
+		cmocka_unit_test(test_a_scale_for_a_message_moves_no_cut),
 		cmocka_unit_test(test_one_member_has_nothing_to_do),
 		cmocka_unit_test(test_a_ring_has_segments_enough_to_hide_a_latency),
 		cmocka_unit_test(test_shares_keep_the_slowest_short),

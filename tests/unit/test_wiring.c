@@ -139,6 +139,25 @@ static void test_choices_are_interleaved(void **state)
 
 /* 500 senders with ten microbatches each, for 20 workers of which four are five times as fast: those get their share of 20 in 36,
  * whatever the time is that a sample takes, and from the first microbatch on. */
+/* Who is equal is chosen by lot, and not by its place in the view. */
+static void test_who_is_equal_is_drawn(void **state)
+{
+	(void)state;
+	const struct skep_plan fast = {.wiring = SKEP_WIRING_THROUGHPUT, .samples = 1};
+	uint64_t random = 5;
+	uint32_t hits[3] = {0};
+	for (uint32_t n = 0; n < 300; n++) {
+		struct skep_view *view = view_of(3);
+		view->full_speed_ns = 1; /* so short are turns that all begin at once */
+		for (uint32_t i = 0; i < 3; i++)
+			skep_view_add(view, &fast, 3, (struct skep_peer){i, 1}, &random);
+		hits[choose(view, &fast, me, &random).index]++;
+		free(view);
+	}
+	for (uint32_t i = 0; i < 3; i++) /* 100 expected, standard deviation 8 */
+		assert_in_range(hits[i], 100 - 5 * 8, 100 + 5 * 8);
+}
+
 static void test_the_first_ones_go_by_expected_speed(void **state)
 {
 	(void)state;
@@ -262,19 +281,19 @@ static void test_an_answer_ends_silence(void **state)
 	free(view);
 }
 
-/* Three workers that need 4 ms: how many of 600 microbatches the last one gets, if the lines to it and back take so long. */
-static uint32_t part_of(skep_time first_ns, skep_time others_ns)
+/* Three workers that need so long: how many of 600 microbatches the last one gets, if the lines to it and back take so long. */
+static uint32_t part_of(skep_time needed_ns, skep_time first_ns, skep_time others_ns)
 {
 	struct skep_view *view = view_of(3);
 	uint64_t random = 9;
 	uint32_t hits = 0;
 	for (uint32_t i = 0; i < 3; i++) {
 		skep_view_add(view, &plan, 3, (struct skep_peer){i, 1}, &random);
-		skep_view_update(view, &plan, (struct skep_peer){i, 1}, 4000000, i == 2 ? first_ns : 1000000);
+		skep_view_update(view, &plan, (struct skep_peer){i, 1}, needed_ns, i == 2 ? first_ns : 1000000);
 	}
 	for (uint32_t n = 0; n < 1200; n++) {
 		struct skep_peer peer = choose(view, &by_rate, me, &random);
-		skep_view_update(view, &plan, peer, 4000000, peer.index == 2 ? others_ns : 1000000);
+		skep_view_update(view, &plan, peer, needed_ns, peer.index == 2 ? others_ns : 1000000);
 		hits += n >= 600 && peer.index == 2;
 	}
 	free(view);
@@ -284,11 +303,12 @@ static uint32_t part_of(skep_time first_ns, skep_time others_ns)
 static void test_who_is_behind_a_full_line_gets_less(void **state)
 {
 	(void)state;
-	assert_in_range(part_of(1000000, 1000000), 199, 201);
-	assert_in_range(part_of(900000000, 900000000), 199, 201); /* it is long, and nothing waits in it */
-	assert_in_range(part_of(1000000, 9000000), 97, 103);      /* 6 of 8 ms beside 4: 1 in 6 */
-	assert_in_range(part_of(50000000, 58000000), 97, 103);    /* the same, of a long one */
-	assert_in_range(part_of(9000000, 1000000), 195, 201);     /* no longer full */
+	assert_in_range(part_of(4000000, 1000000, 1000000), 199, 201);
+	assert_in_range(part_of(4000000, 900000000, 900000000), 199, 201); /* it is long, and nothing waits in it */
+	assert_in_range(part_of(4000000, 1000000, 9000000), 97, 103);      /* 6 of 8 ms beside 4: 1 in 6 */
+	assert_in_range(part_of(4000000, 50000000, 58000000), 97, 103);    /* the same, of a long one */
+	assert_in_range(part_of(4000000, 9000000, 1000000), 195, 201);     /* no longer full */
+	assert_in_range(part_of(400, 1000000, 1020000), 8, 12); /* the average has 11 of 20 us, beside 0.4: 1 in 57 */
 }
 
 /* A process that was stopped for a second does not lose its share for the time that the average would remember it. */
@@ -526,6 +546,7 @@ int main(void)
 		cmocka_unit_test(test_epochs_only_go_up),
 		cmocka_unit_test(test_shares_are_the_rates),
 		cmocka_unit_test(test_choices_are_interleaved),
+		cmocka_unit_test(test_who_is_equal_is_drawn),
 		cmocka_unit_test(test_the_first_ones_go_by_expected_speed),
 		cmocka_unit_test(test_average_is_corrected_for_its_start),
 		cmocka_unit_test(test_a_newcomer_gets_its_part),
