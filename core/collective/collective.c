@@ -156,7 +156,7 @@ static struct skep_hop halving_hop(const struct skep_scheme *s, const uint64_t *
 	if (m == 2 + 5 * steps)
 		return (struct skep_hop){.to = s->rank + p, .number = 1};
 	struct halving_place at = m == 1 ? (struct halving_place){0} : halving_place(steps, m);
-	if (m > 1 && at.what == HALVING_GIVE)
+	if (at.what == HALVING_GIVE)
 		return (struct skep_hop){.to = halving_partner(s, at.step), .number = m + 1};
 	uint32_t next = m == 1 ? 0 : at.step + 1;
 	return (struct skep_hop){.to = halving_partner(s, next), .number = 2 + 3 * next, .taken = true};
