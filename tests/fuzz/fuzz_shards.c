@@ -2,8 +2,8 @@
  *
  * fuzz_shards.c - a folder of a stranger's model: config.json, an index and the files that it names, or one file alone. Refused
  * with a sound diagnosis that names a file of the folder, or tensors of which each lies in the file that the index gives; these
- * are then held against the model that config.json describes, and copied if they fit, in whole and as each rank of one, two and three
- * that share the model takes its part: what they have, put together, is the whole.
+ * are then held against the model that config.json describes, and copied if they fit, in whole and as each rank of one, two and
+ * three that share the model takes its part: what they have, put together, is the whole.
  *
  * The input is files, one after the other: a line with name and length, `model.safetensors.index.json 214`, then so many bytes
  * (fewer at the end of the input). Names are of letters, digits, `.` and `-`; a name that comes twice is that of its last bytes.

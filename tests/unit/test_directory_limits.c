@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_directory_limits.c - where the directory stops: a step grants no more than its actions have room for, and what is not finite
- * ends the run at once.
+ * test_directory_limits.c - where the directory stops: a step grants no more than its actions have room for, and what is not
+ * finite ends the run at once.
  */
 #include "directory_fixture.h"
 
