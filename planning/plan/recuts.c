@@ -88,6 +88,7 @@ static bool seek_from(struct skep_planner *w, struct skep_cutting *cutting, cons
 		if (cost < SKEP_NEVER)
 			ok = add_found(w, cutting, begin->view, begin->lean, layers, stage_of, evaluations);
 	}
+	ok = ok && !cutting->lacking;
 	free(layers);
 	free(stage_of);
 	return ok;

@@ -218,10 +218,12 @@ static bool find_cut(
 		skep_tables_times(&c->planning);
 		c->cost[0]->whole(c->cost[0]->self, stage_of);
 		mem = malloc(skep_cuts_size(&cuts));
+		c->lacking = c->lacking || !mem;
 		found = mem && skep_cuts_find(&cuts, mem, first) < SKEP_NEVER;
 		for (uint32_t s = 0; found && s < stages; s++)
 			ret_layers[s] = first[s + 1] - first[s];
 	}
+	c->lacking = c->lacking || !edge || !asking.serves;
 	free(mem);
 	free(asking.serves);
 	free(edge);
@@ -306,7 +308,9 @@ static bool reallocate(
 			.seed = seed,
 			.start = skep_problem_allows(problem, stage_of, c->size) ? stage_of : NULL};
 		struct skep_found found;
-		if (skep_planning_search(&c->planning, &search, found_of, &found)) {
+		bool searched = skep_planning_search(&c->planning, &search, found_of, &found);
+		c->lacking = c->lacking || !searched;
+		if (searched) {
 			*evaluations += found.evaluations;
 			is = better(found.cost, *cost);
 		}
@@ -315,6 +319,7 @@ static bool reallocate(
 			*cost = ask(c, stage_of);
 		}
 	}
+	c->lacking = c->lacking || !scratch || !found_of;
 	free(scratch);
 	free(found_of);
 	return is;
@@ -420,6 +425,8 @@ double skep_cutting_improve(
 		.evaluations = evaluations};
 	if (b.cut && b.other)
 		look_further(c, &b);
+	else
+		c->lacking = true;
 	free(b.cut);
 	free(b.other);
 	return cost;

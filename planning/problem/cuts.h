@@ -36,6 +36,7 @@ struct skep_cutting {
 	bool lean, paid, all; /* workers may be left out; what counts is what a step costs; all cuts were looked at */
 	void *cost_memory[2]; /* by time, and by money */
 	const struct skep_objective *cost[2];
+	bool lacking; /* memory, so that not all was looked at */
 };
 
 /* There is more than one cut, and not too many layers to look for the best. */

@@ -135,7 +135,7 @@ static bool ask_model(struct kinds *k)
 }
 
 /* ret_stage [stages]. False: no way, or too much to ask. */
-static bool order_kinds(const struct kinds *k, struct skep_chain_stage *ret_stage)
+static bool order_kinds(const struct kinds *k, struct skep_chain_stage *ret_stage, bool *ret_lacking)
 {
 	uint32_t groups[SKEP_CHAIN_KINDS_MOST];
 	for (uint32_t i = 0; i < k->kinds; i++)
@@ -153,6 +153,7 @@ static bool order_kinds(const struct kinds *k, struct skep_chain_stage *ret_stag
 		.stages = k->p->stages};
 	size_t size = skep_chain_ordered_size(&chain, &kinds);
 	void *mem = size <= BYTES_MOST ? malloc(size) : NULL;
+	*ret_lacking = size <= BYTES_MOST && !mem;
 	bool found = mem && skep_chain_ordered(&chain, &kinds, mem, ret_stage).stages == k->p->stages;
 	free(mem);
 	return found;
@@ -210,7 +211,7 @@ bool skep_cutting_begin(struct skep_cutting *c, uint32_t *ret_layers, uint32_t *
 	struct kinds k = {.p = c->from, .layers = c->recut.model.layers};
 	struct skep_chain_stage *stage = calloc(c->planning.stages, sizeof *stage);
 	double *layer = calloc(4 * (size_t)k.layers, sizeof *layer);
-	bool found = false;
+	bool found = false, lacking = false;
 	if (stage && layer && skep_plan_model_chunks(&c->recut.plan) == 1 && find_kinds(&k)) {
 		k.compute_s = layer;
 		k.activation_bytes = layer + k.layers;
@@ -218,8 +219,11 @@ bool skep_cutting_begin(struct skep_cutting *c, uint32_t *ret_layers, uint32_t *
 		k.weight_bytes = layer + 3 * (size_t)k.layers;
 		find_groups(&k);
 		find_rates(&k);
-		found = ask_model(&k) && order_kinds(&k, stage);
+		bool asked = ask_model(&k);
+		found = asked && order_kinds(&k, stage, &lacking);
+		lacking = lacking || !asked;
 	}
+	c->lacking = c->lacking || lacking || !stage || !layer;
 	if (found) {
 		for (uint32_t s = 0; s < c->planning.stages; s++)
 			ret_layers[s] = stage[s].layers;

@@ -197,6 +197,8 @@ enum status skep_planner_prepare(struct skep_planner *w)
 	if (!skep_planning_check(&w->planning, &w->error)) {
 		const struct skep_diag error = w->error;
 		w->error = (struct skep_diag){0};
+		if (skep_diag_is_memory(&error))
+			return skep_planner_lack(w);
 		if (!w->cuts || !find_cut(w)) {
 			w->error = error;
 			return STATUS_BAD_INPUT;
