@@ -7,10 +7,11 @@
 #include "planning/expected/expected.h"
 #include "scenarios/describe/describe.h"
 
-static bool expect_step(const struct skep_scenario *s, struct skep_described_step *ret)
+static bool expect_step(const struct skep_scenario *s, struct skep_described_step *ret, bool *ret_lacking)
 {
 	struct skep_expected e;
 	bool known = skep_expected_at_start(s, &e, ret->bound, sizeof ret->bound);
+	*ret_lacking = e.lacking;
 	ret->step_s = e.step_s;
 	ret->passes_s = e.flow_s;
 	ret->reduction_s = e.reduction_s;
@@ -32,10 +33,12 @@ static enum status run(struct skep_command_line *line)
 	if (!skep_arguments_scenario(&a, &scenario))
 		return STATUS_BAD_INPUT;
 	struct skep_described_step expected = {0};
-	bool known = expect_step(&scenario, &expected);
-	skep_scenario_describe(&scenario, known ? &expected : NULL, a.json, stdout);
+	bool lacking, known = expect_step(&scenario, &expected, &lacking);
+	if (!lacking)
+		skep_scenario_describe(&scenario, known ? &expected : NULL, a.json, stdout);
 	skep_scenario_finish(&scenario);
-	return STATUS_DONE;
+	return lacking ? skep_report_error(STATUS_FAILED, "not enough memory to expect anything of this scenario")
+	               : STATUS_DONE;
 }
 
 static const struct skep_option_group groups[] = {SKEP_SCENARIO_AND_TRACE_OPTIONS, SKEP_OUTPUT_OPTIONS, {0}};

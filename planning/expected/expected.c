@@ -211,12 +211,17 @@ bool skep_expected_at_start(const struct skep_scenario *s, struct skep_expected 
 	struct skep_planning planning;
 	struct skep_diag unused = {0};
 	*ret = (struct skep_expected){.step_s = INFINITY};
-	if (!skep_expected_known(s) || !skep_planning_pose(s, &planning, &unused))
+	if (!skep_expected_known(s))
 		return false;
+	if (!skep_planning_pose(s, &planning, &unused)) {
+		ret->lacking = skep_diag_is_memory(&unused);
+		return false;
+	}
 	uint32_t *stage_of = calloc(planning.workers, sizeof *stage_of);
 	if (stage_of)
 		skep_planning_start(&planning, stage_of);
-	bool known = stage_of && skep_expected_make(&planning, stage_of, ret) && ret->step_s < INFINITY;
+	bool made = stage_of && skep_expected_make(&planning, stage_of, ret), known = made && ret->step_s < INFINITY;
+	ret->lacking = !made;
 	if (known)
 		skep_expected_bound_text(&planning, ret, ret_bound, size);
 	free(stage_of);

@@ -57,6 +57,7 @@ struct skep_expected { /* seconds, but for the money */
 	double busy;       /* what sets the pace, the part of the time in which it has work */
 	bool starved;      /* for want of microbatches in flight it has so little */
 	bool shared_out;   /* devices of several speeds, all as busy: each takes microbatches as fast as it computes */
+	bool lacking;      /* there was no memory to expect anything of a start: only of skep_expected_at_start() */
 	double egress_usd; /* of a step, as skep_planning_egress_usd() has it */
 	uint32_t from, to; /* of the bound: workers, or places; both the same where it is of one alone */
 };
