@@ -131,7 +131,7 @@ class Copies:
         printed, written = self.result_of(printed, open(path).read() if os.path.exists(path) else '')
         if not self.usual[0].endswith(printed) and not re.search('(not enough|out of) memory', printed):
             return 'printed: ' + next((p for p, u in zip(printed.splitlines()[::-1], self.usual[0].splitlines()[::-1]) if p != u), 'more')
-        if written != self.usual[1]:
+        if written != self.usual[1] and not re.search('not enough memory', written):
             return 'written: ' + next((p for p, u in zip(written.splitlines(), self.usual[1].splitlines()) if p != u), 'less')
         return None
 
