@@ -186,6 +186,14 @@ static bool read_line(const char *line, struct skep_ticket_entry *ret)
 	return *behind == '\0' && left < SKEP_ADMISSIONS_UNLIMITED;
 }
 
+static struct skep_ticket_entry *find(const struct skep_tickets *tickets, const uint8_t *secret)
+{
+	struct skep_ticket_entry *found = NULL;
+	for (uint32_t i = 0; i < tickets->count; i++)
+		found = skep_ticket_same_secret(tickets->entry[i].secret, secret) ? &tickets->entry[i] : found;
+	return found;
+}
+
 bool skep_tickets_read(struct skep_tickets *tickets, const char *text, struct skep_diag *reterr)
 {
 	static const char begin[] = "ticket ";
@@ -198,18 +206,12 @@ bool skep_tickets_read(struct skep_tickets *tickets, const char *text, struct sk
 			continue;
 		if (!read_line(line + sizeof begin - 1, &entry))
 			return skep_fail(reterr, "has a line of a ticket that is none");
+		if (find(tickets, entry.secret) != NULL)
+			return skep_fail(reterr, "has a ticket twice, so that it cannot be told what it admits");
 		if (!put(tickets, &entry, reterr))
 			return false;
 	}
 	return true;
-}
-
-static struct skep_ticket_entry *find(const struct skep_tickets *tickets, const uint8_t *secret)
-{
-	struct skep_ticket_entry *found = NULL;
-	for (uint32_t i = 0; i < tickets->count; i++)
-		found = skep_ticket_same_secret(tickets->entry[i].secret, secret) ? &tickets->entry[i] : found;
-	return found;
 }
 
 enum skep_admission skep_tickets_admit(struct skep_tickets *tickets, const uint8_t secret[SKEP_SECRET_BYTES])

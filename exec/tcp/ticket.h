@@ -63,7 +63,7 @@ bool skep_tickets_add(struct skep_tickets *tickets, uint32_t admissions, uint8_t
  * "run NUMBER", for a later process of the same run. Whether the file could be written, the caller asks it. */
 void skep_tickets_write(const struct skep_tickets *tickets, FILE *file);
 /* Adds those of the lines in a text that begin with "ticket", and takes the number of one with "run"; other lines are not looked
- * at. */
+ * at. False: a line is no ticket, a ticket is there twice, or memory lacks. */
 bool skep_tickets_read(struct skep_tickets *tickets, const char *text, struct skep_diag *reterr);
 
 enum skep_admission { SKEP_ADMITTED, SKEP_TICKET_UNKNOWN, SKEP_TICKET_USED_UP, SKEP_TICKET_REVOKED, SKEP_ADMISSIONS };

@@ -175,6 +175,7 @@ static void lines_that_are_no_tickets_are_refused(void **state)
 		"ticket 00112233445566778899aabbccddeeff 7x\n",
 		"ticket 00112233445566778899aabbccddeeff 99999999999999\n",
 		"ticket 00112233445566778899aabbccddeegg 7\n",
+		"ticket 00112233445566778899aabbccddeeff revoked\nticket 00112233445566778899aabbccddeeff 7\n",
 	};
 	for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
 		struct skep_tickets tickets = {0};
