@@ -38,8 +38,7 @@ static cJSON *add_next(cJSON *list, const struct skep_ask_tried *tried, uint32_t
 		uint32_t which = *at < ranked ? rank[*at] : *at - ranked;
 		if (*at >= ranked && (which == 0 || tried[which].figures.ok))
 			continue;
-		cJSON *o = cJSON_CreateObject();
-		cJSON_AddItemToArray(list, o);
+		cJSON *o = skep_json_add_row(list);
 		add_figures(o, tried[which].variation.label, &tried[which].figures);
 		skep_json_add_number(o, "times_faster",
 			tried[which].figures.ok ? tried[0].figures.time_s / tried[which].figures.time_s : NAN);
@@ -89,11 +88,9 @@ static void add_helps(const struct skep_ask_answer *a, cJSON *root)
 static void add_other_aim(const struct skep_ask_answer *a, cJSON *root)
 {
 	const struct skep_ask_other_aim *other = &a->other_aim;
-	if (!other->known) {
-		cJSON_AddNullToObject(root, "other_aim");
+	cJSON *o = skep_json_add_object(root, "other_aim", other->known);
+	if (o == NULL)
 		return;
-	}
-	cJSON *o = cJSON_AddObjectToObject(root, "other_aim");
 	skep_json_add_text(o, "aim", a->question.request->objective == SKEP_ASK_MONEY ? "time" : "money");
 	skep_json_add_text(o, "answer", other->method);
 	skep_json_add_text(o, "machines", other->machines);
@@ -108,9 +105,8 @@ static void add_stages(const struct skep_ask_answer *a, cJSON *root)
 	cJSON *list = cJSON_AddArrayToObject(root, "stages");
 	char members[600];
 	for (uint32_t i = 0; i < a->chosen.plan.stages; i++) {
-		cJSON *o = cJSON_CreateObject();
+		cJSON *o = skep_json_add_row(list);
 		uint32_t first, layers;
-		cJSON_AddItemToArray(list, o);
 		skep_model_cut(&a->chosen.model, skep_plan_vstages(&a->chosen.plan), i, &first, &layers);
 		skep_ask_members(a, i, members, sizeof members);
 		skep_json_add_count(o, "first_layer", first);
@@ -131,8 +127,7 @@ static void add_traffic(const struct skep_ask_answer *a, cJSON *root)
 			double bytes = a->figures.bytes[i][j];
 			if (i == j || !(bytes > 0))
 				continue;
-			cJSON *o = cJSON_CreateObject();
-			cJSON_AddItemToArray(list, o);
+			cJSON *o = skep_json_add_row(list);
 			skep_json_add_text(o, "from", q->site[i].name);
 			skep_json_add_text(o, "to", q->site[j].name);
 			skep_json_add_number(o, "bytes", bytes);

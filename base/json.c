@@ -29,6 +29,21 @@ void skep_json_add_text(cJSON *to, const char *key, const char *text)
 	cJSON_AddItemToObject(to, key, text[0] != '\0' ? cJSON_CreateString(text) : cJSON_CreateNull());
 }
 
+cJSON *skep_json_add_object(cJSON *to, const char *key, bool there)
+{
+	if (there)
+		return cJSON_AddObjectToObject(to, key);
+	cJSON_AddNullToObject(to, key);
+	return NULL;
+}
+
+cJSON *skep_json_add_row(cJSON *to)
+{
+	cJSON *row = cJSON_CreateObject();
+	cJSON_AddItemToArray(to, row);
+	return row;
+}
+
 bool skep_json_print(cJSON *root, FILE *out)
 {
 	char *text = cJSON_PrintUnformatted(root);

@@ -18,5 +18,10 @@ void skep_json_add_count(cJSON *to, const char *key, uint64_t value);
 /* null: "". */
 void skep_json_add_text(cJSON *to, const char *key, const char *text);
 
+/* An empty object; null, and NULL is returned, of what there is not. */
+cJSON *skep_json_add_object(cJSON *to, const char *key, bool there);
+/* An empty object at the end of an array. */
+cJSON *skep_json_add_row(cJSON *to);
+
 /* Prints it with the end of its line, and deletes it. False: not enough memory. */
 bool skep_json_print(cJSON *root, FILE *out);

@@ -162,7 +162,7 @@ void skep_calibration_print(const struct skep_calibration *c, FILE *out)
 static void add_row(void *context, const struct row *row)
 {
 	const struct skep_figure *f = row->figure;
-	cJSON *object = cJSON_CreateObject();
+	cJSON *object = skep_json_add_row(context);
 	bool fitted = f->after.samples > 0;
 	cJSON_AddStringToObject(object, "figure", row->what);
 	cJSON_AddStringToObject(object, "unit", row->unit);
@@ -172,7 +172,6 @@ static void add_row(void *context, const struct row *row)
 	skep_json_add_number(object, "high", fitted ? f->after.high : NAN);
 	cJSON_AddNumberToObject(object, "samples", f->after.samples);
 	skep_json_add_text(object, "kept", fitted || f->kept == NULL ? "" : f->kept);
-	cJSON_AddItemToArray(context, object);
 }
 
 void skep_calibration_print_json(const struct skep_calibration *c, const char *folder, FILE *out)
@@ -188,11 +187,10 @@ void skep_calibration_print_json(const struct skep_calibration *c, const char *f
 	walk_all(&w);
 	cJSON *gpus = cJSON_AddArrayToObject(object, "gpus");
 	for (uint32_t gpu = 0; gpu < c->topology.gpus; gpu++) {
-		cJSON *of = cJSON_CreateObject();
+		cJSON *of = skep_json_add_row(gpus);
 		cJSON_AddStringToObject(of, "gpu", c->topology.gpu[gpu].name);
 		skep_json_add_number(of, "noise", c->gpu[gpu].noise);
 		skep_json_add_number(of, "mean_over_median", c->gpu[gpu].mean);
-		cJSON_AddItemToArray(gpus, of);
 	}
 	cJSON_AddNumberToObject(object, "stages_as_before", w.unseen_stages);
 	cJSON_AddNumberToObject(object, "links_as_before", w.unused_pairs);

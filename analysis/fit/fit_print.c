@@ -132,12 +132,11 @@ void skep_fit_print_json(const struct skep_law *law, const struct skep_loss_poin
 			part, KEY[axis], cJSON_CreateDoubleArray((double[]){law->least[axis], law->most[axis]}, 2));
 	part = cJSON_AddArrayToObject(object, "runs");
 	for (uint32_t i = 0; i < points->runs; i++) {
-		cJSON *row = cJSON_CreateObject();
+		cJSON *row = skep_json_add_row(part);
 		cJSON_AddNumberToObject(row, "run", (double)points->run[i]);
 		cJSON_AddNumberToObject(row, "points", run[i].points);
 		cJSON_AddNumberToObject(row, "misfit", run[i].misfit);
 		cJSON_AddNumberToObject(row, "worst", run[i].worst);
-		cJSON_AddItemToArray(part, row);
 	}
 	skep_json_print(object, out);
 }

@@ -250,11 +250,10 @@ static cJSON *json_differences(const struct skep_differences *settings)
 {
 	cJSON *array = cJSON_CreateArray();
 	for (size_t i = 0; i < settings->count && i < SKEP_DIFFERENCES_SHOWN; i++) {
-		cJSON *object = cJSON_CreateObject();
+		cJSON *object = skep_json_add_row(array);
 		cJSON_AddStringToObject(object, "key", settings->item[i].key);
 		cJSON_AddStringToObject(object, "first", settings->item[i].first);
 		cJSON_AddStringToObject(object, "second", settings->item[i].second);
-		cJSON_AddItemToArray(array, object);
 	}
 	return array;
 }
@@ -268,13 +267,12 @@ static cJSON *json_of(const struct comparison *c)
 	cJSON_AddItemToObject(object, "scenario_differences", json_differences(&c->settings));
 	cJSON *metrics = cJSON_AddArrayToObject(object, "metrics");
 	for (size_t i = 0; i < METRICS; i++) {
-		cJSON *metric = cJSON_CreateObject();
+		cJSON *metric = skep_json_add_row(metrics);
 		cJSON_AddStringToObject(metric, "metric", METRIC[i].name);
 		cJSON_AddStringToObject(metric, "unit", UNIT_NAME[METRIC[i].unit]);
 		skep_json_add_number(metric, "first", c->side[0].value[i]);
 		skep_json_add_number(metric, "second", c->side[1].value[i]);
 		skep_json_add_number(metric, "difference_percent", difference(c, i));
-		cJSON_AddItemToArray(metrics, metric);
 	}
 	skep_time_parts_add_json(
 		&c->side[0].parts, &c->side[1].parts, is_real(&c->side[0]) || is_real(&c->side[1]), object);

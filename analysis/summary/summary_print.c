@@ -31,10 +31,7 @@ void skep_summary_print_json(const struct skep_summary *summary, FILE *out)
 	add_digest(object, summary->digest);
 	cJSON_AddStringToObject(object, "number_format", summary->number_format);
 	skep_json_add_count(object, "steps", summary->steps);
-	if (summary->ended_by != NULL)
-		cJSON_AddStringToObject(object, "ended_by", summary->ended_by);
-	else
-		cJSON_AddNullToObject(object, "ended_by");
+	skep_json_add_text(object, "ended_by", summary->ended_by != NULL ? summary->ended_by : "");
 	skep_json_add_count(object, "samples", summary->samples);
 	skep_json_add_count(object, "tokens", summary->tokens);
 	skep_json_add_number(object, "time_s", summary->time_s);
@@ -74,13 +71,11 @@ void skep_summary_print_json(const struct skep_summary *summary, FILE *out)
 	else
 		cJSON_AddNullToObject(object, "extrapolated");
 	skep_json_add_text(object, "failure", summary->failure);
-	if (summary->kept_candidate >= 0) {
-		cJSON *kept = cJSON_AddObjectToObject(object, "candidate");
+	cJSON *kept = skep_json_add_object(object, "candidate", summary->kept_candidate >= 0);
+	if (kept != NULL) {
 		skep_json_add_count(kept, "kept", (uint64_t)summary->kept_candidate);
 		skep_json_add_number(kept, "loss", summary->kept_loss);
 		skep_json_add_number(kept, "mean_loss", summary->candidates_loss);
-	} else {
-		cJSON_AddNullToObject(object, "candidate");
 	}
 	skep_json_print(object, out);
 }

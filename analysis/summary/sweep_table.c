@@ -284,8 +284,7 @@ static void add_left(cJSON *object, const struct skep_sweep_table *t)
 	cJSON *list = cJSON_AddArrayToObject(object, "left_laws");
 	for (uint32_t i = 0; i < t->lefts; i++) {
 		const struct skep_sweep_left *l = &t->left[i];
-		cJSON *o = cJSON_CreateObject();
-		cJSON_AddItemToArray(list, o);
+		cJSON *o = skep_json_add_row(list);
 		cJSON_AddStringToObject(o, "law", l->law);
 		cJSON_AddStringToObject(o, "quantity", name[l->quantity]);
 		cJSON_AddNumberToObject(o, "runs", l->runs);

@@ -132,12 +132,11 @@ void skep_time_parts_add_json(
 	bool known = first->known && second->known;
 	cJSON *parts = cJSON_AddArrayToObject(object, "time_parts");
 	for (int i = 0; known && i < SKEP_TIME_PARTS; i++) {
-		cJSON *part = cJSON_CreateObject();
+		cJSON *part = skep_json_add_row(parts);
 		cJSON_AddStringToObject(part, "part", words[i]);
 		skep_json_add_number(part, "first_s", first->part_s[i]);
 		skep_json_add_number(part, "second_s", second->part_s[i]);
 		skep_json_add_number(part, "difference_s", second->part_s[i] - first->part_s[i]);
-		cJSON_AddItemToArray(parts, part);
 	}
 	enum skep_time_part part = known ? largest(first, second) : SKEP_TIME_PARTS;
 	skep_json_add_text(object, "largest_part", part < SKEP_TIME_PARTS ? words[part] : "");

@@ -199,12 +199,11 @@ static void print_json(const struct report *r)
 	cJSON *list = cJSON_AddArrayToObject(root, "findings");
 	for (uint32_t i = 0; i < r->findings; i++) {
 		const struct finding *f = &r->finding[i];
-		cJSON *object = cJSON_CreateObject();
+		cJSON *object = skep_json_add_row(list);
 		cJSON_AddStringToObject(object, "name", f->name);
 		cJSON_AddBoolToObject(object, "good", f->good);
 		cJSON_AddStringToObject(object, "says", f->says);
 		cJSON_AddStringToObject(object, "advice", f->advice);
-		cJSON_AddItemToArray(list, object);
 	}
 	skep_json_print(root, stdout);
 }

@@ -47,12 +47,11 @@ static void print_json(const struct skep_replay_result *result, int64_t run, FIL
 	cJSON_AddBoolToObject(root, "whole", result->whole);
 	cJSON *unfinished = cJSON_AddArrayToObject(root, "unfinished");
 	for (uint32_t i = 0; i < named(result); i++) {
-		cJSON *life = cJSON_CreateObject();
+		cJSON *life = skep_json_add_row(unfinished);
 		cJSON_AddNumberToObject(life, "machine", result->life[i].machine);
 		cJSON_AddNumberToObject(life, "life", result->life[i].life);
 		skep_json_add_count(life, "events", result->life[i].events);
 		cJSON_AddBoolToObject(life, "waits", result->life[i].waits);
-		cJSON_AddItemToArray(unfinished, life);
 	}
 	bool agrees = result->verdict == SKEP_REPLAY_AGREES;
 	cJSON_AddItemToObject(root, "first", agrees ? cJSON_CreateNull() : first_json(result));

@@ -179,7 +179,7 @@ static double samples_per_s(const struct skep_status *status)
 static void add_member(cJSON *to, const struct skep_status *status, const struct skep_status_member *member)
 {
 	assert(member->worker == SKEP_NO_INDEX || member->worker < status->scenario->plan.workers);
-	cJSON *one = cJSON_CreateObject();
+	cJSON *one = skep_json_add_row(to);
 	bool works = member->worker != SKEP_NO_INDEX;
 	uint32_t stage = works ? status->stage[member->worker] : SKEP_NO_STAGE;
 	skep_time since = works ? status->since_ns[member->worker] : SKEP_TIME_NEVER;
@@ -191,7 +191,6 @@ static void add_member(cJSON *to, const struct skep_status *status, const struct
 	skep_json_add_number(one, "stage", stage != SKEP_NO_STAGE ? stage : (double)NAN);
 	skep_json_add_count(one, "relayed", member->relayed);
 	skep_json_add_number(one, "since_s", since != SKEP_TIME_NEVER ? (double)since * 1e-9 : (double)NAN);
-	cJSON_AddItemToArray(to, one);
 }
 
 char *skep_status_json(const struct skep_status *status, bool running, skep_time now,

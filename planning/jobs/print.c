@@ -111,7 +111,7 @@ static void add_jobs(const struct skep_shared *s, const struct skep_cluster_resu
 	cJSON *list = cJSON_AddArrayToObject(to, "jobs");
 	for (uint32_t j = 0; j < s->file.jobs; j++) {
 		const struct skep_cluster_done *d = &r->done[j];
-		cJSON *job = cJSON_CreateObject();
+		cJSON *job = skep_json_add_row(list);
 		skep_json_add_text(job, "job", s->file.job[j].name);
 		skep_json_add_text(job, "type", s->file.type[s->file.job[j].type].name);
 		skep_json_add_count(job, "machines", s->job[j].want);
@@ -125,7 +125,6 @@ static void add_jobs(const struct skep_shared *s, const struct skep_cluster_resu
 		skep_json_add_number(job, "usd", d->usd);
 		skep_json_add_count(job, "preemptions", d->preemptions);
 		skep_json_add_count(job, "resizes", d->resizes);
-		cJSON_AddItemToArray(list, job);
 	}
 }
 
@@ -141,13 +140,12 @@ bool skep_shared_print_json(const struct skep_shared *s, bool details, int64_t c
 	skep_json_add_count(root, "rates", skep_job_rates_asked(s->rates));
 	list = cJSON_AddArrayToObject(root, "policies");
 	for (uint32_t i = 0; i < s->file.policies; i++) {
-		cJSON *policy = cJSON_CreateObject();
+		cJSON *policy = skep_json_add_row(list);
 		skep_json_add_text(policy, "policy", s->file.policy_name[i]);
 		add_figures(policy, &s->run[i].figures);
 		skep_json_add_count(policy, "decisions", s->run[i].result.decisions);
 		if (details)
 			add_jobs(s, &s->run[i].result, policy);
-		cJSON_AddItemToArray(list, policy);
 	}
 	return skep_json_print(root, out);
 }

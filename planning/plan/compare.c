@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "base/layout.h"
 #include "planning/plan/make_plan.h"
 
@@ -98,7 +99,7 @@ static void print_json(const struct row *row, FILE *out)
 {
 	cJSON *root = cJSON_CreateObject(), *list = cJSON_AddArrayToObject(root, "planners");
 	for (size_t i = 0; i < PLANNERS; i++) {
-		cJSON *o = cJSON_CreateObject();
+		cJSON *o = skep_json_add_row(list);
 		cJSON_AddStringToObject(o, "planner", planners[i].name);
 		cJSON_AddNumberToObject(o, "throughput_samples_per_s", row[i].samples_per_s);
 		cJSON_AddNumberToObject(o, "step_s", row[i].round_s);
@@ -106,7 +107,6 @@ static void print_json(const struct row *row, FILE *out)
 		cJSON_AddStringToObject(o, "stage_workers", row[i].sizes);
 		if (row[i].error.set)
 			cJSON_AddStringToObject(o, "why_not", row[i].error.message);
-		cJSON_AddItemToArray(list, o);
 	}
 	char *text = cJSON_Print(root);
 	fprintf(out, "%s\n", text ? text : "");

@@ -95,7 +95,7 @@ static void add_stages(const struct skep_planner *w, cJSON *root)
 		return;
 	struct skep_throughput_parts parts = skep_throughput_explain(w->cost[c->view], c->stage_of, stage);
 	for (uint32_t i = 0; i < w->planning.stages; i++) {
-		cJSON *row = cJSON_CreateObject();
+		cJSON *row = skep_json_add_row(rows);
 		skep_planner_members(w, c->stage_of, i, stage_workers, sizeof stage_workers);
 		cJSON_AddNumberToObject(row, "stage", i);
 		cJSON_AddNumberToObject(row, "layers", layers_of(w, i));
@@ -106,7 +106,6 @@ static void add_stages(const struct skep_planner *w, cJSON *root)
 		cJSON_AddStringToObject(row, "pace_by", by[stage[i].bottleneck]);
 		skep_json_add_number(row, "reduction_s", stage[i].reduction_s);
 		cJSON_AddBoolToObject(row, "bottleneck", i == parts.slowest_stage);
-		cJSON_AddItemToArray(rows, row);
 	}
 	free(stage);
 }
@@ -133,11 +132,10 @@ static void add_left_out(const struct skep_planner *w, cJSON *root)
 		if (stage_of[i] != SKEP_SPARE)
 			continue;
 		struct skep_left_out b = skep_planner_put_back(w, i);
-		cJSON *row = cJSON_CreateObject();
+		cJSON *row = skep_json_add_row(rows);
 		cJSON_AddNumberToObject(row, "machine", skep_pool_machine(&w->scenario, w->planning.machine[i]));
 		skep_json_add_number(row, "step_s_with_it", b.step_s);
 		skep_json_add_number(row, "step_s_without_it", b.without_s);
-		cJSON_AddItemToArray(rows, row);
 	}
 }
 
@@ -173,11 +171,9 @@ static cJSON *row_of(const struct skep_free_settings *j, const struct skep_point
 static void add_settings(const struct skep_planner *w, cJSON *root)
 {
 	const struct skep_free_settings *j = w->settings;
-	if (!j) {
-		cJSON_AddNullToObject(root, "settings");
+	cJSON *settings = skep_json_add_object(root, "settings", j != NULL);
+	if (settings == NULL)
 		return;
-	}
-	cJSON *settings = cJSON_AddObjectToObject(root, "settings");
 	uint32_t rows;
 	const struct skep_point **row = skep_planner_points(j, &rows);
 	cJSON_AddStringToObject(settings, "objective", skep_aim_name(j->aim));
@@ -241,11 +237,9 @@ static cJSON *against_of(const struct skep_confirm *c, uint32_t side)
 static void add_confirm(const struct skep_planner *w, const char *key, const struct skep_confirm *c, cJSON *root)
 {
 	static const char *const traces[] = {"none", "recorded", "drawn"};
-	if (!c) {
-		cJSON_AddNullToObject(root, key);
+	cJSON *confirmed = skep_json_add_object(root, key, c != NULL);
+	if (confirmed == NULL)
 		return;
-	}
-	cJSON *confirmed = cJSON_AddObjectToObject(root, key);
 	if (c->stated) {
 		cJSON_AddNumberToObject(confirmed, "rounds", c->span.rounds);
 		cJSON_AddNumberToObject(confirmed, "rounds_not_counted", c->span.warm_up);

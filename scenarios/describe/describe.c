@@ -8,7 +8,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "base/json.h"
 #include "base/layout.h"
 #include "base/units.h"
 #include "core/collective/collective.h"
@@ -235,14 +234,13 @@ static void print_json_vstages(const struct skep_scenario *s, cJSON *root)
 	uint32_t vstages = skep_plan_vstages(&s->plan), first, layers;
 	cJSON *rows = cJSON_AddArrayToObject(root, "vstages");
 	for (uint32_t vstage = 0; vstage < vstages; vstage++) {
-		cJSON *row = cJSON_CreateObject();
+		cJSON *row = skep_json_add_row(rows);
 		skep_model_cut(&s->model, vstages, vstage, &first, &layers);
 		cJSON_AddNumberToObject(row, "vstage", vstage);
 		cJSON_AddNumberToObject(row, "stage", vstage % s->plan.stages);
 		cJSON_AddNumberToObject(row, "first_layer", first);
 		cJSON_AddNumberToObject(row, "layers", layers);
 		cJSON_AddNumberToObject(row, "parameters", (double)s->cost[vstage].parameters);
-		cJSON_AddItemToArray(rows, row);
 	}
 }
 
@@ -512,7 +510,7 @@ static void print_json(const struct skep_scenario *s, const struct skep_describe
 	skep_network_describe_json(&s->topology, root);
 	for (uint32_t i = 0; i < s->plan.stages; i++) {
 		struct stage_view v = view_stage(s, i);
-		cJSON *stage = cJSON_CreateObject();
+		cJSON *stage = skep_json_add_row(stages);
 		cJSON_AddNumberToObject(stage, "stage", i);
 		cJSON_AddNumberToObject(stage, "first_layer", v.first_layer);
 		cJSON_AddNumberToObject(stage, "layers", v.layers);
@@ -532,7 +530,6 @@ static void print_json(const struct skep_scenario *s, const struct skep_describe
 		cJSON_AddNumberToObject(
 			stage, "ring_segments", s->plan.collective == SKEP_COLLECTIVE_RING ? segments_of(s, i) : 0);
 		skep_ring_add_json(s, i, stage);
-		cJSON_AddItemToArray(stages, stage);
 		pipeline += v.pipeline_bytes;
 		sync += v.sync_bytes;
 	}

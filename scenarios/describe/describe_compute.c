@@ -337,7 +337,7 @@ static void add_vstage(const struct skep_scenario *s, uint32_t gpu, uint32_t vst
 {
 	size_t at = (size_t)gpu * skep_plan_vstages(&s->plan) + vstage;
 	const struct skep_op_time *time = &s->op_time[at];
-	cJSON *object = cJSON_CreateObject();
+	cJSON *object = skep_json_add_row(times);
 	cJSON_AddNumberToObject(object, skep_plan_vstages(&s->plan) > s->plan.stages ? "vstage" : "stage", vstage);
 	cJSON_AddStringToObject(object, "gpu", s->topology.gpu[gpu].name);
 	cJSON_AddNumberToObject(object, "forward_s", skep_seconds(time->forward_ns));
@@ -347,15 +347,14 @@ static void add_vstage(const struct skep_scenario *s, uint32_t gpu, uint32_t vst
 	add_origins(object, "backward_from", &s->timing[at].backward);
 	cJSON_AddBoolToObject(object, "backward_measured", s->timing[at].backward_measured);
 	cJSON_AddBoolToObject(object, "step_measured", s->timing[at].step_known);
-	cJSON_AddItemToArray(times, object);
 }
 
 static void add_cores(const struct skep_scenario *s, cJSON *root)
 {
 	uint32_t worker = 0;
 	double crowding = most_crowded(s, &worker);
-	cJSON *cores = crowding > 0 ? cJSON_AddObjectToObject(root, "cores") : cJSON_AddNullToObject(root, "cores");
-	if (crowding <= 0)
+	cJSON *cores = skep_json_add_object(root, "cores", crowding > 0);
+	if (cores == NULL)
 		return;
 	cJSON_AddNumberToObject(cores, "cores", s->topology.gpu[s->topology.machine[worker].gpu].board.cores);
 	cJSON_AddNumberToObject(cores, "workers", workers_beside(s, worker));
@@ -376,8 +375,7 @@ static void add_types(const struct skep_scenario *s, cJSON *root)
 
 static void add_draws(const struct skep_scenario *s, cJSON *root)
 {
-	cJSON *draws =
-		s->draw ? cJSON_AddObjectToObject(root, "uncertainty") : cJSON_AddNullToObject(root, "uncertainty");
+	cJSON *draws = skep_json_add_object(root, "uncertainty", s->draw != NULL);
 	for (uint32_t i = 0; i < s->topology.gpus && s->draw; i++) {
 		if (!first_of_name(&s->topology, i))
 			continue;
@@ -403,12 +401,11 @@ void skep_compute_add_json(const struct skep_scenario *s, cJSON *root)
 	cJSON_AddStringToObject(compute, "type", skep_type_names[s->topology.gpu[0].type]);
 	cJSON *gpus = cJSON_AddArrayToObject(compute, "gpus"), *times = cJSON_AddArrayToObject(compute, "times");
 	for (uint32_t i = 0; i < s->topology.gpus; i++) {
-		cJSON *gpu = cJSON_CreateObject();
+		cJSON *gpu = skep_json_add_row(gpus);
 		cJSON_AddStringToObject(gpu, "gpu", s->topology.gpu[i].name);
 		add_law(gpu, "product_law", &s->predictor[i].product);
 		add_law(gpu, "layer_law", &s->predictor[i].layer[0]);
 		add_law(gpu, "layer_backward_law", &s->predictor[i].layer[1]);
-		cJSON_AddItemToArray(gpus, gpu);
 	}
 	for (uint32_t stage = 0; stage < skep_plan_vstages(&s->plan); stage++)
 		for (uint32_t gpu = 0; gpu < s->topology.gpus; gpu++)

@@ -41,12 +41,10 @@ void skep_experts_print(const struct skep_scenario *s, FILE *out)
 void skep_experts_add_json(const struct skep_scenario *s, cJSON *root)
 {
 	const struct skep_experts *e = &s->model.experts;
-	if (e->count == 0) {
-		cJSON_AddNullToObject(root, "experts");
+	cJSON *experts = skep_json_add_object(root, "experts", e->count > 0);
+	if (experts == NULL)
 		return;
-	}
 	uint64_t all, met = met_by_a_token(&s->model, &all);
-	cJSON *experts = cJSON_AddObjectToObject(root, "experts");
 	cJSON_AddNumberToObject(experts, "count", e->count);
 	cJSON_AddNumberToObject(experts, "per_token", e->per_token);
 	cJSON_AddNumberToObject(experts, "parameters_per_token", (double)met);

@@ -5,9 +5,9 @@
  */
 #pragma once
 
-#include <cjson/cJSON.h>
 #include <stdio.h>
 
+#include "base/json.h"
 #include "scenarios/describe/describe.h"
 #include "scenarios/read/scenario.h"
 #include "topologies/read/topology.h"

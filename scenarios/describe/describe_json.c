@@ -2,11 +2,13 @@
  *
  * describe_json.c - see describe_groups.h. Words are those of the scenario's keys, times in seconds.
  */
+#include "scenarios/describe/describe_groups.h"
+
+#include <math.h>
 
 #include "base/units.h"
 #include "core/names.h"
 #include "core/schedule/pipelines.h"
-#include "scenarios/describe/describe_groups.h"
 #include "scenarios/outage/outage.h"
 #include "scenarios/plan/split.h"
 
@@ -25,10 +27,7 @@ static void add_cluster(const struct skep_scenario *s, cJSON *root)
 	skep_traced_add_json(s, root);
 	skep_scaled_add_json(s, root);
 	skep_outage_add_json(s, root);
-	if (skep_scenario_price(s, &usd_per_h))
-		cJSON_AddNumberToObject(root, "price_usd_per_h", usd_per_h);
-	else
-		cJSON_AddNullToObject(root, "price_usd_per_h");
+	skep_json_add_number(root, "price_usd_per_h", skep_scenario_price(s, &usd_per_h) ? usd_per_h : NAN);
 	cJSON_AddBoolToObject(root, "price_changes", s->topology.prices > 0);
 	skep_egress_describe_json(&s->topology, root);
 }
@@ -44,11 +43,9 @@ static void add_by_stage(const struct skep_plan *plan, uint32_t (*of)(const stru
 static void add_pipelines(const struct skep_scenario *s, cJSON *root)
 {
 	const struct skep_plan *plan = &s->plan;
-	if (!skep_plan_fixed(plan)) {
-		cJSON_AddNullToObject(root, "pipelines");
+	cJSON *pipelines = skep_json_add_object(root, "pipelines", skep_plan_fixed(plan));
+	if (pipelines == NULL)
 		return;
-	}
-	cJSON *pipelines = cJSON_AddObjectToObject(root, "pipelines");
 	uint32_t count = skep_plan_pipelines(plan), flush = skep_plan_flush_share(plan, 0);
 	cJSON_AddNumberToObject(pipelines, "count", count);
 	cJSON_AddNumberToObject(pipelines, "microbatches", plan->microbatches / count);
@@ -58,10 +55,7 @@ static void add_pipelines(const struct skep_scenario *s, cJSON *root)
 	cJSON_AddStringToObject(pipelines, "schedule", skep_pipeline_name((uint8_t)plan->pipeline));
 	cJSON_AddNumberToObject(pipelines, "chunks", skep_plan_model_chunks(plan));
 	cJSON_AddBoolToObject(pipelines, "barrier", plan->barrier);
-	if (skep_plan_uneven(plan))
-		cJSON_AddNullToObject(pipelines, "fill_and_drain");
-	else
-		cJSON_AddNumberToObject(pipelines, "fill_and_drain", ramp / (flush + ramp));
+	skep_json_add_number(pipelines, "fill_and_drain", skep_plan_uneven(plan) ? NAN : ramp / (flush + ramp));
 	add_by_stage(plan, skep_plan_held, pipelines, "held");
 	add_by_stage(plan, skep_plan_versions, pipelines, "versions");
 	add_by_stage(plan, skep_plan_staleness, pipelines, "staleness");
@@ -144,7 +138,7 @@ static void add_gpu(const struct skep_scenario *s, uint32_t gpu, cJSON *rows)
 {
 	const struct skep_gpu *type = &s->topology.gpu[gpu];
 	struct skep_split split = skep_split_of(s, gpu);
-	cJSON *row = cJSON_CreateObject();
+	cJSON *row = skep_json_add_row(rows);
 	cJSON_AddStringToObject(row, "gpu", type->name);
 	cJSON_AddNumberToObject(row, "gpus_per_worker", split.gpus);
 	cJSON_AddBoolToObject(row, "sequence_parallel", split.sequence);
@@ -162,7 +156,6 @@ static void add_gpu(const struct skep_scenario *s, uint32_t gpu, cJSON *rows)
 	cJSON_AddBoolToObject(row, "pcie_assumed", type->board.pcie_assumed);
 	cJSON_AddNumberToObject(row, "host_memory_bytes", type->board.host_bytes);
 	cJSON_AddNumberToObject(row, "host_Bps", type->board.host_Bps);
-	cJSON_AddItemToArray(rows, row);
 }
 
 void skep_describe_choices_json(const struct skep_scenario *s, cJSON *root)

@@ -6,6 +6,7 @@
 #include "scenarios/describe/describe_groups.h"
 
 #include <inttypes.h>
+#include <math.h>
 
 #include "base/layout.h"
 #include "scenarios/plan/split.h"
@@ -118,28 +119,17 @@ void skep_traced_print(const struct skep_scenario *s, FILE *out)
 	}
 }
 
-static void add_or_null(cJSON *root, const char *key, const char *text)
-{
-	if (text)
-		cJSON_AddStringToObject(root, key, text);
-	else
-		cJSON_AddNullToObject(root, key);
-}
-
 void skep_traced_add_json(const struct skep_scenario *s, cJSON *root)
 {
 	const struct skep_lifetime_fit *law = &s->churn.drawn_from;
 	bool drawn = s->has_trace && law->scale_s > 0;
-	add_or_null(root, "trace", s->has_trace ? s->trace_path : NULL);
-	add_or_null(root, "trace_law", drawn ? skep_lifetime_distribution_names[law->law] : NULL);
+	skep_json_add_text(root, "trace", s->has_trace ? s->trace_path : "");
+	skep_json_add_text(root, "trace_law", drawn ? skep_lifetime_distribution_names[law->law] : "");
 	cJSON_AddBoolToObject(root, "trace_unbound", s->churn.unbound);
 	cJSON_AddNumberToObject(root, "trace_left_out", (double)s->churn.unplaced);
 	cJSON_AddNumberToObject(root, "trace_admission_s", (double)s->admission_ns * 1e-9);
 	cJSON_AddNumberToObject(root, "trace_unadmitted", (double)s->churn.unadmitted);
-	if (drawn)
-		cJSON_AddNumberToObject(root, "trace_mean_life_s", skep_lifetime_mean_s(law));
-	else
-		cJSON_AddNullToObject(root, "trace_mean_life_s");
+	skep_json_add_number(root, "trace_mean_life_s", drawn ? skep_lifetime_mean_s(law) : NAN);
 }
 
 /* ---- machines that are asked for ---------------------------------------------------------------------------------- */
@@ -172,12 +162,11 @@ static cJSON *kinds_json(const struct skep_scenario *s)
 {
 	cJSON *list = cJSON_CreateArray();
 	for (uint32_t k = 0; k < s->scale.kinds; k++) {
-		cJSON *kind = cJSON_CreateObject();
+		cJSON *kind = skep_json_add_row(list);
 		cJSON_AddStringToObject(kind, "name", s->scale_name[k]);
 		cJSON_AddNumberToObject(kind, "machines", s->scale_kind[k].workers);
 		cJSON_AddNumberToObject(kind, "start", s->scale_kind[k].start);
 		cJSON_AddNumberToObject(kind, "speed", (double)s->scale_kind[k].speed / SKEP_SPEED_MAX);
-		cJSON_AddItemToArray(list, kind);
 	}
 	return list;
 }
@@ -185,20 +174,15 @@ static cJSON *kinds_json(const struct skep_scenario *s)
 /* Null where there is no such limit. */
 static void add_limit(cJSON *object, const char *key, uint64_t value, double unit)
 {
-	if (value > 0)
-		cJSON_AddNumberToObject(object, key, (double)value * unit);
-	else
-		cJSON_AddNullToObject(object, key);
+	skep_json_add_number(object, key, value > 0 ? (double)value * unit : NAN);
 }
 
 void skep_scaled_add_json(const struct skep_scenario *s, cJSON *root)
 {
 	const struct skep_scale *scale = &s->scale;
-	cJSON *object = s->plan.scale != NULL ? cJSON_AddObjectToObject(root, "scale") : NULL;
-	if (object == NULL) {
-		cJSON_AddNullToObject(root, "scale");
+	cJSON *object = skep_json_add_object(root, "scale", s->plan.scale != NULL);
+	if (object == NULL)
 		return;
-	}
 	cJSON_AddStringToObject(object, "policy", policy_name(s));
 	cJSON_AddNumberToObject(object, "min", scale->min);
 	cJSON_AddNumberToObject(object, "max", scale->max);

@@ -50,7 +50,7 @@ void skep_memory_add_json(const struct skep_scenario *s, cJSON *root)
 		const struct skep_memory *m = &s->memory[(size_t)gpu * s->plan.stages + stage];
 		if (m->workers == 0)
 			continue;
-		cJSON *row = cJSON_CreateObject();
+		cJSON *row = skep_json_add_row(rows);
 		cJSON_AddNumberToObject(row, "stage", stage);
 		cJSON_AddStringToObject(row, "gpu", s->topology.gpu[gpu].name);
 		cJSON_AddNumberToObject(row, "gpus_per_worker", skep_split_of(s, gpu).gpus);
@@ -63,6 +63,5 @@ void skep_memory_add_json(const struct skep_scenario *s, cJSON *root)
 		cJSON_AddNumberToObject(row, "capacity_bytes", s->topology.gpu[gpu].memory_bytes);
 		cJSON_AddNumberToObject(row, "host_bytes", m->host);
 		cJSON_AddNumberToObject(row, "held", m->held);
-		cJSON_AddItemToArray(rows, row);
 	}
 }

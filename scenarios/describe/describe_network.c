@@ -299,11 +299,10 @@ void skep_network_describe_json(const struct skep_topology *t, cJSON *root)
 	for (uint32_t i = 0; t->site_link && i < t->places; i++) {
 		if (isinf(t->site_link[i].up_Bps) && isinf(t->site_link[i].down_Bps))
 			continue;
-		cJSON *site = cJSON_CreateObject();
+		cJSON *site = skep_json_add_row(sites);
 		cJSON_AddStringToObject(site, "name", t->place_name[i]);
 		add_number(site, "uplink_Bps", t->site_link[i].up_Bps);
 		add_number(site, "downlink_Bps", t->site_link[i].down_Bps);
-		cJSON_AddItemToArray(sites, site);
 	}
 	if (t->dials_out == NULL)
 		return;

@@ -31,22 +31,20 @@ void skep_planned_print(const struct skep_scenario *s, FILE *out)
 
 void skep_planned_add_json(const struct skep_scenario *s, cJSON *root)
 {
-	if (!s->planned) {
-		cJSON_AddNullToObject(root, "plan");
+	cJSON *plan = skep_json_add_object(root, "plan", s->planned != NULL), *search;
+	if (plan == NULL)
 		return;
-	}
-	cJSON *plan = cJSON_AddObjectToObject(root, "plan"), *search = cJSON_CreateObject();
 	cJSON_AddStringToObject(plan, "objective", skep_aim_name(s->planned->dtfm ? SKEP_AIMS : s->planned->aim));
 	cJSON_AddStringToObject(plan, "method", skep_planned_method_name(s->planned->method));
 	cJSON_AddNumberToObject(plan, "seeds", s->planned->seeds);
 	cJSON_AddBoolToObject(plan, "extrapolate", s->planned->extrapolate);
 	cJSON_AddBoolToObject(plan, "auto", s->planned->automatic);
 	cJSON_AddBoolToObject(plan, "cuts", s->planned->cuts);
+	search = cJSON_AddObjectToObject(plan, "search");
 	for (uint32_t i = 0; i < s->planned->free.keys; i++) {
 		const struct skep_vary_key *key = &s->planned->free.key[i];
 		cJSON *list = cJSON_AddArrayToObject(search, key->key);
 		for (uint32_t v = 0; v < key->values; v++)
 			cJSON_AddItemToArray(list, cJSON_CreateString(key->value[v]));
 	}
-	cJSON_AddItemToObject(plan, "search", search);
 }

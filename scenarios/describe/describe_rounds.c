@@ -137,11 +137,9 @@ void skep_periodic_add_json(const struct skep_scenario *s, cJSON *root)
 	const struct skep_plan *plan = &s->plan;
 	cJSON_AddNumberToObject(root, "steps", (double)skep_plan_steps_before(plan, plan->rounds));
 	cJSON_AddNumberToObject(root, "samples_per_step", s->batch / skep_plan_most_steps(plan));
-	if (!skep_plan_periodic(plan)) {
-		cJSON_AddNullToObject(root, "periodic");
+	cJSON *periodic = skep_json_add_object(root, "periodic", skep_plan_periodic(plan));
+	if (periodic == NULL)
 		return;
-	}
-	cJSON *periodic = cJSON_AddObjectToObject(root, "periodic");
 	cJSON_AddStringToObject(periodic, "method", skep_periodic_method(plan));
 	cJSON_AddNumberToObject(periodic, "fragments", skep_plan_fragments(plan));
 	cJSON_AddStringToObject(periodic, "fragment_pattern", plan->strided ? "strided" : "sequential");
@@ -213,9 +211,8 @@ void skep_robust_add_json(const struct skep_scenario *s, cJSON *root)
 			root, "left_out", skep_robust_left_out(&s->robust, skep_robust_largest_stage(s)));
 	if (s->robust.method == SKEP_ROBUST_ZENO)
 		cJSON_AddNumberToObject(root, "rho", s->robust.rho);
-	cJSON *byzantine =
-		s->liar ? cJSON_AddObjectToObject(root, "byzantine") : cJSON_AddNullToObject(root, "byzantine");
-	if (!s->liar)
+	cJSON *byzantine = skep_json_add_object(root, "byzantine", s->liar != NULL);
+	if (byzantine == NULL)
 		return;
 	cJSON_AddStringToObject(byzantine, "attack", skep_attack_name(s->attack));
 	cJSON_AddStringToObject(byzantine, "tensors", skep_attack_tensors_name(s->attacks_activations));
@@ -266,11 +263,10 @@ void skep_overlap_add_json(const struct skep_scenario *s, cJSON *root)
 	cJSON *rows = cJSON_AddArrayToObject(root, "overlap");
 	for (uint32_t stage = 0; stage < s->plan.stages; stage++) {
 		struct bucket_sizes sizes = sizes_of(s, stage);
-		cJSON *row = cJSON_CreateObject();
+		cJSON *row = skep_json_add_row(rows);
 		cJSON_AddNumberToObject(row, "stage", stage);
 		cJSON_AddNumberToObject(row, "buckets", sizes.buckets);
 		cJSON_AddNumberToObject(row, "least_bytes", sizes.least_bytes);
 		cJSON_AddNumberToObject(row, "most_bytes", sizes.most_bytes);
-		cJSON_AddItemToArray(rows, row);
 	}
 }

@@ -8,7 +8,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/json.h"
 #include "base/layout.h"
 #include "scenarios/plan/loss.h"
 
@@ -134,8 +133,8 @@ void skep_describe_step(const struct skep_scenario *scenario, const struct skep_
 
 void skep_describe_step_json(const struct skep_scenario *scenario, const struct skep_described_step *step, cJSON *root)
 {
-	cJSON *row = step ? cJSON_AddObjectToObject(root, "expected") : cJSON_AddNullToObject(root, "expected");
-	if (!step)
+	cJSON *row = skep_json_add_object(root, "expected", step != NULL);
+	if (row == NULL)
 		return;
 	skep_json_add_number(row, "step_s", step->step_s);
 	skep_json_add_number(row, "passes_s", step->passes_s);

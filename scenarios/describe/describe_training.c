@@ -6,8 +6,8 @@
 #include "scenarios/describe/describe_groups.h"
 
 #include <inttypes.h>
+#include <math.h>
 
-#include "base/json.h"
 #include "models/corpus/tokens.h"
 #include "models/weights/safetensors.h"
 #include "scenarios/plan/loss.h"
@@ -28,11 +28,9 @@ static void print_candidates(const struct skep_scenario *s, FILE *out)
 
 static void add_candidates(const struct skep_scenario *s, cJSON *root)
 {
-	if (!skep_plan_has_candidates(&s->plan)) {
-		cJSON_AddNullToObject(root, "candidates");
+	cJSON *trial = skep_json_add_object(root, "candidates", skep_plan_has_candidates(&s->plan));
+	if (trial == NULL)
 		return;
-	}
-	cJSON *trial = cJSON_AddObjectToObject(root, "candidates");
 	cJSON_AddNumberToObject(trial, "number", s->plan.candidates);
 	cJSON_AddNumberToObject(trial, "steps", (double)skep_plan_steps_before(&s->plan, s->plan.candidate_rounds));
 	cJSON_AddNumberToObject(trial, "compared_by", skep_candidate_window(s->plan.candidate_rounds));
@@ -150,10 +148,7 @@ void skep_train_add_json(const struct skep_scenario *s, cJSON *root)
 	cJSON_AddNumberToObject(steps, "learning_rate", (double)s->optimizer.learning_rate);
 	cJSON_AddNumberToObject(steps, "warmup", rates->warmup);
 	cJSON_AddNumberToObject(steps, "by_staleness", rates->by_staleness);
-	if (s->optimizer.clip_norm > 0)
-		cJSON_AddNumberToObject(steps, "clip_norm", (double)s->optimizer.clip_norm);
-	else
-		cJSON_AddNullToObject(steps, "clip_norm");
+	skep_json_add_number(steps, "clip_norm", s->optimizer.clip_norm > 0 ? (double)s->optimizer.clip_norm : NAN);
 	cJSON_AddStringToObject(steps, "decay", skep_rate_decay_name(rates->decay));
 }
 
@@ -233,11 +228,9 @@ void skep_loss_print(const struct skep_scenario *s, FILE *out)
 void skep_loss_add_json(const struct skep_scenario *s, cJSON *root)
 {
 	char how[512];
-	if (!s->law) {
-		cJSON_AddNullToObject(root, "law");
+	cJSON *law = skep_json_add_object(root, "law", s->law != NULL);
+	if (law == NULL)
 		return;
-	}
-	cJSON *law = cJSON_AddObjectToObject(root, "law");
 	cJSON_AddStringToObject(law, "path", s->law->path);
 	cJSON_AddNumberToObject(law, "misfit", s->law->misfit);
 	cJSON_AddBoolToObject(law, "extrapolated", skep_loss_extrapolates(s, s->plan.rounds, how, sizeof how));

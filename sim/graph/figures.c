@@ -271,8 +271,7 @@ static void add_uses(const struct skep_graph *graph, const struct skep_graph_fig
 		const struct skep_graph_use *use = &figures->use[i];
 		char name[SKEP_GRAPH_PLACE_BYTES];
 		bool pair = use->to != NONE;
-		cJSON *one = cJSON_CreateObject();
-		cJSON_AddItemToArray(pair ? links : places, one);
+		cJSON *one = skep_json_add_row(pair ? links : places);
 		skep_json_add_text(one, pair ? "from" : "place", skep_graph_place_name(graph, use->place, name));
 		if (pair)
 			skep_json_add_text(one, "to", skep_graph_place_name(graph, use->to, name));

@@ -309,8 +309,7 @@ bool skep_published_print_json(const struct skep_published_experiment *experimen
 		const struct skep_published_experiment *e = &experiment[i];
 		if (!e->wanted)
 			continue;
-		cJSON *object = cJSON_CreateObject();
-		cJSON_AddItemToArray(list, object);
+		cJSON *object = skep_json_add_row(list);
 		add_head(e, object);
 		skep_json_add_text(object, "note", e->note);
 		cJSON *rows = cJSON_AddArrayToObject(object, "rows");
@@ -342,8 +341,7 @@ bool skep_published_print_list_json(const struct skep_published_experiment *expe
 {
 	cJSON *root = cJSON_CreateObject(), *list = cJSON_AddArrayToObject(root, "experiments");
 	for (uint32_t i = 0; i < count; i++) {
-		cJSON *object = cJSON_CreateObject();
-		cJSON_AddItemToArray(list, object);
+		cJSON *object = skep_json_add_row(list);
 		add_head(&experiment[i], object);
 		skep_json_add_count(object, "rows", experiment[i].rows);
 		cJSON_AddBoolToObject(object, "slow", experiment[i].slow);

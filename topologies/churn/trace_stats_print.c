@@ -100,11 +100,9 @@ static void add_bursts(cJSON *root, const char *key, const struct skep_bursts *b
 static void add_fit(cJSON *root, const struct skep_lifetime_fit *fit, enum skep_lifetime_distribution law, bool fitted)
 {
 	const char *key = skep_lifetime_distribution_names[law];
-	cJSON *object = fitted ? cJSON_AddObjectToObject(root, key) : NULL;
-	if (!fitted) {
-		cJSON_AddNullToObject(root, key);
+	cJSON *object = skep_json_add_object(root, key, fitted);
+	if (object == NULL)
 		return;
-	}
 	skep_json_add_number(object, "shape", fit->shape);
 	skep_json_add_number(object, "shape_error", fit->shape_error);
 	skep_json_add_number(object, "scale_s", fit->scale_s);
