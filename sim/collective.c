@@ -22,6 +22,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/grow.h"
 #include "core/collective/collective.h"
 #include "core/collective/ring.h"
 #include "core/random.h"
@@ -63,10 +64,8 @@ static uint32_t find(const struct skep_world *world, const struct skep_op *op)
 
 static bool grow(struct skep_world *world)
 {
-	struct skep_fused *grown = realloc(world->fused, (world->fused_slots + 1) * sizeof *grown);
-	if (!grown)
+	if (!skep_grow(&world->fused, world->fused_slots, sizeof *world->fused))
 		return false;
-	world->fused = grown;
 	world->fused_slots++;
 	return true;
 }

@@ -13,6 +13,7 @@
 
 #include "analysis/plot/plot_script.h"
 #include "base/files/csv.h"
+#include "base/grow.h"
 
 #define CELL_BYTES 64
 #define PANEL_WIDTH 520u
@@ -58,10 +59,8 @@ bool skep_search_figure_add(
 {
 	struct skep_search_panel *panel = panel_of(f, network);
 	struct skep_search_line *line = panel ? line_of(panel, method) : NULL;
-	struct skep_search_dot *more = line ? realloc(line->dot, (line->dots + 1) * sizeof *more) : NULL;
-	if (!more)
+	if (!line || !skep_grow(&line->dot, line->dots, sizeof *line->dot))
 		return false;
-	line->dot = more;
 	line->dot[line->dots++] = dot;
 	return true;
 }

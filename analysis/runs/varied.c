@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/grow.h"
 #include "base/yaml/settings.h"
 
 #define KEYS_MAX 4u
@@ -35,13 +36,11 @@ static struct skep_varied_scenario *scenario_of(const struct skep_varied *v, con
 
 static bool begin_scenario(struct skep_varied *v, const char *name, const char *text)
 {
-	struct skep_varied_scenario *grown = realloc(v->scenario, (v->scenarios + 1) * sizeof *grown);
-	if (grown == NULL)
+	if (!skep_grow(&v->scenario, v->scenarios, sizeof *v->scenario))
 		return false;
-	v->scenario = grown;
-	grown[v->scenarios] = (struct skep_varied_scenario){.name = strdup(name), .text = strdup(text)};
-	v->scenarios++;
-	return grown[v->scenarios - 1].name != NULL && grown[v->scenarios - 1].text != NULL;
+	struct skep_varied_scenario *added = &v->scenario[v->scenarios++];
+	*added = (struct skep_varied_scenario){.name = strdup(name), .text = strdup(text)};
+	return added->name != NULL && added->text != NULL;
 }
 
 static void note_key(struct skep_varied_scenario *s, const struct skep_difference *d)

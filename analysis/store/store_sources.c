@@ -10,6 +10,7 @@
 
 #include "analysis/store/database.h"
 #include "analysis/store/store_rows.h"
+#include "base/grow.h"
 #include "scenarios/read/sources.h"
 
 /* ---- in ---------------------------------------------------------------------------------------------------------- */
@@ -50,11 +51,8 @@ bool skep_store_put_sources(struct skep_store *store, const struct skep_scenario
 
 static bool add_row(struct skep_run_sources *sources, sqlite3_stmt *row)
 {
-	struct skep_source_row *more = realloc(sources->row, (sources->count + 1) * sizeof *more);
 	char *path = strdup(skep_column_text(row, 0));
-	if (more != NULL)
-		sources->row = more;
-	if (more == NULL || path == NULL) {
+	if (path == NULL || !skep_grow(&sources->row, sources->count, sizeof *sources->row)) {
 		free(path);
 		return false;
 	}

@@ -13,6 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/grow.h"
+
 enum { TRIES = 100 };
 
 /* ---- names ------------------------------------------------------------------------------------------------------- */
@@ -151,12 +153,10 @@ static void sync_folder(const char *path)
 
 FILE *skep_outputs_begin(struct skep_outputs *o, const char *path)
 {
-	struct skep_output *more = realloc(o->output, (o->count + 1) * sizeof *more);
-	if (!more)
+	bool room = skep_grow(&o->output, o->count, sizeof *o->output);
+	if (!room)
 		refuse(o, path, strerror(errno));
-	else
-		o->output = more;
-	if (!more || !may_replace(o, path) || !open_output(o, path, &o->output[o->count]))
+	if (!room || !may_replace(o, path) || !open_output(o, path, &o->output[o->count]))
 		return NULL;
 	return o->output[o->count++].file;
 }

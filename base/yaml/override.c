@@ -3,6 +3,7 @@
  * override.c - `--set key.path=value` on a parsed file, and the file as text again. What is printed reads back as the
  * same tree.
  */
+#include "base/grow.h"
 #include "base/text.h"
 #include "base/yaml/tree.h"
 
@@ -17,13 +18,11 @@
 static const char *keep_option(struct skep_yaml *yaml, const char *assignment)
 {
 	char *option = malloc(strlen(assignment) + sizeof "--set ");
-	char **more = option ? realloc(yaml->option, (yaml->options + 1) * sizeof *more) : NULL;
-	if (!more) {
+	if (!option || !skep_grow(&yaml->option, yaml->options, sizeof *yaml->option)) {
 		free(option);
 		return NULL;
 	}
 	sprintf(option, "--set %s", assignment);
-	yaml->option = more;
 	yaml->option[yaml->options++] = option;
 	return option;
 }
@@ -104,11 +103,8 @@ static bool is_nothing(const struct skep_yaml_node *value)
 static bool take_away(
 	struct skep_yaml_node *map, const char *key, struct skep_yaml_node *old, struct skep_yaml_node *mark)
 {
-	struct skep_yaml_node **more = realloc(map->gone, (map->gones + 1) * sizeof *more);
-	if (more)
-		map->gone = more;
 	mark->key = strdup(key);
-	if (!more || !mark->key) {
+	if (!mark->key || !skep_grow(&map->gone, map->gones, sizeof *map->gone)) {
 		skep_tree_destroy(mark);
 		return false;
 	}

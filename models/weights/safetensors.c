@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/grow.h"
 #include "models/layers/vector.h"
 #include "models/update/codec.h"
 #include "models/weights/safetensors_file.h"
@@ -42,13 +43,11 @@ static uint32_t add_file(struct skep_safetensors *set, const char *path, struct 
 		skep_diag_set(reterr, path, 0, 0, NULL, "more than %d files of weights", FILES_MAX);
 		return UINT32_MAX;
 	}
-	struct skep_safetensors_file *file = realloc(set->file, (set->files + 1) * sizeof *file);
-	if (file == NULL) {
+	if (!skep_grow(&set->file, set->files, sizeof *set->file)) {
 		no_memory(path, reterr);
 		return UINT32_MAX;
 	}
-	set->file = file;
-	if (!skep_safetensors_file_open(path, &file[set->files], reterr))
+	if (!skep_safetensors_file_open(path, &set->file[set->files], reterr))
 		return UINT32_MAX;
 	return set->files++;
 }

@@ -8,16 +8,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/grow.h"
 #include "planning/problem/resolve.h"
 
 bool skep_assignments_add(struct skep_assignments *to, const char *assignment)
 {
-	char **set = assignment ? realloc(to->set, (to->sets + 1) * sizeof *set) : NULL;
-	if (!set)
+	if (!assignment || !skep_grow(&to->set, to->sets, sizeof *to->set))
 		return false;
-	to->set = set;
-	set[to->sets] = strdup(assignment);
-	bool added = set[to->sets] != NULL;
+	to->set[to->sets] = strdup(assignment);
+	bool added = to->set[to->sets] != NULL;
 	to->sets += added;
 	return added;
 }

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/grow.h"
+
 #define SEEDS_MAX 1000
 
 static const char *const AIM[] = {"throughput", "time-to-loss", "cost-to-loss", "dt-fm", NULL};
@@ -38,12 +40,10 @@ void skep_planned_destroy(struct skep_planned *planned)
 /* Takes the text over. False: no memory. */
 static bool add_value(struct skep_vary_key *key, char *text)
 {
-	char **more = text ? realloc(key->value, (key->values + 1) * sizeof *more) : NULL;
-	if (!more) {
+	if (!text || !skep_grow(&key->value, key->values, sizeof *key->value)) {
 		free(text);
 		return false;
 	}
-	key->value = more;
 	key->value[key->values++] = text;
 	return true;
 }

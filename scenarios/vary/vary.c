@@ -13,6 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/grow.h"
+
 #define SHOWN 60 /* bytes of a value in an error */
 
 static bool no_memory(struct skep_diag *reterr)
@@ -69,16 +71,10 @@ static char *trimmed(const char *from, const char *to)
 
 static bool add_value(struct skep_vary_key *key, char *value, struct skep_diag *reterr)
 {
-	if (value && (key->values & (key->values - 1)) == 0) { /* room for the next power of two */
-		char **more = realloc(key->value, (key->values ? 2 * (size_t)key->values : 1) * sizeof *more);
-		key->value = more ? more : key->value;
-		if (!more) {
-			free(value);
-			value = NULL;
-		}
-	}
-	if (!value)
+	if (!value || !skep_grow(&key->value, key->values, sizeof *key->value)) {
+		free(value);
 		return no_memory(reterr);
+	}
 	key->value[key->values++] = value;
 	if (value[0] == '\0')
 		return skep_fail(reterr, "--vary %.*s: value %u is empty; an empty text is written ''", SHOWN, key->key,
@@ -172,12 +168,8 @@ static bool add_seed(struct skep_vary *vary, uint64_t seed, struct skep_diag *re
 {
 	if (vary->seeds == SKEP_VARY_COMBINATIONS_MAX)
 		return skep_fail(reterr, "--seeds: more than %u seeds", SKEP_VARY_COMBINATIONS_MAX);
-	if ((vary->seeds & (vary->seeds - 1)) == 0) { /* room for the next power of two */
-		uint64_t *more = realloc(vary->seed, (vary->seeds ? 2 * (size_t)vary->seeds : 1) * sizeof *more);
-		if (!more)
-			return no_memory(reterr);
-		vary->seed = more;
-	}
+	if (!skep_grow(&vary->seed, vary->seeds, sizeof *vary->seed))
+		return no_memory(reterr);
 	vary->seed[vary->seeds++] = seed;
 	return true;
 }

@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/grow.h"
+
 #define ROWS_MAX 256u
 #define SETS_MAX 32u
 
@@ -75,11 +77,8 @@ static uint32_t run_of(struct draft *d, const struct sets *sets, double at)
 	for (uint32_t i = 0; i < e->runs; i++)
 		if (same(&e->run[i], sets, at))
 			return i;
-	struct skep_published_run *more = realloc(e->run, (e->runs + 1) * sizeof *more);
 	const char **set = calloc(sets->sets + 1, sizeof *set);
-	if (more != NULL)
-		e->run = more;
-	if (more == NULL || set == NULL) {
+	if (set == NULL || !skep_grow(&e->run, e->runs, sizeof *e->run)) {
 		free(set);
 		skep_fail(d->r.diag, "not enough memory for the table %.400s", e->path);
 		return 0;
@@ -94,12 +93,10 @@ static uint32_t run_of(struct draft *d, const struct sets *sets, double at)
 static struct skep_published_row *add_row(struct draft *d)
 {
 	struct skep_published_experiment *e = d->e;
-	struct skep_published_row *more = realloc(e->row, (e->rows + 1) * sizeof *more);
-	if (more == NULL) {
+	if (!skep_grow(&e->row, e->rows, sizeof *e->row)) {
 		skep_fail(d->r.diag, "not enough memory for the table %.400s", e->path);
 		return NULL;
 	}
-	e->row = more;
 	e->row[e->rows] = (struct skep_published_row){.low = NAN, .high = NAN, .ours = NAN};
 	return &e->row[e->rows++];
 }

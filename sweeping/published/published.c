@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "analysis/summary/progress.h"
+#include "base/grow.h"
 #include "base/options.h"
 #include "base/process/process_pool.h"
 #include "base/process/signals.h"
@@ -57,11 +58,10 @@ static bool is_file(const char *name)
 static bool read_one(struct course *c, const char *path)
 {
 	struct skep_diag error = {0};
-	struct skep_published_experiment *more = realloc(c->experiment, (c->experiments + 1) * sizeof *c->experiment);
-	if (more == NULL)
+	if (!skep_grow(&c->experiment, c->experiments, sizeof *c->experiment))
 		return complain(c, STATUS_FAILED, "not enough memory for the tables");
-	c->experiment = more;
-	if (!skep_published_read(path, &c->experiment[c->experiments], &error)) {
+	struct skep_published_experiment *more = c->experiment;
+	if (!skep_published_read(path, &more[c->experiments], &error)) {
 		c->status = skep_report_diag(STATUS_BAD_INPUT, &error);
 		return false;
 	}

@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/grow.h"
 #include "core/random.h"
 #include "topologies/churn/trace_generate.h"
 #include "topologies/places/places.h"
@@ -53,35 +54,27 @@ struct mapping {
 	skep_time first_ns, last_ns; /* of the trace */
 	bool begun, ended;           /* by a row of its own */
 	struct life *life;
-	size_t lives, life_room;
+	size_t lives;
 	size_t *of_slot; /* [slots]: the life in it */
-	uint32_t slots, slot_room;
+	uint32_t slots;
 	struct type type[TYPES_MAX];
 	uint32_t types;
 	bool too_many_types;
 	struct move *move;
-	size_t moves, move_room;
+	size_t moves;
 	struct skep_places places;
 	uint32_t named, unnamed;                   /* lives whose name is a place's, and others without a place */
 	char first_named[128], first_unnamed[128]; /* a name of each */
 	uint32_t *where;                           /* [copies]: its life until it joins, then its machine, or NOWHERE */
-	uint32_t copies, copy_room;
+	uint32_t copies;
 	uint64_t *free; /* a bit per machine */
 	uint64_t random;
 };
 
 /* Room for one more item of `size` bytes. */
-static bool reserve(void **items, size_t count, size_t *room, size_t size)
+static bool reserve(void *items, size_t count, size_t size)
 {
-	if (count < *room)
-		return true;
-	size_t more = *room ? 2 * *room : 64;
-	void *moved = more <= MOVES_MAX ? realloc(*items, more * size) : NULL;
-	if (!moved)
-		return false;
-	*items = moved;
-	*room = more;
-	return true;
+	return count < MOVES_MAX && skep_grow(items, count, size);
 }
 
 /* ---- types ------------------------------------------------------------------------------------------------------------ */
@@ -188,12 +181,11 @@ static bool check_names(const struct mapping *m, const char *path, struct skep_d
 
 static bool begin_life(struct mapping *m, const struct skep_trace_event *event)
 {
-	size_t room = m->slot_room;
 	uint32_t type = type_of(m, event->gpu);
-	if (type == TYPES_MAX || !reserve((void **)&m->life, m->lives, &m->life_room, sizeof *m->life) ||
-		!reserve((void **)&m->of_slot, event->slot, &room, sizeof *m->of_slot))
+	assert(event->slot <= m->slots);
+	if (type == TYPES_MAX || !reserve(&m->life, m->lives, sizeof *m->life) ||
+		(event->slot == m->slots && !reserve(&m->of_slot, m->slots, sizeof *m->of_slot)))
 		return false;
-	m->slot_room = (uint32_t)room;
 	m->slots = event->slot >= m->slots ? event->slot + 1 : m->slots;
 	m->of_slot[event->slot] = m->lives;
 	m->life[m->lives++] = (struct life){event->at_ns, SKEP_TIME_NEVER, event->slot, type, place_of(m, event)};
@@ -244,7 +236,7 @@ static skep_time draw_jitter(struct mapping *m)
 
 static bool add_move(struct mapping *m, skep_time at_ns, bool join)
 {
-	if (!reserve((void **)&m->move, m->moves, &m->move_room, sizeof *m->move))
+	if (!reserve(&m->move, m->moves, sizeof *m->move))
 		return false;
 	m->move[m->moves++] = (struct move){at_ns, m->copies, join};
 	return true;
@@ -253,7 +245,6 @@ static bool add_move(struct mapping *m, skep_time at_ns, bool join)
 /* One copy of a life, if it falls into the time that is played. */
 static bool add_copy(struct mapping *m, const struct life *life)
 {
-	size_t room = m->copy_room;
 	bool cut = m->options->end_ns < m->last_ns;
 	skep_time start = m->options->start_ns, end = cut ? m->options->end_ns : m->last_ns;
 	skep_time from = life->from_ns - m->first_ns, late = draw_jitter(m), later = draw_jitter(m);
@@ -263,9 +254,8 @@ static bool add_copy(struct mapping *m, const struct life *life)
 	if (from > end || to <= start || too_late)
 		return true;
 	skep_time join_ns = from <= start ? 0 : run_time(m, from, late);
-	if (!reserve((void **)&m->where, m->copies, &room, sizeof *m->where) || m->copies == NOWHERE - 1)
+	if (!reserve(&m->where, m->copies, sizeof *m->where) || m->copies == NOWHERE - 1)
 		return false;
-	m->copy_room = (uint32_t)room;
 	m->where[m->copies] = (uint32_t)(life - m->life);
 	if (!add_move(m, join_ns, true))
 		return false;

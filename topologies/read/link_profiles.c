@@ -131,12 +131,10 @@ static void read_delay_file(
 {
 	struct skep_topology *t = d->topology;
 	struct skep_lines lines;
-	struct skep_delay_file *grown = realloc(t->delay_file, (t->delay_files + 1) * sizeof *grown);
-	if (!grown) {
+	if (!skep_grow(&t->delay_file, t->delay_files, sizeof *t->delay_file)) {
 		skep_draft_no_memory(d);
 		return;
 	}
-	t->delay_file = grown;
 	if (!skep_lines_open(&lines, path, 4096, d->r.diag))
 		return;
 	while (skep_lines_next_row(&lines) && read_delay(d, &lines, unit, jitter))
