@@ -43,30 +43,28 @@ static uint32_t count_members(const struct skep_ask_answer *a, const struct skep
 	return stage == SKEP_ASK_NO_STAGE ? g->count - present : count;
 }
 
+static void add_group(const struct skep_ask_question *q, uint32_t i, uint32_t count, char *ret, size_t size)
+{
+	size_t used = strlen(ret);
+	if (count > 0)
+		snprintf(ret + used, size - used, "%s%u x %s %s", used > 0 ? ", " : "", count, q->group[i].gpu,
+			q->site[q->group[i].site].where);
+}
+
 void skep_ask_members(const struct skep_ask_answer *a, uint32_t stage, char *ret, size_t size)
 {
 	const struct skep_ask_question *q = &a->question;
 	ret[0] = '\0';
-	for (uint32_t i = 0; i < q->groups; i++) {
-		uint32_t count = count_members(a, &q->group[i], stage);
-		size_t used = strlen(ret);
-		if (count > 0)
-			snprintf(ret + used, size - used, "%s%u x %s %s", used > 0 ? ", " : "", count, q->group[i].gpu,
-				q->site[q->group[i].site].where);
-	}
+	for (uint32_t i = 0; i < q->groups; i++)
+		add_group(q, i, count_members(a, &q->group[i], stage), ret, size);
 }
 
 void skep_ask_taking_part(const struct skep_ask_answer *a, char *ret, size_t size)
 {
 	const struct skep_ask_question *q = &a->question;
 	ret[0] = '\0';
-	for (uint32_t i = 0; i < q->groups; i++) {
-		uint32_t count = skep_ask_group_members(a, i);
-		size_t used = strlen(ret);
-		if (count > 0)
-			snprintf(ret + used, size - used, "%s%u x %s %s", used > 0 ? ", " : "", count, q->group[i].gpu,
-				q->site[q->group[i].site].where);
-	}
+	for (uint32_t i = 0; i < q->groups; i++)
+		add_group(q, i, skep_ask_group_members(a, i), ret, size);
 }
 
 uint32_t skep_ask_group_members(const struct skep_ask_answer *a, uint32_t group)

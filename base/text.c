@@ -107,6 +107,12 @@ static const char *digits(const char *s)
 	return s;
 }
 
+bool skep_text_ends(const char *text, const char *with)
+{
+	size_t length = strlen(text), n = strlen(with);
+	return length >= n && strcmp(text + length - n, with) == 0;
+}
+
 bool skep_number_parse(const char *text, const char **ret_end, double *ret)
 {
 	const char *whole = text + (*text == '-' || *text == '+');

@@ -28,6 +28,8 @@ uint32_t skep_text_show(char *ret, size_t size, const char *s, size_t left, uint
 /* Start of line `line` (from 1) of a 0-terminated text; lines end in LF, CR or CR LF. "" when there is none. */
 const char *skep_text_line(const char *text, uint32_t line);
 
+bool skep_text_ends(const char *text, const char *with);
+
 /* The decimal number at the start of the text: sign, digits without leading zeros, fraction, exponent; no hexadecimal,
  * no nan, no inf. False when there is none. It may overflow to infinity. */
 bool skep_number_parse(const char *text, const char **ret_end, double *ret);

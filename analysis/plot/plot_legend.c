@@ -223,6 +223,20 @@ static bool compared_pair(struct skep_store *store, const char *has, int64_t ret
 	return pair;
 }
 
+/* Up to `most` runs that the statement names. None: why is `none`, unless it is another reason. */
+static bool list_runs(struct skep_store *store, const char *sql, int64_t number, const char *none, int64_t *ret_run,
+	uint32_t most, uint32_t *ret_runs, struct skep_diag *reterr)
+{
+	sqlite3_stmt *row = skep_store_query(store, sql, number, 0, reterr);
+	*ret_runs = 0;
+	while (row != NULL && *ret_runs < most && skep_store_row(store, row))
+		ret_run[(*ret_runs)++] = sqlite3_column_int64(row, 0);
+	if (row != NULL && *ret_runs == 0)
+		skep_fail(reterr, "%s", none);
+	sqlite3_finalize(row);
+	return *ret_runs > 0;
+}
+
 /* The newest run, and beside it the newest one of the same text in the other world. */
 static bool newest_runs(struct skep_store *store, const char *has, const char *none, int64_t *ret_run,
 	uint32_t *ret_runs, struct skep_diag *reterr)
@@ -237,14 +251,7 @@ static bool newest_runs(struct skep_store *store, const char *has, const char *n
 	*ret_runs = 2;
 	if (compared_pair(store, has, ret_run, reterr))
 		return true;
-	sqlite3_stmt *row = skep_store_query(store, sql, 0, 0, reterr);
-	*ret_runs = 0;
-	while (row != NULL && *ret_runs < SKEP_PLOT_RUNS_MAX && skep_store_row(store, row))
-		ret_run[(*ret_runs)++] = sqlite3_column_int64(row, 0);
-	if (row != NULL && *ret_runs == 0)
-		skep_fail(reterr, "%s", none);
-	sqlite3_finalize(row);
-	return *ret_runs > 0;
+	return list_runs(store, sql, 0, none, ret_run, SKEP_PLOT_RUNS_MAX, ret_runs, reterr);
 }
 
 bool skep_plot_scenario_runs(struct skep_store *store, const char *has, const char *none, bool one_a_world,
@@ -261,14 +268,7 @@ bool skep_plot_scenario_runs(struct skep_store *store, const char *has, const ch
 	*ret_runs = 2;
 	if (one_a_world && most >= 2 && compared_pair(store, has, ret_run, reterr))
 		return true;
-	sqlite3_stmt *row = skep_store_query(store, sql, one_a_world, 0, reterr);
-	*ret_runs = 0;
-	while (row != NULL && *ret_runs < most && skep_store_row(store, row))
-		ret_run[(*ret_runs)++] = sqlite3_column_int64(row, 0);
-	if (row != NULL && *ret_runs == 0)
-		skep_fail(reterr, "%s", none);
-	sqlite3_finalize(row);
-	return *ret_runs > 0;
+	return list_runs(store, sql, one_a_world, none, ret_run, most, ret_runs, reterr);
 }
 
 bool skep_plot_chosen_runs(struct skep_store *store, const int64_t *run, uint32_t runs, const char *has,

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "analysis/jobs/jobs_db.h"
+#include "base/text.h"
 #include "commands/arguments.h"
 #include "commands/commands.h"
 #include "commands/output.h"
@@ -91,12 +92,6 @@ static enum status draw_read(const struct arguments *a, bool search)
 	return status;
 }
 
-static bool ends_with(const char *text, const char *end)
-{
-	size_t length = strlen(text), last = strlen(end);
-	return length >= last && strcmp(text + length - last, end) == 0;
-}
-
 static enum status plot_scenario(const struct plot_arguments *a, bool search)
 {
 	struct skep_diag error = {0};
@@ -110,7 +105,7 @@ static enum status plot_scenario(const struct plot_arguments *a, bool search)
 			"--rounds, --metric, --x, --y, --log and --validation are for pictures of runs");
 	if (!target_ready(&a->common))
 		return STATUS_BAD_INPUT;
-	if (search && ends_with(a->common.positional[1], ".csv"))
+	if (search && skep_text_ends(a->common.positional[1], ".csv"))
 		return draw_search(&a->common, NULL);
 	return draw_read(&a->common, search);
 }

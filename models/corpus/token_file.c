@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
+
 enum { HEADER_BYTES = 256 * 4 };
 
 /* Of llm.c's files; the last are questions with choices, not running text. */
@@ -41,10 +43,9 @@ static bool known(uint32_t magic)
 
 static enum skep_tokens_format detect(const struct skep_token_file *file)
 {
-	size_t length = strlen(file->path);
 	if (known(magic_of(&file->mapped)))
 		return SKEP_TOKENS_LLMC;
-	return length >= 4 && strcmp(file->path + length - 4, ".bin") == 0 ? SKEP_TOKENS_NANOGPT : SKEP_TOKENS_BYTES;
+	return skep_text_ends(file->path, ".bin") ? SKEP_TOKENS_NANOGPT : SKEP_TOKENS_BYTES;
 }
 
 static bool read_header(struct skep_token_file *file, struct skep_diag *reterr)

@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
+
 enum { PARTS_MAX = 3 };
 
 struct part { /* of one tensor, or of each matrix of a stack: columns that are a weight of their own */
@@ -193,16 +195,11 @@ uint32_t skep_hf_model_weights(const struct skep_model *model, struct skep_weigh
 
 /* ---- names -------------------------------------------------------------------------------------------------- */
 
-static bool ends(const char *name, const char *with)
-{
-	size_t length = strlen(name), n = strlen(with);
-	return length >= n && strcmp(name + length - n, with) == 0;
-}
-
 /* Masks of the attention and frequencies of the rotation: old files have them. */
 static bool is_buffer(const char *name)
 {
-	return ends(name, ".attn.bias") || ends(name, ".attn.masked_bias") || ends(name, ".rotary_emb.inv_freq");
+	return skep_text_ends(name, ".attn.bias") || skep_text_ends(name, ".attn.masked_bias") ||
+	       skep_text_ends(name, ".rotary_emb.inv_freq");
 }
 
 static bool is_buffer_or_tied(const char *name)

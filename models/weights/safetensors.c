@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 
 #include "base/grow.h"
+#include "base/text.h"
 #include "models/layers/vector.h"
 #include "models/update/codec.h"
 #include "models/weights/safetensors_file.h"
@@ -137,18 +138,12 @@ static bool read_index(struct skep_safetensors *set, const char *path, struct sk
 
 /* ---- all together ------------------------------------------------------------------------------------------- */
 
-static bool ends(const char *path, const char *with)
-{
-	size_t length = strlen(path), n = strlen(with);
-	return length >= n && strcmp(path + length - n, with) == 0;
-}
-
 static bool read_named(struct skep_safetensors *set, const char *path, struct skep_diag *reterr)
 {
 	set->path = strdup(path);
 	if (set->path == NULL)
 		return no_memory(path, reterr);
-	if (ends(path, ".json"))
+	if (skep_text_ends(path, ".json"))
 		return read_index(set, path, reterr);
 	return add_file(set, path, reterr) != UINT32_MAX && gather(set, reterr);
 }
