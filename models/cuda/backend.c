@@ -445,12 +445,6 @@ static bool periodic(void *queue, struct skep_stage *stage, const struct skep_tr
 	return true;
 }
 
-static void save(void *queue, const struct skep_stage *stage, uint32_t chunk, uint32_t chunks, void *ret_state)
-{
-	(void)queue;
-	skep_stage_save(stage, chunk, chunks, ret_state);
-}
-
 static bool load(void *queue, struct skep_stage *stage, uint32_t version, uint32_t chunk, uint32_t chunks,
 	const void *state, uint64_t bytes)
 {
@@ -465,12 +459,6 @@ static bool load(void *queue, struct skep_stage *stage, uint32_t version, uint32
 	else if (stage->inner && count > 0)
 		narrow(queue, stage, count, stage->inner + first);
 	return true;
-}
-
-static void keep(void *queue, const struct skep_stage *stage, void *ret_state)
-{
-	(void)queue;
-	skep_stage_keep(stage, ret_state);
 }
 
 static bool take_up(void *queue, struct skep_stage *stage, uint32_t version, const void *state, uint64_t bytes)
@@ -580,9 +568,7 @@ const struct skep_backend skep_backend_cuda = {.name = "CUDA",
 	.tell = tell,
 	.aggregate = aggregate,
 	.copy = copy,
-	.save = save,
 	.load = load,
-	.keep = keep,
 	.take_up = take_up,
 	.digest = digest,
 	.arithmetic = 1,

@@ -71,11 +71,9 @@ struct skep_backend {
 	/* Copies between any two memories. */
 	void (*copy)(void *queue, void *to, const void *from, size_t bytes);
 
-	/* stage.h; the state is of the host's side. */
-	void (*save)(void *queue, const struct skep_stage *stage, uint32_t chunk, uint32_t chunks, void *ret_state);
+	/* stage.h; the state is of the host's side. skep_stage_save() and skep_stage_keep() are the same for all. */
 	bool (*load)(void *queue, struct skep_stage *stage, uint32_t version, uint32_t chunk, uint32_t chunks,
 		const void *state, uint64_t bytes);
-	void (*keep)(void *queue, const struct skep_stage *stage, void *ret_state);
 	bool (*take_up)(void *queue, struct skep_stage *stage, uint32_t version, const void *state, uint64_t bytes);
 	uint64_t (*digest)(void *queue, const struct skep_stage *stage);
 	uint8_t arithmetic; /* 0 or 1: equal steps make equal bits on all devices of one */

@@ -204,23 +204,11 @@ static void copy(void *queue, void *to, const void *from, size_t bytes)
 	memcpy(to, from, bytes);
 }
 
-static void save(void *queue, const struct skep_stage *stage, uint32_t chunk, uint32_t chunks, void *ret_state)
-{
-	(void)queue;
-	skep_stage_save(stage, chunk, chunks, ret_state);
-}
-
 static bool load(void *queue, struct skep_stage *stage, uint32_t version, uint32_t chunk, uint32_t chunks,
 	const void *state, uint64_t bytes)
 {
 	(void)queue;
 	return skep_stage_load(stage, version, chunk, chunks, state, bytes);
-}
-
-static void keep(void *queue, const struct skep_stage *stage, void *ret_state)
-{
-	(void)queue;
-	skep_stage_keep(stage, ret_state);
 }
 
 static bool take_up(void *queue, struct skep_stage *stage, uint32_t version, const void *state, uint64_t bytes)
@@ -265,9 +253,7 @@ const struct skep_backend skep_backend_cpu = {.name = "CPU",
 	.tell = tell,
 	.aggregate = aggregate,
 	.copy = copy,
-	.save = save,
 	.load = load,
-	.keep = keep,
 	.take_up = take_up,
 	.digest = digest,
 	.arithmetic = 0,

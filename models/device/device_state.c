@@ -32,7 +32,7 @@ bool skep_device_run_save(struct skep_device *device, const struct skep_op *op, 
 	ret->out = skep_pool_take(device->pool, skep_stage_state_bytes(&device->stage, op->chunk, chunks_of(op)), &out);
 	if (!out)
 		return false;
-	device->backend->save(device_queue(device, op), &device->stage, op->chunk, chunks_of(op), out);
+	skep_stage_save(&device->stage, op->chunk, chunks_of(op), out);
 	return true;
 }
 
@@ -88,7 +88,7 @@ bool skep_device_run_checkpoint(struct skep_device *device, const struct skep_op
 	void *state = take_whole(device, &buf);
 	if (!state)
 		return false;
-	device->backend->keep(device_queue(device, op), &device->stage, state);
+	skep_stage_keep(&device->stage, state);
 	bool there =
 		device->backend->wait(device_queue(device, op), device->why[op->lane], sizeof device->why[op->lane]);
 	device->unkept = (struct skep_diag){0};
@@ -108,7 +108,7 @@ static bool begin_anew(struct skep_device *device, const struct skep_op *op, voi
 	void *queue = device_queue(device, op);
 	if (!skep_device_begin_stage(device, op->candidate, device->stage.index, &first))
 		return false;
-	device->backend->keep(queue, &first, state);
+	skep_stage_keep(&first, state);
 	bool good = device->backend->wait(queue, device->why[op->lane], sizeof device->why[op->lane]);
 	device->backend->finish(queue, &first);
 	return good;
