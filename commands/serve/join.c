@@ -5,6 +5,7 @@
  * With --stay a process watches over the one that takes part, and starts another when it has ended before the run has: killed,
  * evicted, or cut off.
  */
+#include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -19,7 +20,6 @@
 #include "base/process/signals.h"
 #include "commands/arguments.h"
 #include "commands/commands.h"
-#include "commands/serve/notice.h"
 #include "exec/joining/join.h"
 #include "planning/problem/resolve.h"
 #include "scenarios/outage/outage.h"
@@ -28,6 +28,57 @@
 
 #define PAUSE_SEVERAL_S 4 /* where one of several servers takes over from another */
 #define LONG_ENOUGH_S 30  /* who took part for so long begins with short pauses again */
+#define EVERY_S 2
+
+/* ---- a cloud's notice -------------------------------------------------------------------------------------------- */
+
+/* In a child of its own, so that it hangs and dies alone. */
+static bool succeeds(const char *command)
+{
+	int status = -1;
+	pid_t child = fork();
+	if (child == 0) {
+		int null = open("/dev/null", O_RDWR);
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (int fd = 0; null >= 0 && fd < 3; fd++)
+			dup2(null, fd);
+		execl("/bin/sh", "sh", "-c", command, (char *)NULL);
+		_exit(127);
+	}
+	return child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+static _Noreturn void watch(const char *command, pid_t parent)
+{
+	const struct timespec pause = {.tv_sec = EVERY_S};
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	while (getppid() == parent && !succeeds(command))
+		nanosleep(&pause, NULL);
+	if (getppid() == parent)
+		kill(parent, SIGTERM);
+	_exit(0);
+}
+
+/* A cloud tells by a command that it will take this machine away: clouds differ in addresses, headers and tokens, and their users
+ * have curl. From now on a child runs `command` by the shell every 2 s, without its output; when it succeeds this process gets
+ * SIGTERM. Returns the child, which ends with this process; -1 and reterr. */
+static pid_t notice_begin(const char *command, struct skep_diag *reterr)
+{
+	pid_t parent = getpid(), child = fork();
+	if (child == 0)
+		watch(command, parent);
+	if (child < 0)
+		skep_fail(reterr, "no process to look for the notice of a leave");
+	return child;
+}
+
+static void notice_end(pid_t child) /* 0: there is none */
+{
+	if (child <= 0)
+		return;
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+}
 
 struct join_arguments {
 	struct arguments common;
@@ -183,11 +234,11 @@ static enum status join(struct skep_command_line *line)
 	struct skep_diag error = {0};
 	if (!skep_joining_check(a.join.server, a.join.ticket, &error))
 		return skep_report_diag(STATUS_BAD_INPUT, &error);
-	pid_t watcher = a.notice != NULL ? skep_notice_begin(a.notice, &error) : 0;
+	pid_t watcher = a.notice != NULL ? notice_begin(a.notice, &error) : 0;
 	if (watcher < 0)
 		return skep_report_diag(STATUS_FAILED, &error);
 	status = a.stay ? stay(&a) : take_part(&a, &for_good);
-	skep_notice_end(watcher);
+	notice_end(watcher);
 	return status;
 }
 

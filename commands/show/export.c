@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * export.c - `skep export`: weights of a checkpoint in the format of Hugging Face, and what the database holds in forms that
- * other programs read (export_database.c).
+ * other programs read: a timeline into a file, tables there or to standard output.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -9,10 +9,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "analysis/export/export.h"
+#include "base/files/outputs.h"
+#include "base/text.h"
 #include "commands/arguments.h"
 #include "commands/commands.h"
 #include "commands/output.h"
-#include "commands/show/export_database.h"
 #include "models/checkpoint/checkpoint_folder.h"
 #include "models/read/hf_config.h"
 #include "models/stage/stage_weights.h"
@@ -20,6 +22,101 @@
 #include "scenarios/shard/shard.h"
 
 #define SHARD_BYTES (UINT64_C(5) << 30) /* larger files are cut, as others cut them */
+
+/* ---- what the database holds ------------------------------------------------------------------------------------- */
+
+static bool is(const struct arguments *a, const char *kind)
+{
+	return strcmp(a->positional[0], kind) == 0;
+}
+
+/* Is the first operand one of the kinds that write what the database holds: timeline, runs, rounds? */
+static bool is_database(const struct arguments *a)
+{
+	return a->positionals > 0 && (is(a, "timeline") || is(a, "runs") || is(a, "rounds") || is(a, "scenario"));
+}
+
+static bool write_kind(const struct arguments *a, struct skep_store *store, const int64_t *runs, uint32_t count,
+	FILE *out, struct skep_diag *reterr)
+{
+	if (is(a, "scenario"))
+		return skep_export_scenario(store, count > 0 ? runs[0] : 0, out, reterr);
+	if (is(a, "timeline"))
+		return skep_export_timeline(store, count > 0 ? runs[0] : 0, out, reterr);
+	return skep_export_csv(store, is(a, "runs") ? SKEP_EXPORT_RUNS : SKEP_EXPORT_ROUNDS, runs, count, out, reterr);
+}
+
+/* A database may be another's, with anything in its texts: a terminal gets no control characters, a file or pipe gets all. */
+static void print_table(const char *text, size_t length)
+{
+	char shown[4];
+	uint32_t bytes;
+	if (!isatty(STDOUT_FILENO)) {
+		fwrite(text, 1, length, stdout);
+		return;
+	}
+	for (size_t at = 0; at < length;) {
+		if (text[at] == '\n') {
+			putchar(text[at++]);
+			continue;
+		}
+		at += skep_text_shown(text + at, length - at, shown, &bytes);
+		fwrite(shown, 1, bytes, stdout);
+	}
+}
+
+/* Made whole before anything is written. */
+static enum status export_runs(const struct arguments *a, const int64_t *runs, uint32_t count)
+{
+	char *text = NULL;
+	size_t length = 0;
+	struct skep_diag error = {0};
+	struct skep_store *store = skep_store_open(a->db, false, &error);
+	FILE *out = store ? open_memstream(&text, &length) : NULL;
+	bool done = out && write_kind(a, store, runs, count, out, &error);
+	bool whole = out && fclose(out) == 0;
+	if (store && !whole)
+		skep_fail(&error, "not enough memory to export this");
+	done = done && whole && (!a->output || skep_file_write(a->output, text, length, &error));
+	if (done && !a->output)
+		print_table(text, length);
+	skep_store_close(store);
+	free(text);
+	if (!done)
+		return skep_report_diag(STATUS_BAD_INPUT, &error);
+	if (a->output && a->json)
+		printf("{\"exported\":\"%s\"}\n", a->positional[0]);
+	else if (a->output && !a->quiet)
+		skep_say("wrote %s\n", a->output);
+	return STATUS_DONE;
+}
+
+static enum status export_database(const struct arguments *a)
+{
+	int64_t runs[RUNS_MAX];
+	uint32_t count;
+	bool timeline = is(a, "timeline"), scenario = is(a, "scenario");
+	if (a->scenario.sets > 0 || a->scenario.has_seed)
+		return skep_report_error(STATUS_BAD_INPUT, "--set and --seed are for the weights of a scenario");
+	if (!skep_arguments_run_ranges(a, 1, runs, &count))
+		return STATUS_BAD_INPUT;
+	if (timeline && count > 1)
+		return skep_report_error(STATUS_BAD_INPUT, "export timeline takes one run, or none for the newest");
+	if (scenario && count > 1)
+		return skep_report_error(STATUS_BAD_INPUT, "export scenario takes one run, or none for the newest");
+	if (timeline && !a->output)
+		return skep_report_error(
+			STATUS_BAD_INPUT, "export timeline needs -o FILE, for example -o timeline.json");
+	if (a->json && !a->output)
+		return skep_report_error(STATUS_BAD_INPUT, "--json with a table needs -o FILE for the table");
+	size_t length = a->output ? strlen(a->output) : 0;
+	const char *ending = timeline ? ".json" : scenario ? ".yaml" : ".csv";
+	if (a->output && (length <= strlen(ending) || strcmp(a->output + length - strlen(ending), ending) != 0))
+		return skep_report_error(STATUS_BAD_INPUT, timeline   ? "-o: the name of a timeline ends in .json"
+							   : scenario ? "-o: the name of a scenario ends in .yaml"
+								      : "-o: the name of a table ends in .csv");
+	return a->output && !skep_output_ready(a, NULL) ? STATUS_BAD_INPUT : export_runs(a, runs, count);
+}
 
 struct export_arguments {
 	struct arguments common;
@@ -115,11 +212,11 @@ static enum status run(struct skep_command_line *line)
 	enum status status;
 	if (!skep_arguments_read(line, &a.common, &status))
 		return status;
-	if (skep_export_is_database(&a.common)) {
+	if (is_database(&a.common)) {
 		if (a.step > 0 || a.bf16 || (a.csv && strcmp(a.common.positional[0], "timeline") == 0))
 			return skep_report_error(STATUS_BAD_INPUT,
 				"--step and --bf16 are for weights, --csv is for the tables runs and rounds");
-		return skep_export_database(&a.common);
+		return export_database(&a.common);
 	}
 	const char *first = a.common.positionals > 0 ? a.common.positional[0] : "";
 	if (first[0] != '\0' && strspn(first, "0123456789.") == strlen(first) && access(first, F_OK) != 0)

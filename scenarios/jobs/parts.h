@@ -14,15 +14,9 @@ struct skep_jobs_draft {
 /* A whole number from YAML as a time, which is refused above 10^9 s. */
 #define SKEP_JOBS_TIME_S_MAX 1e9
 
-/* policies.c */
-void skep_jobs_read_policies(struct skep_jobs_draft *d, const struct skep_yaml_node *root, const char *instead);
-
 /* types.c: a map or the name of a scenario as one more type; `in` is what errors call it. False: an error. */
 bool skep_jobs_read_type(struct skep_jobs_draft *d, const struct skep_yaml_node *node, const char *in, bool listed);
 bool skep_jobs_read_types(struct skep_jobs_draft *d, const struct skep_yaml_node *jobs);
-
-/* needs.c: the key `sensitivity` of a type. */
-void skep_jobs_read_needs(struct skep_jobs_draft *d, const struct skep_yaml_node *node, struct skep_job_type *type);
 
 /* arrivals.c: the jobs of a list, of a trace, or drawn. */
 void skep_jobs_read_arrivals(struct skep_jobs_draft *d, const struct skep_yaml_node *root);

@@ -55,8 +55,5 @@ bool skep_trace_read_gaps(struct skep_trace_reader *r);
 bool skep_trace_read_tasks(struct skep_trace_reader *r);
 bool skep_trace_read_nodes(struct skep_trace_reader *r);
 
-/* The format that the first lines look like; SKEP_TRACE_DETECT: none, with the diagnosis filled. */
-enum skep_trace_format skep_trace_detect(struct skep_trace_reader *r);
-
 #define SKEP_TRACE_LINE_MAX (64u << 10)
 #define SKEP_TRACE_GAP_LINE_MAX (64u << 20)
