@@ -8,7 +8,7 @@
 #include "analysis/plot/plot_presence.h"
 #include "base/diag.h"
 
-/* ---- when each worker took part in a reduction (plot_part.c): what the timeline shades --------------------------------- */
+/* ---- when each worker took part in a reduction -----------: what the timeline shades --------------------------------- */
 
 struct skep_part { /* of one worker, in the reduction of one round and stage */
 	uint32_t worker;
@@ -22,10 +22,6 @@ struct skep_parts {
 	size_t parts;
 	double known_s; /* operations are recorded until then; INFINITY: to the end of the run */
 };
-
-bool skep_parts_read(
-	struct skep_store *store, const struct skep_plot_run *run, struct skep_parts *ret, struct skep_diag *reterr);
-void skep_parts_finish(struct skep_parts *parts);
 
 /* ---- the picture ---------------------------------------------------------------------------------------------- */
 

@@ -56,8 +56,6 @@ void skep_page_command(struct skep_page *page, bool sweep, const int64_t *run, u
 /* Sections of a report of runs. False: the database could not be read, or memory lacks. */
 bool skep_page_asked(struct skep_page *page);
 bool skep_page_machines(struct skep_page *page);
-bool skep_page_losses(struct skep_page *page);
-bool skep_page_times(struct skep_page *page);
 bool skep_page_traffic(struct skep_page *page);
 bool skep_page_churn(struct skep_page *page);
 bool skep_page_against(struct skep_page *page);

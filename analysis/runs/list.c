@@ -2,15 +2,134 @@
  *
  * list.c - what the database holds, for a person and as JSON.
  */
-#include "analysis/runs/runs_db.h"
-
+#include <assert.h>
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/runs/runs_db.h"
+#include "base/grow.h"
 #include "base/json.h"
 #include "base/layout.h"
+#include "base/yaml/settings.h"
+
+#define KEYS_MAX 4u
+#define VARIED_BYTES 320u
+
+/* ---- in which settings runs of the same scenario differ ---------------------------------------------------------- */
+
+/* As --set writes them. Every run is compared with the first one of its scenario; a key in which one of them differs is said
+ * of all, up to KEYS_MAX of them, the seed behind the others. */
+
+struct key {
+	char name[96], first[64]; /* what the first run has there; "": not set */
+};
+
+struct varied_scenario {
+	char *name, *text;
+	struct key key[KEYS_MAX];
+	uint32_t keys;
+	bool more;
+};
+
+struct varied {
+	struct varied_scenario *scenario; /* [scenarios], each with its first run's text and the keys that differ */
+	uint32_t scenarios;
+};
+
+static struct varied_scenario *scenario_of(const struct varied *v, const char *name)
+{
+	for (uint32_t i = 0; i < v->scenarios; i++)
+		if (strcmp(v->scenario[i].name, name) == 0)
+			return &v->scenario[i];
+	return NULL;
+}
+
+static bool begin_scenario(struct varied *v, const char *name, const char *text)
+{
+	if (!skep_grow(&v->scenario, v->scenarios, sizeof *v->scenario))
+		return false;
+	struct varied_scenario *added = &v->scenario[v->scenarios++];
+	*added = (struct varied_scenario){.name = strdup(name), .text = strdup(text)};
+	return added->name != NULL && added->text != NULL;
+}
+
+static void note_key(struct varied_scenario *s, const struct skep_difference *d)
+{
+	for (uint32_t k = 0; k < s->keys; k++)
+		if (strcmp(s->key[k].name, d->key) == 0)
+			return;
+	if (s->keys == KEYS_MAX) {
+		s->more = true;
+		return;
+	}
+	struct key *key = &s->key[s->keys++];
+	snprintf(key->name, sizeof key->name, "%s", d->key);
+	snprintf(key->first, sizeof key->first, "%s", d->first);
+}
+
+/* Takes in a run by its scenario's name and text. False: no memory. */
+static bool varied_add(struct varied *v, const char *scenario, const char *text)
+{
+	assert(scenario != NULL && text != NULL);
+	struct varied_scenario *s = scenario_of(v, scenario);
+	struct skep_differences d;
+	if (s == NULL)
+		return begin_scenario(v, scenario, text);
+	if (strcmp(s->text, text) == 0)
+		return true;
+	skep_settings_compare(s->text, text, NULL, &d);
+	s->more = s->more || d.count > SKEP_DIFFERENCES_SHOWN;
+	for (size_t i = 0; i < d.count && i < SKEP_DIFFERENCES_SHOWN; i++)
+		note_key(s, &d.item[i]);
+	return true;
+}
+
+/* What the run with these differences has there. */
+static const char *value_of(const struct key *key, const struct skep_differences *d)
+{
+	for (size_t i = 0; i < d->count && i < SKEP_DIFFERENCES_SHOWN; i++)
+		if (strcmp(d->item[i].key, key->name) == 0)
+			return d->item[i].second;
+	return key->first;
+}
+
+/* When all are taken in: "sync.every=10 seed=2", or "" where nothing differs. Returns `ret`. */
+static const char *varied_text(const struct varied *v, const char *scenario, const char *text, char ret[VARIED_BYTES])
+{
+	const struct varied_scenario *s = scenario_of(v, scenario);
+	struct skep_differences d = {0};
+	size_t used = 0;
+	ret[0] = '\0';
+	if (s == NULL || s->keys == 0)
+		return ret;
+	skep_settings_compare(s->text, text, NULL, &d);
+	for (uint32_t i = 0; i < 2 * s->keys && used < VARIED_BYTES - 1; i++) {
+		const struct key *key = &s->key[i % s->keys];
+		bool seed = strcmp(key->name, "seed") == 0;
+		const char *value = value_of(key, &d);
+		if (seed == (i >= s->keys) && value[0] != '\0') /* a default goes without saying */
+			used += (size_t)snprintf(
+				ret + used, VARIED_BYTES - used, "%s%.48s=%.24s", used ? " " : "", key->name, value);
+	}
+	if (s->more && used < VARIED_BYTES - 1)
+		snprintf(ret + used, VARIED_BYTES - used, "%s...", used ? " " : "");
+	for (char *c = ret; *c; c++) /* what a terminal would take for more than text */
+		*c = (unsigned char)*c < ' ' || *c == 0x7f ? '?' : *c;
+	return ret;
+}
+
+static void varied_finish(struct varied *v)
+{
+	for (uint32_t i = 0; i < v->scenarios; i++) {
+		free(v->scenario[i].name);
+		free(v->scenario[i].text);
+	}
+	free(v->scenario);
+	*v = (struct varied){0};
+}
 
 /* ---- all runs --------------------------------------------------------------------------------------------------------- */
 
@@ -66,9 +185,9 @@ static void lay_number(struct skep_layout *layout, double value, int digits)
 		skep_layout_cell(layout, "%.*g", digits, value);
 }
 
-static void lay_run(struct skep_layout *layout, sqlite3_stmt *row, const struct skep_varied *varied)
+static void lay_run(struct skep_layout *layout, sqlite3_stmt *row, const struct varied *varied)
 {
-	char time[SKEP_TEXT_BYTES], set[SKEP_VARIED_BYTES];
+	char time[SKEP_TEXT_BYTES], set[VARIED_BYTES];
 	const char *scenario = skep_column_text(row, SCENARIO);
 	double time_s = skep_column_real(row, TIME);
 	const char *tags = skep_column_text(row, TAGS);
@@ -81,16 +200,16 @@ static void lay_run(struct skep_layout *layout, sqlite3_stmt *row, const struct 
 	skep_layout_cell(layout, "%s", isnan(time_s) ? "-" : skep_time_text(time_s, time));
 	lay_number(layout, skep_column_real(row, LOSS), 4);
 	lay_number(layout, skep_column_real(row, COST), 4);
-	skep_varied_text(varied, scenario, skep_column_text(row, TEXT), set);
+	varied_text(varied, scenario, skep_column_text(row, TEXT), set);
 	skep_layout_cell(layout, "%s%s%s%s%s", scenario, set[0] ? ": " : "", set, tags[0] ? "  @" : "", tags);
 }
 
 /* What the rows differ in is known when all were seen; a row that cannot be read is said when it is listed. */
-static void find_varied(sqlite3_stmt *row, struct skep_varied *varied)
+static void find_varied(sqlite3_stmt *row, struct varied *varied)
 {
 	bool room = true;
 	while (room && sqlite3_step(row) == SQLITE_ROW)
-		room = skep_varied_add(varied, skep_column_text(row, SCENARIO), skep_column_text(row, TEXT));
+		room = varied_add(varied, skep_column_text(row, SCENARIO), skep_column_text(row, TEXT));
 	sqlite3_reset(row);
 }
 
@@ -98,7 +217,7 @@ static void find_varied(sqlite3_stmt *row, struct skep_varied *varied)
 static bool read_rows(const struct skep_runs_db *d, sqlite3_stmt *row, cJSON *runs, struct skep_layout *layout,
 	uint32_t *ret_listed, struct skep_diag *reterr)
 {
-	struct skep_varied varied = {0};
+	struct varied varied = {0};
 	int rc;
 	if (runs == NULL)
 		find_varied(row, &varied);
@@ -109,7 +228,7 @@ static bool read_rows(const struct skep_runs_db *d, sqlite3_stmt *row, cJSON *ru
 		else
 			lay_run(layout, row, &varied);
 	}
-	skep_varied_finish(&varied);
+	varied_finish(&varied);
 	if (rc != SQLITE_DONE)
 		skep_database_explain(d->db, d->path, rc, reterr);
 	return rc == SQLITE_DONE;

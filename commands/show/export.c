@@ -124,6 +124,8 @@ struct export_arguments {
 	bool bf16, csv;
 };
 
+/* ---- weights ---------------------------------------------------------------------------------------------------- */
+
 /* Are the states those of shards, as of a run in which several ranks share each stage? */
 static bool kept_in_shards(const struct skep_scenario *scenario)
 {

@@ -21,7 +21,7 @@ void skep_scaled_print(const struct skep_scenario *s, FILE *out);
 void skep_scaled_add_json(const struct skep_scenario *s, cJSON *root);
 void skep_split_print(const struct skep_scenario *s, FILE *out);
 
-/* describe_memory.c: a row for each stage and kind of machine that serves it */
+/* describe_machines.c: a row for each stage and kind of machine that serves it */
 void skep_memory_print(const struct skep_scenario *s, FILE *out);
 void skep_memory_add_json(const struct skep_scenario *s, cJSON *root);
 
@@ -57,7 +57,7 @@ bool skep_compute_format_is_chosen(const struct skep_scenario *scenario);
 void skep_compute_print(const struct skep_scenario *scenario, FILE *out);
 void skep_compute_add_json(const struct skep_scenario *scenario, cJSON *root);
 
-/* describe_experts.c: the part of `skep check` that says what experts a model has, and how many of its parameters a token
+/* describe_training.c: the part of `skep check` that says what experts a model has, and how many of its parameters a token
  * meets, as text or under the key `experts`. */
 
 /* Of a model without experts: nothing, and null. */

@@ -122,6 +122,8 @@ static void read_policies(struct skep_jobs_draft *d, const struct skep_yaml_node
 	}
 }
 
+/* ---- all of it -------------------------------------------------------------------------------------------------- */
+
 static void read_host(struct skep_jobs_draft *d, const struct skep_yaml_node *cluster)
 {
 	struct skep_jobs_file *f = d->file;

@@ -83,6 +83,8 @@ static void read_needs(struct skep_jobs_draft *d, const struct skep_yaml_node *n
 			"500 GB}` to `cluster`");
 }
 
+/* ---- types ------------------------------------------------------------------------------------------------------ */
+
 uint32_t skep_jobs_find_type(const struct skep_jobs_file *file, const char *name, size_t length)
 {
 	uint32_t i = 0;

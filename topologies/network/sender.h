@@ -10,7 +10,7 @@
 #include "core/skep.h"
 #include "topologies/read/topology.h"
 
-/* order.c: for each ordered pair of machines, when the latest of its messages ends its latency. For network.c.
+/* For each ordered pair of machines, when the latest of its messages ends its latency. For network.c.
  *
  * A pair is remembered only until that time has passed, so the memory needed grows with the in-flight messages. */
 struct skep_order_entry {
