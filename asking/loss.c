@@ -96,9 +96,3 @@ double skep_ask_loss_target(const struct skep_law *law, double tokens)
 	const double at[SKEP_LAW_AXES] = {tokens, 1, 1, 0, 0};
 	return skep_law_loss(law, at);
 }
-
-double skep_ask_loss_times(const struct skep_law *law, double every, double replicas)
-{
-	double period = log(every);
-	return exp(period * (law->value[SKEP_LAW_PERIOD] + law->value[SKEP_LAW_REPLICAS] * log(replicas)));
-}

@@ -24,6 +24,3 @@ bool skep_ask_loss_make(const struct skep_ask_model *model, double batch_tokens,
 
 /* Of synchronous training after so many tokens. */
 double skep_ask_loss_target(const struct skep_law *law, double tokens);
-
-/* How many times the tokens it takes to the same loss. */
-double skep_ask_loss_times(const struct skep_law *law, double every, double replicas);

@@ -61,7 +61,7 @@ uint32_t skep_plan_place(const struct skep_plan *plan, uint32_t pipeline, uint32
 	return SKEP_NO_INDEX;
 }
 
-uint32_t skep_plan_depth(const struct skep_plan *plan, uint32_t stage)
+static uint32_t depth_of(const struct skep_plan *plan, uint32_t stage)
 {
 	uint32_t here = skep_plan_replicas(plan, stage), from_here = 0;
 	assert(here > 0);
@@ -89,8 +89,8 @@ uint32_t skep_plan_held(const struct skep_plan *plan, uint32_t stage)
 {
 	if (!skep_plan_fixed(plan))
 		return 0;
-	return skep_pipeline_held(plan->pipeline, plan->stages, skep_plan_model_chunks(plan),
-		skep_plan_depth(plan, stage), skep_plan_flush_share(plan, stage), stage);
+	return skep_pipeline_held(plan->pipeline, plan->stages, skep_plan_model_chunks(plan), depth_of(plan, stage),
+		skep_plan_flush_share(plan, stage), stage);
 }
 
 /* Interleaved: a microbatch leaves when its slot in the third group after its own begins, at the latest. */

@@ -79,7 +79,6 @@ uint32_t skep_plan_held(const struct skep_plan *plan, uint32_t stage);
  * (PipeDream, section 3.2: NUM_OPT_ACTIVE_MINIBATCHES); K - s where stages have equally many. */
 uint32_t skep_pipeline_held(enum skep_pipeline pipeline, uint32_t stages, uint32_t model_chunks, uint32_t depth,
 	uint32_t share, uint32_t stage);
-uint32_t skep_plan_depth(const struct skep_plan *plan, uint32_t stage);
 
 /* What in_flight is with fixed pipelines: what the first stage may hold. */
 uint32_t skep_plan_fixed_in_flight(const struct skep_plan *plan);

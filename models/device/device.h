@@ -94,8 +94,6 @@ struct skep_training { /* constant, shared */
 /* The one whose numbers are in the state of a stage: that of STEP. */
 const struct skep_optimizer *skep_training_stepper(const struct skep_training *training);
 
-/* Is it so in this stage? With trainer routing in any case where the two passes are two visits. */
-bool skep_training_recomputes(const struct skep_training *training, uint32_t stage);
 /* Is what a pass makes in this virtual stage kept by the device alone, and no stash? So it is too where nothing is trained. */
 bool skep_training_has_workspace(const struct skep_training *training, uint32_t stage);
 

@@ -25,7 +25,8 @@ static_assert(sizeof(struct state_header) == SKEP_STATE_HEADER_BYTES, "the heade
 
 static const char state_magic[4] = "skp3";
 
-bool skep_training_recomputes(const struct skep_training *training, uint32_t stage)
+/* With trainer routing in any case where the two passes are two visits. */
+static bool recomputes(const struct skep_training *training, uint32_t stage)
 {
 	return skep_plan_recomputes(training->plan, training->checkpoint_activations, stage);
 }
@@ -37,7 +38,7 @@ uint32_t skep_optimizer_moments(const struct skep_optimizer *optimizer)
 
 bool skep_training_has_workspace(const struct skep_training *training, uint32_t stage)
 {
-	return skep_plan_is_frozen(training->plan, stage) || skep_training_recomputes(training, stage);
+	return skep_plan_is_frozen(training->plan, stage) || recomputes(training, stage);
 }
 
 const struct skep_optimizer *skep_training_stepper(const struct skep_training *training)

@@ -15,7 +15,7 @@ uint64_t skep_sum_elements(const struct skep_planning *p, uint32_t stage)
 	return skep_plan_trained(plan, stage) / skep_plan_fragments(plan);
 }
 
-uint32_t skep_sum_members_max(const struct skep_planning *p)
+static uint32_t members_max(const struct skep_planning *p)
 {
 	return skep_collective_has_roster(p->scenario->plan.collective) ? SKEP_ROSTER_MAX : UINT32_MAX;
 }
@@ -40,7 +40,7 @@ static void tell(const struct skep_planning *p, const struct skep_plan *plan, ui
 {
 	struct skep_peer roster[SKEP_ROSTER_MAX];
 	uint64_t fact[SKEP_ROSTER_MAX + 1], elements = skep_sum_elements(p, stage);
-	assert(members <= skep_sum_members_max(p));
+	assert(members <= members_max(p));
 	for (uint32_t rank = 0; rank < members && rank < SKEP_ROSTER_MAX; rank++)
 		roster[rank] = (struct skep_peer){p->machine[member[rank]], 1};
 	for (uint32_t rank = 0; members > 1 && elements > 0 && rank < members; rank++) {
@@ -87,8 +87,8 @@ void skep_sum_bytes(const struct skep_planning *p, uint32_t stage, const uint32_
 	struct carried carried = {member, carry, context};
 	struct skep_plan whole = p->scenario->plan;
 	double vectors = around(&whole, members);
-	whole.sync_chunks = 1; /* in how many messages it travels changes no byte but headers */
-	if (members < 2 || members > skep_sum_members_max(p)) /* with more it is not read */
+	whole.sync_chunks = 1;                       /* in how many messages it travels changes no byte but headers */
+	if (members < 2 || members > members_max(p)) /* with more it is not read */
 		return;
 	if (vectors == 0)
 		tell(p, &whole, stage, member, members, carry_message, &carried);

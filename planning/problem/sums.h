@@ -10,10 +10,9 @@
 /* Hears of a message from rank to rank, of so many bytes without its header; 0: it only says that another one has come. */
 typedef void skep_sum_hear(void *context, uint32_t from, uint32_t to, uint64_t bytes);
 
-/* All messages of one sum of the stage, `member` [members] by rank, who may be as many as skep_sum_members_max() says. */
+/* All messages of one sum of the stage, `member` [members] by rank: no more than a roster has, where the collective sends one. */
 void skep_sum_messages(const struct skep_planning *planning, uint32_t stage, const uint32_t *member, uint32_t members,
 	skep_sum_hear *hear, void *context);
-uint32_t skep_sum_members_max(const struct skep_planning *planning);
 
 /* Elements of one sum: of a fragment, where there are several. */
 uint64_t skep_sum_elements(const struct skep_planning *planning, uint32_t stage);

@@ -160,7 +160,8 @@ uint64_t skep_split_migrate_ns(const struct skep_scenario *s, uint32_t gpu, enum
 
 /* ---- ZeRO ------------------------------------------------------------------------------------------------------- */
 
-uint32_t skep_split_each(const struct skep_scenario *s, uint32_t stage)
+/* Microbatches of a round for each worker of a stage; in a swarm on the mean. */
+static uint32_t each(const struct skep_scenario *s, uint32_t stage)
 {
 	return s->plan.microbatches / skep_plan_serving(s, stage);
 }
@@ -168,7 +169,7 @@ uint32_t skep_split_each(const struct skep_scenario *s, uint32_t stage)
 /* Gathers (or scatters) of all parameters of a stage on top of the ring's, in all microbatches of one worker together. */
 static uint32_t more_gathers(const struct skep_scenario *s, uint32_t stage, uint8_t kind)
 {
-	uint32_t m = skep_split_each(s, stage);
+	uint32_t m = each(s, stage);
 	if (s->zero == 2)
 		return kind == SKEP_OP_BACKWARD ? m - 1 : 0;
 	if (s->zero == 3)
@@ -204,7 +205,7 @@ static double machines_gather_s(const struct skep_scenario *s, uint32_t stage)
 static uint64_t machines_ns(const struct skep_scenario *s, uint32_t stage, uint8_t kind)
 {
 	uint32_t more = s->zero >= 2 ? more_gathers(s, stage, kind) : 0;
-	return more > 0 ? to_ns(machines_gather_s(s, stage) * more / skep_split_each(s, stage)) : 0;
+	return more > 0 ? to_ns(machines_gather_s(s, stage) * more / each(s, stage)) : 0;
 }
 
 static uint64_t bytes_of(const struct skep_scenario *s, uint32_t stage, uint8_t kind)

@@ -36,9 +36,6 @@ struct skep_split skep_split_of(const struct skep_scenario *s, uint32_t gpu);
 /* Workers that share the optimizer state of a stage, with ZeRO; else 1. */
 uint32_t skep_split_owners(const struct skep_scenario *s, uint32_t stage);
 
-/* Microbatches of a round for each worker of a stage; in a swarm on the mean. */
-uint32_t skep_split_each(const struct skep_scenario *s, uint32_t stage);
-
 /* What each GPU of such a machine does of the virtual stage (or stage, where that is one), with recomputation counted in. */
 void skep_split_share(const struct skep_scenario *s, uint32_t gpu, uint32_t vstage, struct skep_cost *ret);
 
