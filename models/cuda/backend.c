@@ -136,23 +136,6 @@ static bool create(const struct skep_device_place *place, const struct skep_trai
 	return good;
 }
 
-static struct skep_device_memory memory_of(const struct skep_training *training, const struct skep_stage *stage)
-{
-	const uint64_t array = sizeof(float) * stage->parameters, half = sizeof(skep_bf16) * stage->parameters;
-	const uint64_t trained = sizeof(float) * stage->trained.count;
-	const bool moments = training->offload != SKEP_OFFLOAD_NONE;
-	const bool gradients = training->offload == SKEP_OFFLOAD_GRADIENTS;
-	return (struct skep_device_memory){
-		.weights_bytes =
-			(stage->versions + (stage->inner != NULL)) * (array + half) + (stage->base ? array : 0),
-		.gradients_bytes = 2 * trained,
-		.optimizer_bytes = stage->moments * sizeof(float) * stage->shard.count + stage->inner_moments * trained,
-		.result_bytes = trained + sizeof(float) * stage->tied.count,
-		.gradients = gradients ? SKEP_MEMORY_HOST : SKEP_MEMORY_DEVICE,
-		.optimizer = moments ? SKEP_MEMORY_HOST : SKEP_MEMORY_DEVICE,
-	};
-}
-
 static bool wait(void *queue, char *why, size_t why_size)
 {
 	struct skep_cuda_lane *lane = queue;
@@ -553,7 +536,6 @@ const struct skep_backend skep_backend_cuda = {.name = "CUDA",
 	.destroy = destroy,
 	.begin = begin,
 	.finish = skep_cuda_stage_finish,
-	.memory = memory_of,
 	.forward = forward,
 	.recompute = recompute,
 	.backward = backward,

@@ -29,8 +29,6 @@ struct skep_backend {
 	 * `entry` and `exit`, whatever the codec. */
 	bool (*begin)(void *queue, const struct skep_training *training, uint32_t index, struct skep_stage *ret);
 	void (*finish)(void *queue, struct skep_stage *stage);
-	/* Of a stage, or of none yet. */
-	struct skep_device_memory (*memory)(const struct skep_training *training, const struct skep_stage *stage);
 
 	/* device_cpu.h says what these do. `in` and `out` are at the stage's entry and exit, or payloads where it has none;
 	 * stashes are of the device's side. *ret_loss is there when wait() has returned. */

@@ -92,22 +92,6 @@ static void finish(void *queue, struct skep_stage *stage)
 	skep_stage_finish(stage);
 }
 
-/* It computes in the memory of its host, so all of it lies there, offloaded or not. */
-static struct skep_device_memory memory_of(const struct skep_training *training, const struct skep_stage *stage)
-{
-	(void)training;
-	uint64_t array = sizeof(float) * stage->parameters, trained = sizeof(float) * stage->trained.count;
-	uint32_t arrays = stage->versions + (stage->inner != NULL) + (stage->base != NULL) + (stage->moved != NULL);
-	return (struct skep_device_memory){
-		.weights_bytes = arrays * array + (stage->drift ? trained : 0),
-		.gradients_bytes = 2 * trained,
-		.optimizer_bytes = stage->moments * sizeof(float) * stage->shard.count + stage->inner_moments * trained,
-		.result_bytes = trained + sizeof(float) * stage->tied.count,
-		.gradients = SKEP_MEMORY_HOST,
-		.optimizer = SKEP_MEMORY_HOST,
-	};
-}
-
 static bool forward(void *queue, const struct skep_stage *stage, const struct skep_training *training,
 	const struct skep_op *op, const skep_real *in, skep_real *ret_out, skep_real *ret_stash, double *ret_loss,
 	struct skep_diag *reterr)
@@ -238,7 +222,6 @@ const struct skep_backend skep_backend_cpu = {.name = "CPU",
 	.destroy = destroy,
 	.begin = begin,
 	.finish = finish,
-	.memory = memory_of,
 	.forward = forward,
 	.recompute = recompute,
 	.backward = backward,

@@ -483,11 +483,6 @@ void skep_device_set_keeper(struct skep_device *device, const struct skep_keeper
 	device->keeper = *keeper;
 }
 
-struct skep_device_memory skep_device_memory(const struct skep_device *device)
-{
-	return device->backend->memory(device->training, &device->stage);
-}
-
 /* A device does not know the others. */
 static bool run_apart(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret)
 {

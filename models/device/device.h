@@ -207,10 +207,3 @@ static inline struct skep_buf skep_device_buffer_copy(
 		memcpy(memory, read, bytes);
 	return copy;
 }
-
-/* What the stage's arrays take, as allocated, and in which memory: a CPU device's own is the host's. */
-struct skep_device_memory {
-	uint64_t weights_bytes, gradients_bytes, optimizer_bytes, result_bytes;
-	enum skep_memory_side gradients, optimizer;
-};
-struct skep_device_memory skep_device_memory(const struct skep_device *device);

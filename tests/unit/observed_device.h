@@ -17,3 +17,21 @@ static inline uint64_t parameters_digest(const struct skep_device *device)
 {
 	return device->backend->digest(device->queue[SKEP_LANE_COMPUTE], &device->stage);
 }
+
+struct device_memory { /* what the arrays of its stage take, as allocated */
+	uint64_t weights_bytes, gradients_bytes, optimizer_bytes, result_bytes;
+};
+
+/* Of a CPU device, in the memory of its host, offloaded or not. */
+static inline struct device_memory device_memory_of(const struct skep_device *device)
+{
+	const struct skep_stage *stage = &device->stage;
+	uint64_t array = sizeof(float) * stage->parameters, trained = sizeof(float) * stage->trained.count;
+	uint32_t arrays = stage->versions + (stage->inner != NULL) + (stage->base != NULL) + (stage->moved != NULL);
+	return (struct device_memory){
+		.weights_bytes = arrays * array + (stage->drift ? trained : 0),
+		.gradients_bytes = 2 * trained,
+		.optimizer_bytes = stage->moments * sizeof(float) * stage->shard.count + stage->inner_moments * trained,
+		.result_bytes = trained + sizeof(float) * stage->tied.count,
+	};
+}

@@ -15,6 +15,7 @@
 #include "models/corpus/tokens.h"
 #include "models/update/squares.h"
 #include "tests/unit/job.h"
+#include "tests/unit/observed_device.h"
 
 /* ---- models ----------------------------------------------------------------------------------------------------- */
 
@@ -307,7 +308,7 @@ static void test_memory_is_of_what_is_trained(void **state)
 		init(&job, &shapes[i], shapes[i].frozen);
 		for (uint32_t s = 0; s < shapes[i].stages; s++) {
 			const struct skep_cost cost = cost_of(&job, s);
-			const struct skep_device_memory memory = skep_device_memory(job.device[s]);
+			const struct device_memory memory = device_memory_of(job.device[s]);
 			assert_int_equal(memory.weights_bytes, sizeof(float) * cost.parameters);
 			assert_int_equal(memory.gradients_bytes, 2 * sizeof(float) * cost.trained);
 			assert_int_equal(memory.optimizer_bytes, 2 * sizeof(float) * cost.trained);

@@ -7,6 +7,7 @@
 #include "tests/unit/split_fixture.h"
 
 #include "scenarios/plan/memory.h"
+#include "tests/unit/observed_device.h"
 
 #define STASH (4 * (66 * 2048 + 9 * 8192) + 4 * 32 * (64 + 2 * 100)) /* bytes of a sample: four blocks and the head */
 #define SCRATCH (2 * 4 * 8192)
@@ -143,9 +144,7 @@ static void check_device(const struct skep_scenario *s, uint32_t stage, uint32_t
 	struct skep_device *device = skep_device_create_on(
 		SKEP_DEVICE_CPU, &(struct skep_device_place){0}, &s->training, stage, fresh(&error));
 	assert_non_null(device);
-	struct skep_device_memory has = skep_device_memory(device);
-	assert_int_equal(has.optimizer, SKEP_MEMORY_HOST);
-	assert_int_equal(has.gradients, SKEP_MEMORY_HOST);
+	struct device_memory has = device_memory_of(device);
 	if (s->offload == SKEP_OFFLOAD_NONE) {
 		check(m->weights, (double)has.weights_bytes);
 		check(m->gradients, (double)has.gradients_bytes);

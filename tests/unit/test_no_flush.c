@@ -22,6 +22,7 @@
 #include "scenarios/read/scenario.h"
 #include "sim/sim.h"
 #include "tests/unit/fresh.h"
+#include "tests/unit/observed_device.h"
 
 static const struct skep_buf none = {0, 0};
 
@@ -445,7 +446,7 @@ static void test_versions_take_memory(void **state)
 			struct skep_device *device = skep_device_create_on(
 				SKEP_DEVICE_CPU, &(struct skep_device_place){0}, &s.training, stage, fresh(&error));
 			assert_non_null(device);
-			double bytes = (double)skep_device_memory(device).weights_bytes;
+			double bytes = (double)device_memory_of(device).weights_bytes;
 			double array = (double)(sizeof(float) * s.plan.stage[stage].parameters);
 			assert_true(bytes == (shape.stages - stage + (pipelines > 1)) * array);
 			assert_true(s.memory[stage].weights == bytes);

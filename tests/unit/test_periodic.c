@@ -262,7 +262,7 @@ static void test_a_state_has_no_inner_part(void **state)
 	for (size_t i = 0; i < n; i++)
 		assert_true(zero[i] == 0);
 	assert_true(parameters_digest(job.device[0]) == parameters_digest(newcomer.device[0]));
-	struct skep_device_memory memory = skep_device_memory(job.device[0]);
+	struct device_memory memory = device_memory_of(job.device[0]);
 	assert_int_equal(memory.weights_bytes, 2 * sizeof(float) * n);
 	assert_int_equal(memory.optimizer_bytes, 3 * sizeof(float) * n);
 	free(kept);

@@ -21,6 +21,7 @@
 #include "scenarios/read/scenario.h"
 #include "sim/sim.h"
 #include "tests/unit/fresh.h"
+#include "tests/unit/observed_device.h"
 
 enum { K = 8, ROUNDS = 60, SAMPLES = 8, WIDE = 4, MOST = WIDE * WIDE + WIDE };
 
@@ -327,7 +328,7 @@ static void test_memory(void **state)
 				SKEP_DEVICE_CPU, &(struct skep_device_place){0}, &s.training, stage, fresh(&error));
 			assert_non_null(device);
 			double bytes = 4.0 * arrays[i] * (double)s.plan.stage[stage].parameters;
-			assert_true((double)skep_device_memory(device).weights_bytes == bytes);
+			assert_true((double)device_memory_of(device).weights_bytes == bytes);
 			assert_true(s.memory[stage].weights == bytes);
 			skep_device_destroy(device);
 		}
