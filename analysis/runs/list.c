@@ -133,18 +133,25 @@ static void varied_finish(struct varied *v)
 
 /* ---- all runs --------------------------------------------------------------------------------------------------------- */
 
-enum { RUN, NAME, TAGS, SCENARIO, WORLD, STATUS, STARTED, SEED, STEPS, TIME, LOSS, COST, TEXT };
+enum { RUN, NAME, TAGS, SCENARIO, WORLD, STATUS, STARTED, SEED, STEPS, TIME, LOSS, COST, TEXT, ROUNDS };
+
+/* Of a run that was killed, or is not over, what it has finished. How many steps a round has its scenario says, not the
+ * database: such a run has rounds. */
+#define FIGURES                                                                                                        \
+	"steps, coalesce(time_s, (SELECT max(closed_s) FROM rounds WHERE run = id)),"                                  \
+	" coalesce(final_validation_loss, final_loss, CASE WHEN steps IS NULL THEN"                                    \
+	" (SELECT loss FROM rounds WHERE run = id AND loss IS NOT NULL ORDER BY round DESC LIMIT 1) END),"             \
+	" cost_usd, text, CASE WHEN steps IS NULL THEN (SELECT count(*) FROM rounds WHERE run = id) END"
 
 /* ?1: at most so many; ?3: with this tag, '' for all. */
 static const char with_labels[] =
 	"SELECT id, (SELECT label FROM labels WHERE run = id AND kind = 'name'),"
 	" (SELECT group_concat(label, ' ') FROM (SELECT label FROM labels WHERE run = id AND kind = 'tag' ORDER BY label)),"
-	" scenario, world, status, started, seed, steps, time_s, coalesce(final_validation_loss, final_loss), cost_usd, text"
+	" scenario, world, status, started, seed, " FIGURES
 	" FROM runs WHERE ?3 = '' OR id IN (SELECT run FROM labels WHERE kind = 'tag' AND label = ?3)"
 	" ORDER BY id DESC LIMIT ?1";
-static const char without_labels[] =
-	"SELECT id, NULL, NULL, scenario, world, status, started, seed, steps, time_s,"
-	" coalesce(final_validation_loss, final_loss), cost_usd, text FROM runs WHERE ?3 = '' ORDER BY id DESC LIMIT ?1";
+static const char without_labels[] = "SELECT id, NULL, NULL, scenario, world, status, started, seed, " FIGURES
+				     " FROM runs WHERE ?3 = '' ORDER BY id DESC LIMIT ?1";
 
 static void add_text(cJSON *object, const char *key, sqlite3_stmt *row, int column)
 {
@@ -196,7 +203,11 @@ static void lay_run(struct skep_layout *layout, sqlite3_stmt *row, const struct 
 	skep_layout_cell(layout, "%s", skep_column_text(row, WORLD));
 	skep_layout_cell(layout, "%s", skep_column_text(row, STATUS));
 	skep_layout_cell(layout, "%.16s", skep_column_text(row, STARTED));
-	lay_number(layout, skep_column_real(row, STEPS), 12);
+	int64_t rounds = sqlite3_column_int64(row, ROUNDS);
+	if (rounds > 0)
+		skep_layout_cell(layout, "%" PRId64 " round%s", rounds, skep_plural((uint64_t)rounds));
+	else
+		lay_number(layout, skep_column_real(row, STEPS), 12);
 	skep_layout_cell(layout, "%s", isnan(time_s) ? "-" : skep_time_text(time_s, time));
 	lay_number(layout, skep_column_real(row, LOSS), 4);
 	lay_number(layout, skep_column_real(row, COST), 4);
