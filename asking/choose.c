@@ -369,9 +369,10 @@ static bool settle(struct skep_ask_answer *a, int *ret_signal)
 
 enum status skep_ask_died(int by, struct skep_diag *reterr)
 {
-	return by != 0 ? (enum status)(STATUS_SIGNAL + by)
-	               : fail(STATUS_FAILED, reterr,
-				 "a process that simulated has died, or there is no memory for one");
+	if (by == 0)
+		return fail(STATUS_FAILED, reterr, "a process that simulated has died, or there is no memory for one");
+	skep_fail(reterr, "ended by SIG%s before the answer was found", sigabbrev_np(by));
+	return (enum status)(STATUS_SIGNAL + by);
 }
 
 void skep_ask_fail_without_end(const struct skep_ask_answer *a, const char *why, struct skep_diag *reterr)

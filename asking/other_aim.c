@@ -89,6 +89,8 @@ enum status skep_ask_find_other_aim(struct skep_ask_answer *a, struct skep_diag 
 		keep(a, other);
 	else if (status < STATUS_SIGNAL)
 		status = STATUS_DONE; /* there is none: the answer is none the less one */
+	else
+		*reterr = why;
 	end(other);
 	return status;
 }

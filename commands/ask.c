@@ -4,6 +4,7 @@
  */
 #include "asking/ask.h"
 
+#include "base/process/stop.h"
 #include "commands/arguments.h"
 #include "commands/commands.h"
 #include "models/layers/thread_pool.h"
@@ -42,6 +43,7 @@ static enum status run(struct skep_command_line *line)
 	a.ask.processes = a.common.jobs > 0 ? a.common.jobs : skep_thread_pool_cores();
 	a.ask.json = a.common.json;
 	a.ask.quiet = a.common.quiet;
+	skep_stop_listen();
 	return skep_ask(&a.ask);
 }
 

@@ -12,6 +12,7 @@
 #include "analysis/store/store.h"
 #include "analysis/summary/progress.h"
 #include "base/files/replace.h"
+#include "base/process/stop.h"
 #include "commands/arguments.h"
 #include "commands/commands.h"
 #include "commands/graph.h"
@@ -166,6 +167,7 @@ static enum status run(struct skep_command_line *line)
 		return STATUS_BAD_INPUT;
 	if (a.compare)
 		return compare(&options, &a);
+	skep_stop_listen();
 	struct skep_planner *planner = malloc(sizeof *planner);
 	if (!planner) {
 		fputs("skep: not enough memory to plan this scenario\n", stderr);

@@ -62,3 +62,8 @@ const volatile sig_atomic_t *skep_stop_listen(void)
 	}
 	return &asked;
 }
+
+int skep_stop_asked(void)
+{
+	return asked;
+}

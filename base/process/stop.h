@@ -10,6 +10,8 @@
 /* From here on the first such signal does nothing but stand in what is returned: its number, 0 until then. A SIGHUP that is
  * ignored (nohup) stays so. */
 const volatile sig_atomic_t *skep_stop_listen(void);
+/* The same number, for those who were not handed the place. */
+int skep_stop_asked(void);
 /* Signals end the process again. What has come is kept. */
 void skep_stop_deafen(void);
 

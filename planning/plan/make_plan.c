@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/process/stop.h"
 #include "planning/plan/confirm.h"
 #include "planning/plan/free_settings.h"
 #include "planning/plan/searches.h"
@@ -50,7 +51,8 @@ static enum status search(struct skep_planner *w)
 		return STATUS_BAD_INPUT;
 	if (!skep_searches_run(w) || (!w->options->unstated && !skep_searches_random(w)))
 		return skep_planner_lack(w);
-	if (!skep_planner_dtfm(w) && !skep_trial_again(w, &by))
+	by = skep_stop_asked();
+	if (by != 0 || (!skep_planner_dtfm(w) && !skep_trial_again(w, &by)))
 		return by != 0 ? skep_planner_fail(w, (enum status)(STATUS_SIGNAL + by),
 					 "ended by SIG%s before anything was chosen", sigabbrev_np(by))
 		               : skep_planner_fail(w, STATUS_FAILED, "a process that simulated has died");

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/process/stop.h"
 #include "planning/expected/cost.h"
 #include "planning/problem/run_search.h"
 #include "planning/trial/interval.h"
@@ -85,6 +86,8 @@ static bool begins_at_best(const struct skep_planner *w, enum skep_method method
 static bool search_with(struct skep_planner *w, size_t nth)
 {
 	enum skep_contention view = searches[nth].view;
+	if (skep_stop_asked() != 0) /* nothing will be made of what it finds */
+		return true;
 	const struct skep_objective *cost = searches[nth].lean && w->rented ? w->rented : w->cost[view];
 	struct skep_planning_search search = {.method = searches[nth].method,
 		.problem = searches[nth].lean ? &w->planning.lean : &w->planning.problem,
@@ -258,7 +261,7 @@ static void try_found(struct skep_planner *w)
 		for (uint32_t i = w->candidates; i-- > 1;) {
 			struct skep_candidate *c = &w->candidate[i];
 			if (is_known(w, i) || rank_of(w, i) != rank || !(c->cost_s[c->view] < SKEP_NEVER) ||
-				tried >= TRIALS || (tried > 0 && skep_planner_is_late(w)))
+				tried >= TRIALS || skep_stop_asked() != 0 || (tried > 0 && skep_planner_is_late(w)))
 				continue;
 			tried += skep_trial_run(w, c);
 		}

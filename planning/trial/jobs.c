@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "base/process/signals.h"
+#include "base/process/stop.h"
 
 struct slot {
 	void *bytes;
@@ -23,9 +24,11 @@ static void show(struct skep_progress *progress, uint32_t done, uint32_t count, 
 }
 
 static bool run_here(uint32_t kind, uint32_t count, skep_sweep_work *work, skep_jobs_answer *answer, void *context,
-	struct skep_progress *progress)
+	struct skep_progress *progress, int *ret_signal)
 {
 	for (uint32_t i = 0; i < count; i++) {
+		if ((*ret_signal = skep_stop_asked()) != 0)
+			return false;
 		const struct skep_sweep_job job = {.kind = kind, .number = i};
 		void *bytes;
 		uint64_t size;
@@ -67,10 +70,12 @@ bool skep_jobs_run(uint32_t processes, uint32_t kind, uint32_t count, skep_sweep
 	void *context, const uint32_t *order, struct skep_progress *progress, int *ret_signal)
 {
 	struct skep_diag error = {0};
-	*ret_signal = 0;
+	*ret_signal = skep_stop_asked(); /* before the first is begun */
+	if (*ret_signal != 0)
+		return false;
 	processes = processes < count ? processes : count;
 	if (processes <= 1)
-		return run_here(kind, count, work, answer, context, progress);
+		return run_here(kind, count, work, answer, context, progress, ret_signal);
 	struct slot *slot = calloc(count, sizeof *slot);
 	struct skep_quit_before before;
 	skep_quit_block(&before);

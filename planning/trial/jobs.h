@@ -13,7 +13,8 @@ typedef void skep_jobs_answer(void *context, uint32_t number, void *bytes, uint6
 
 /* Jobs 0 .. count-1 of this kind, in at most so many processes; with one, in this process. What work() changes behind its context
  * stays in its process. `order`: [count] in which they are begun, the longest first, say; NULL: by their numbers. False: a
- * process died or was not to be had (*ret_signal 0), or a signal came; the answers that had come by then are told all the
+ * process died or was not to be had (*ret_signal 0), or a signal came,
+ * be it before (base/process/stop.h); the answers that had come by then are told all the
  * same. `progress` may be NULL. */
 bool skep_jobs_run(uint32_t processes, uint32_t kind, uint32_t count, skep_sweep_work *work, skep_jobs_answer *answer,
 	void *context, const uint32_t *order, struct skep_progress *progress, int *ret_signal);

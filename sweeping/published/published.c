@@ -225,6 +225,7 @@ static bool hear_all(struct course *c, struct skep_sweep_pool *pool, uint32_t pr
 		}
 		enum skep_sweep_event event = good ? skep_sweep_pool_wait(pool, -1, &answer) : SKEP_SWEEP_DEATH;
 		if (event == SKEP_SWEEP_SIGNAL) {
+			fprintf(stderr, "skep: ended by SIG%s before all was simulated\n", sigabbrev_np(answer.number));
 			c->status = (enum status)(STATUS_SIGNAL + answer.number);
 			return false;
 		}

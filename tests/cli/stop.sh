@@ -109,6 +109,7 @@ kill -TERM "$running"
 status=0
 wait "$running" || status=$?
 check 'a plan' [ "$status" = 143 ]
+check 'a plan: says so' grep -qx 'skep: ended by SIGTERM before it was known how good the plan is' "$err"
 check 'a plan: what is there is whole' grep -qx '1 1' <(query plan.db "SELECT count(*) = sum(status = 'done'), count(*) > 0 FROM runs")
 env --default-signal=INT "$skep" plan "$root/scenarios/two-datacentres.yaml" --set train.arithmetic=none --confirm 1000 --jobs 2 --db plans.db >"$out" 2>"$err" </dev/null &
 running=$!
@@ -127,4 +128,23 @@ else
 fi
 check 'a plan in processes: what was done is kept' grep -qx '1 1' \
 	<(query plans.db "SELECT count(*) = sum(status = 'done'), count(*) > 0 FROM runs")
+
+# Commands that write nothing before their end say so, too, in one process or several, and leave nothing.
+while_at_work() { # while_at_work NAME PATTERN COMMAND...: SIGINT after a second; no file is left
+	local name=$1 pattern=$2
+	shift 2
+	env --default-signal=INT "$skep" "$@" >"$out" 2>"$err" </dev/null &
+	running=$!
+	sleep 1
+	kill -INT "$running"
+	stopped "$name" 130 "$pattern"
+}
+while_at_work 'a plan in one process' '^skep: ended by SIGINT before anything was chosen$' plan "$root/scenarios/plan-world.yaml" --jobs 1
+for jobs in 1 2; do
+	while_at_work "an answer in $jobs" '^skep: ended by SIGINT before ' ask --gpus 8xl4 --model 350M --spot -o asked --jobs "$jobs"
+	check "an answer in $jobs: no folder is left" test ! -e asked
+done
+ln -s "$root/scenarios" "$root/models" "$root/topologies" .
+while_at_work 'what others have published' '^skep: ended by SIGINT before all was simulated$' published --all
+
 plan
