@@ -277,6 +277,7 @@ static bool write_chosen(const void *what, struct skep_picture *picture, struct 
 	picture->rounds = c->choice->rounds;
 	picture->metric = c->choice->metric;
 	picture->axes = c->choice->axes;
+	picture->drawn = c->choice->ret_drawn;
 	bool ok = c->kind->write(c->store, c->run, c->runs, picture, reterr);
 	return skep_store_read_all(c->store, reterr) && ok;
 }

@@ -19,10 +19,18 @@ struct skep_plot_axes {  /* of accuracy; NULL: what suits */
 	bool validation; /* the loss of validations, not of training */
 };
 
+#define SKEP_PLOT_DRAWN_MAX 4096u
+
+struct skep_plot_drawn { /* the runs that are in a picture; beyond SKEP_PLOT_DRAWN_MAX they are counted alone */
+	int64_t run[SKEP_PLOT_DRAWN_MAX];
+	uint32_t runs;
+};
+
 struct skep_plot_choice { /* NULL: what suits */
 	const struct skep_plot_rounds *rounds;
 	const char *metric;
 	const struct skep_plot_axes *axes;
+	struct skep_plot_drawn *ret_drawn; /* NULL: it is not asked for */
 };
 
 /* Draws runs of the database into the file `target`. Kinds: accuracy, cost, fit, matrix, pareto, sweep, throughput, timeline,

@@ -64,9 +64,11 @@ bool skep_plot_cost(struct skep_store *store, const int64_t *run, uint32_t runs,
 		    "no run in the database has a cost: give `price` or `prices` to all machines of the topology",
 		    shown, &runs, reterr))
 		return false;
-	for (uint32_t i = 0; i < runs; i++)
+	for (uint32_t i = 0; i < runs; i++) {
+		skep_picture_drew(picture, shown[i].id);
 		if (!read_end(store, &shown[i], &end_s, reterr))
 			return false;
+	}
 	picture->height += KEY_PIXELS * runs;
 	if (!skep_plot_heading(store, shown, runs, "cost against time", picture->script, reterr))
 		return false;

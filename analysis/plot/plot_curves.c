@@ -501,6 +501,8 @@ bool skep_plot_accuracy(struct skep_store *store, const int64_t *run, uint32_t r
 	}
 	if (good)
 		write_figure(f, picture);
+	for (uint32_t i = 0; good && i < runs; i++)
+		skep_picture_drew(picture, run[i]);
 	free(f);
 	free(shown);
 	free(curve);

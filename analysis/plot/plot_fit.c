@@ -170,6 +170,8 @@ bool skep_plot_fit(struct skep_store *store, const int64_t *run, uint32_t runs, 
 	            skep_law_fit(&f->points, &f->law, reterr) && find_groups(f, reterr);
 	if (good)
 		write_figure(f, picture);
+	for (uint32_t i = 0; good && i < f->points.runs; i++)
+		skep_picture_drew(picture, f->points.run[i]);
 	skep_loss_points_finish(&f->points);
 	free(f);
 	return good;

@@ -175,16 +175,23 @@ static void write_stages(FILE *script, const struct matrix *matrix)
 	}
 }
 
-/* A band of colour along both axes says which place a worker stands at. */
-static void write_places(struct skep_store *store, const struct skep_plot_run *run, FILE *script,
-	const struct matrix *matrix, struct skep_diag *reterr)
+/* Places with a worker, counted from 1 in their order: ret[place], 0 of others. Returns how many there are. */
+static uint32_t count_places(const struct matrix *matrix, uint32_t *ret)
+{
+	uint32_t count = 0;
+	for (uint32_t i = 0; i < matrix->workers; i++)
+		ret[matrix->machine[i].place] = 1;
+	for (uint32_t place = 0; place < matrix->places; place++)
+		if (ret[place] > 0)
+			ret[place] = ++count;
+	return count;
+}
+
+static void write_bands(FILE *script, const struct matrix *matrix, const uint32_t *nth, double near, double far)
 {
 	uint32_t n = matrix->workers;
-	bool shown = matrix->places > 1 && matrix->places <= STRIP_MAX && matrix->places < run->workers;
-	double thick = 0.02 * n, near = -0.5 - 0.4 * thick, far = shown ? near - thick : -0.5;
-	fprintf(script, "edge = %.3f\nplaces = %u\n", shown ? far - 0.3 * thick : -0.5, shown ? matrix->places : 0);
-	for (uint32_t first = 0, end; shown && first < n; first = end) {
-		const char *colour = skep_plot_colour(matrix->machine[first].place);
+	for (uint32_t first = 0, end; first < n; first = end) {
+		const char *colour = skep_plot_colour(nth[matrix->machine[first].place] - 1);
 		for (end = first; end < n && matrix->machine[end].place == matrix->machine[first].place; end++)
 			;
 		fprintf(script, "set object rectangle from %.3f, %.1f to %.3f, %.1f fs solid noborder fc rgb '%s'\n",
@@ -192,19 +199,34 @@ static void write_places(struct skep_store *store, const struct skep_plot_run *r
 		fprintf(script, "set object rectangle from %.1f, %.3f to %.1f, %.3f fs solid noborder fc rgb '%s'\n",
 			first - 0.5, n - 1 - far, end - 0.5, n - 1 - near, colour);
 	}
-	if (!shown) {
-		fprintf(script, "array Place[1]\nPlace[1] = ''\n"); /* which gnuplot looks at though none is drawn */
-		return;
-	}
-	sqlite3_stmt *row =
-		skep_store_query(store, "SELECT name FROM places WHERE run = ?1 ORDER BY place", run->id, 0, reterr);
-	fprintf(script, "array Place[%u]\n", matrix->places);
-	for (uint32_t i = 1; row != NULL && i <= matrix->places && skep_store_row(store, row); i++) {
-		fprintf(script, "Place[%u] = ", i);
+}
+
+/* A band of colour along both axes says which place a worker stands at. */
+static void write_places(struct skep_store *store, const struct skep_plot_run *run, FILE *script,
+	const struct matrix *matrix, struct skep_diag *reterr)
+{
+	uint32_t n = matrix->workers, *nth = calloc(matrix->places + 1, sizeof *nth);
+	uint32_t count = nth ? count_places(matrix, nth) : 0;
+	bool shown = count > 1 && count <= STRIP_MAX && count < run->workers;
+	double thick = 0.02 * n, near = -0.5 - 0.4 * thick, far = shown ? near - thick : -0.5;
+	fprintf(script, "edge = %.3f\nplaces = %u\n", shown ? far - 0.3 * thick : -0.5, shown ? count : 0);
+	fprintf(script, "array Place[%u]\n", shown ? count : 1);
+	if (shown)
+		write_bands(script, matrix, nth, near, far);
+	else
+		fprintf(script, "Place[1] = ''\n"); /* which gnuplot looks at though none is drawn */
+	sqlite3_stmt *row = shown ? skep_store_query(store, "SELECT name FROM places WHERE run = ?1 ORDER BY place",
+					    run->id, 0, reterr)
+	                          : NULL;
+	for (uint32_t place = 0; row != NULL && place < matrix->places && skep_store_row(store, row); place++) {
+		if (nth[place] == 0)
+			continue;
+		fprintf(script, "Place[%u] = ", nth[place]);
 		skep_script_string(script, skep_column_text(row, 0));
-		fprintf(script, "\nset style line %u lc rgb '%s'\n", i, skep_plot_colour(i - 1));
+		fprintf(script, "\nset style line %u lc rgb '%s'\n", nth[place], skep_plot_colour(nth[place] - 1));
 	}
 	sqlite3_finalize(row);
+	free(nth);
 }
 
 static void write_numbers(FILE *script, const struct matrix *matrix)
@@ -276,6 +298,7 @@ bool skep_plot_matrix(struct skep_store *store, const int64_t *run, uint32_t run
 	struct matrix matrix = {0};
 	if (!skep_plot_single_run(store, run, runs, &shown, reterr))
 		return false;
+	skep_picture_drew(picture, shown.id);
 	picture->width = 1150;
 	picture->height = 1050;
 	bool ok = write_matrix(store, &shown, &matrix, picture->script, reterr);

@@ -28,6 +28,7 @@
 #define LOSS_NOISE 0.02 /* of the loss: what seeds may do where no two runs differ by them alone */
 #define LETTER 0.0088   /* width of a letter of a label, of the range of the runs; and height of its line */
 #define LINE 0.034
+#define HIDDEN 0.004 /* so near to the middle of a large dot a small one is not seen; of the same range */
 
 static const char *const TEMPLATE[] = {
 #include "pareto.gp.inc"
@@ -54,7 +55,8 @@ struct figure {
 	struct dot *dot;
 	struct point *point;
 	uint32_t dots, points, keys, late, unpriced; /* late: have not reached their target; unpriced: have no cost */
-	bool to_target, more_keys, both_worlds, first_world; /* first: of the only front, or of the simulated one */
+	bool to_target, more_keys, any_beaten, both_worlds,
+		first_world; /* first: of the only front, or of the simulated one */
 	char key[KEYS_MAX][96], scenario[64];
 	double low[2], high[2]; /* of cost and time */
 };
@@ -224,6 +226,7 @@ static void find_fronts(struct figure *f)
 	for (uint32_t p = 0; p < f->points; p++) {
 		double *least = &least_s[f->dot[f->point[p].first].real];
 		f->point[p].best = f->point[p].time_s < *least;
+		f->any_beaten = f->any_beaten || !f->point[p].best;
 		*least = fmin(*least, f->point[p].time_s);
 	}
 	f->both_worlds = isfinite(least_s[0]) && isfinite(least_s[1]);
@@ -458,11 +461,18 @@ static void write_range(const struct figure *f, int axis, double unit, FILE *scr
 	}
 }
 
-static bool any_beaten(const struct figure *f)
+/* Does a run lie beside all large dots, so that its own is seen? */
+static bool any_seen(const struct figure *f)
 {
-	for (uint32_t p = 0; p < f->points; p++)
-		if (!f->point[p].best)
+	for (uint32_t i = 0; i < f->dots; i++) {
+		double x = place(f, 0, f->dot[i].usd), y = place(f, 1, f->dot[i].time_s);
+		uint32_t p = 0;
+		while (p < f->points && (fabs(place(f, 0, f->point[p].usd) - x) > HIDDEN ||
+						fabs(place(f, 1, f->point[p].time_s) - y) > HIDDEN))
+			p++;
+		if (p == f->points)
 			return true;
+	}
 	return false;
 }
 
@@ -476,7 +486,7 @@ static void write_fronts(const struct figure *f, FILE *script)
 			world[!f->first_world]);
 	else
 		fprintf(script, "Front = '%s'\nOther = ''\n", front);
-	fprintf(script, "Beaten = '%s'\n", any_beaten(f) ? "another one is both faster and cheaper" : "");
+	fprintf(script, "Beaten = '%s'\n", f->any_beaten ? "another one is both faster and cheaper" : "");
 }
 
 static void write_words(const struct figure *f, const char *unit, FILE *script)
@@ -502,6 +512,7 @@ static void write_words(const struct figure *f, const char *unit, FILE *script)
 			least, most);
 	fprintf(script, "Warning = '%s'\n", warning);
 	write_fronts(f, script);
+	fprintf(script, "RunsDot = %d\n", any_seen(f) ? 7 : -1);
 	fprintf(script, "Runs = '%u run%s%s", f->dots, f->dots == 1 ? "" : "s",
 		f->points < f->dots ? ", those that differ by their seed joined in their mean" : "");
 	if (f->late > 0)
@@ -555,6 +566,8 @@ static bool make(struct skep_store *store, struct figure *f, const int64_t *run,
 {
 	if (!read_runs(store, f, run, runs, picture->metric, reterr))
 		return false;
+	for (uint32_t i = 0; i < f->dots; i++)
+		skep_picture_drew(picture, f->dot[i].id);
 	group_dots(f);
 	find_fronts(f);
 	label_points(f);

@@ -16,7 +16,19 @@ struct skep_picture {
 	const struct skep_plot_rounds *rounds; /* asked for; NULL: what suits. For the timeline */
 	const char *metric;                    /* the same, for sweep and pareto */
 	const struct skep_plot_axes *axes;     /* the same, for accuracy */
+	struct skep_plot_drawn *drawn;         /* NULL: it is not asked for */
 };
+
+/* This run is in the picture. */
+static inline void skep_picture_drew(struct skep_picture *picture, int64_t run)
+{
+	struct skep_plot_drawn *d = picture->drawn;
+	if (d == NULL)
+		return;
+	if (d->runs < SKEP_PLOT_DRAWN_MAX)
+		d->run[d->runs] = run;
+	d->runs++;
+}
 
 /* Draws what `write` makes of `what`; refuses what is wrong with the target before it starts. */
 typedef bool skep_picture_write(const void *what, struct skep_picture *picture, struct skep_diag *reterr);

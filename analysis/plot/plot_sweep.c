@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "analysis/plot/plot_script.h"
+#include "analysis/store/database.h"
 #include "analysis/summary/sweep_table.h"
 #include "base/reader.h"
 
@@ -314,6 +315,15 @@ static void write_figure(const struct figure *f, uint32_t *order, FILE *script)
 	skep_script_lines(script, TEMPLATE, sizeof TEMPLATE / sizeof TEMPLATE[0]);
 }
 
+static void list_runs(struct skep_store *store, int64_t sweep, struct skep_picture *picture, struct skep_diag *reterr)
+{
+	sqlite3_stmt *row = skep_store_query(store,
+		"SELECT run FROM sweep_runs WHERE sweep = ?1 AND run IS NOT NULL ORDER BY number", sweep, 0, reterr);
+	while (row != NULL && skep_store_row(store, row))
+		skep_picture_drew(picture, sqlite3_column_int64(row, 0));
+	sqlite3_finalize(row);
+}
+
 bool skep_plot_sweep(struct skep_store *store, const int64_t *run, uint32_t runs, struct skep_picture *picture,
 	struct skep_diag *reterr)
 {
@@ -335,6 +345,7 @@ bool skep_plot_sweep(struct skep_store *store, const int64_t *run, uint32_t runs
 	if (good) {
 		picture->height += KEY_PIXELS * f.lines;
 		write_figure(&f, order, picture->script);
+		list_runs(store, f.table.sweep, picture, reterr);
 	}
 	free(order);
 	free(f.line_of);

@@ -45,9 +45,9 @@ struct group { /* runs with the same settings but for the seed, in one world */
 
 struct figure {
 	struct skep_plot_run run[RUNS_MAX];
-	struct curve *curve;  /* [runs] */
-	bool mixed[RUNS_MAX]; /* the run's workers have GPUs of several kinds */
-	double ended_s[RUNS_MAX];
+	struct curve *curve;                          /* [runs] */
+	bool mixed[RUNS_MAX];                         /* the run's workers have GPUs of several kinds */
+	double ended_s[RUNS_MAX], own_rate[RUNS_MAX]; /* samples per second; NAN: the run has not ended */
 	uint32_t runs, groups;
 	double end_s; /* of the picture: where the last line ends */
 	struct group group[GROUPS_MAX];
@@ -162,12 +162,14 @@ static bool read_run(struct skep_store *store, struct figure *f, uint32_t i, str
 
 static bool read_end(struct skep_store *store, struct figure *f, uint32_t i, struct skep_diag *reterr)
 {
-	sqlite3_stmt *row =
-		skep_store_query(store, "SELECT max(closed_s) FROM rounds WHERE run = ?1", f->run[i].id, 0, reterr);
+	sqlite3_stmt *row = skep_store_query(store,
+		"SELECT max(closed_s), (SELECT throughput_samples_per_s FROM runs WHERE id = ?1) FROM rounds WHERE run = ?1",
+		f->run[i].id, 0, reterr);
 	bool found = row != NULL && skep_store_row(store, row) && sqlite3_column_double(row, 0) > 0;
-	if (found)
+	if (found) {
 		f->ended_s[i] = sqlite3_column_double(row, 0);
-	else if (row != NULL)
+		f->own_rate[i] = skep_column_real(row, 1);
+	} else if (row != NULL)
 		skep_fail(reterr, "run %lld closed no round: there is nothing to show", (long long)f->run[i].id);
 	sqlite3_finalize(row);
 	return found;
@@ -207,7 +209,8 @@ static void write_group(const struct figure *f, const struct group *group, enum 
 	fprintf(script, "\n\n");
 }
 
-/* Over the whole time of each run, as the database's own throughput is; the mean of the group's runs. */
+/* Over the whole time of each run; of the rate the database's own, where the run has ended: a last round may be followed by a
+ * validation, or by work that is not waited for. The mean of the group's runs. */
 static double mean_of(const struct figure *f, const struct group *group, enum panel panel)
 {
 	double mean = 0;
@@ -218,7 +221,8 @@ static double mean_of(const struct figure *f, const struct group *group, enum pa
 			sum += curve->sum[panel][b];
 			weight += curve->weight[panel][b];
 		}
-		mean += weight > 0 ? sum / weight / group->runs : 0;
+		double own = panel == RATE ? f->own_rate[group->run[r]] : NAN;
+		mean += (isfinite(own) ? own : weight > 0 ? sum / weight : 0) / group->runs;
 	}
 	return mean;
 }
@@ -339,6 +343,8 @@ bool skep_plot_throughput(struct skep_store *store, const int64_t *run, uint32_t
 	if (good) {
 		picture->height = HEIGHT + KEY_PIXELS * f->groups;
 		write_figure(f, picture->script);
+		for (uint32_t i = 0; i < runs; i++)
+			skep_picture_drew(picture, run[i]);
 	}
 	free(curve);
 	free(f);

@@ -458,6 +458,7 @@ bool skep_plot_timeline(struct skep_store *store, const int64_t *run, uint32_t r
 		.store = store, .picture = picture, .script = picture->script, .reterr = reterr};
 	if (!skep_plot_single_run(store, run, runs, &timeline.run, reterr))
 		return false;
+	skep_picture_drew(picture, timeline.run.id);
 	timeline.position = calloc(timeline.run.workers ? timeline.run.workers : 1, sizeof *timeline.position);
 	if (timeline.position == NULL)
 		return skep_fail(reterr, "no memory for %u workers", timeline.run.workers);

@@ -439,7 +439,9 @@ bool skep_plot_utilisation(struct skep_store *store, const int64_t *run, uint32_
 		    chosen, &f.runs, reterr))
 		return false;
 	bool good = read_all(store, chosen, &f, picture->script, reterr) && write_figure(&f, picture);
-	for (uint32_t i = 0; i < f.runs; i++)
+	for (uint32_t i = 0; i < f.runs; i++) {
+		skep_picture_drew(picture, chosen[i].id);
 		finish(&f.load[i]);
+	}
 	return good;
 }

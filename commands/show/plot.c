@@ -3,6 +3,7 @@
  * plot.c - `skep plot`: pictures of runs, from the database, and of a scenario itself, from the planner.
  */
 #include "analysis/plot/plot.h"
+#include "base/json.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -24,12 +25,25 @@ struct plot_arguments {
 	bool has_rounds, has_axes;
 };
 
-static enum status drawn(const struct arguments *a, bool done, const struct skep_diag *error)
+/* `runs` NULL: it is not of runs. */
+static void print_json(const struct arguments *a, const struct skep_plot_drawn *runs)
+{
+	cJSON *object = cJSON_CreateObject();
+	cJSON_AddStringToObject(object, "plot", a->positional[0]);
+	cJSON_AddStringToObject(object, "file", a->output);
+	cJSON *list = runs ? cJSON_AddArrayToObject(object, "runs") : NULL;
+	for (uint32_t i = 0; runs && i < runs->runs && i < SKEP_PLOT_DRAWN_MAX; i++)
+		cJSON_AddItemToArray(list, cJSON_CreateNumber((double)runs->run[i]));
+	skep_json_print(object, stdout);
+}
+
+static enum status drawn(
+	const struct arguments *a, bool done, const struct skep_plot_drawn *runs, const struct skep_diag *error)
 {
 	if (!done)
 		return skep_report_diag(STATUS_BAD_INPUT, error);
 	if (a->json)
-		printf("{\"plot\":\"%s\"}\n", a->positional[0]);
+		print_json(a, runs);
 	else if (!a->quiet)
 		skep_say("wrote %s\n", a->output);
 	return STATUS_DONE;
@@ -58,7 +72,7 @@ static enum status draw_complexity(const struct arguments *a, const struct skep_
 	bool done = f && skep_figure_complexity(a->positional[1], &a->scenario, s, f, &error) &&
 	            skep_plot_complexity(f, a->output, &error);
 	free(f);
-	return drawn(a, done, &error);
+	return drawn(a, done, NULL, &error);
 }
 
 /* Of a table of searches, or of a scenario, whose searches are done first. */
@@ -73,7 +87,7 @@ static enum status draw_search(const struct arguments *a, const struct skep_scen
 	if (f)
 		skep_search_figure_finish(f);
 	free(f);
-	return drawn(a, done, &error);
+	return drawn(a, done, NULL, &error);
 }
 
 static enum status draw_read(const struct arguments *a, bool search)
@@ -128,7 +142,7 @@ static enum status plot_jobs(const struct plot_arguments *a, bool gantt)
 	if (!target_ready(&a->common))
 		return STATUS_BAD_INPUT;
 	bool done = (gantt ? skep_plot_gantt : skep_plot_jobs)(a->common.db, comparison, a->common.output, &error);
-	return drawn(&a->common, done, &error);
+	return drawn(&a->common, done, NULL, &error);
 }
 
 /* ---- of runs -------------------------------------------------------------------------------------------------------- */
@@ -136,15 +150,20 @@ static enum status plot_jobs(const struct plot_arguments *a, bool gantt)
 static enum status draw_runs(const struct plot_arguments *a, const int64_t *runs, uint32_t count)
 {
 	struct skep_diag error = {0};
+	struct skep_plot_drawn *shown = calloc(1, sizeof *shown);
+	if (!shown)
+		return skep_report_error(STATUS_FAILED, "not enough memory for this picture");
 	const struct skep_plot_choice choice = {.rounds = a->has_rounds ? &a->rounds : NULL,
 		.metric = a->metric,
-		.axes = a->has_axes ? &a->axes : NULL};
+		.axes = a->has_axes ? &a->axes : NULL,
+		.ret_drawn = shown};
 	struct skep_store *store = skep_store_open(a->common.db, false, &error);
-	if (!store)
-		return skep_report_diag(STATUS_BAD_INPUT, &error);
-	bool done = skep_plot_chosen(store, a->common.positional[0], runs, count, a->common.output, &choice, &error);
+	bool done = store &&
+	            skep_plot_chosen(store, a->common.positional[0], runs, count, a->common.output, &choice, &error);
 	skep_store_close(store);
-	return drawn(&a->common, done, &error);
+	enum status status = drawn(&a->common, done, shown, &error);
+	free(shown);
+	return status;
 }
 
 static enum status plot_runs(const struct plot_arguments *a)

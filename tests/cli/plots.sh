@@ -33,6 +33,34 @@ if command -v gnuplot >/dev/null; then
 	accepts 'its matrix' plot matrix -o alike.svg --db alike.db
 	check 'the one value is in the legend' grep -q '>10 Gbit/s<' alike.svg
 	check 'and there is no scale' eval '! grep -q "capacity (" alike.svg'
+	# A place without a worker, and runs that all lie under their mean.
+	cat >lone.yaml <<-END
+	name: places of which one has no worker
+	source: assumed for this test
+	directory: desk
+	sites:
+	  east: {machines: [{count: 2, gpu: v100, price: 1 USD/h}], inside: {bandwidth: 1 Gbit/s, latency: 1 ms}}
+	  west: {machines: [{count: 2, gpu: v100, price: 1 USD/h}], inside: {bandwidth: 1 Gbit/s, latency: 1 ms}}
+	  desk: {inside: {bandwidth: 1 Gbit/s, latency: 1 ms}}
+	links:
+	  - {between: [east, west], bandwidth: 100 Mbit/s, latency: 10 ms}
+	  - {between: [east, desk], bandwidth: 100 Mbit/s, latency: 10 ms}
+	  - {between: [west, desk], bandwidth: 100 Mbit/s, latency: 10 ms}
+	END
+	ln -s "$root/topologies/gpus" gpus
+	for seed in 1 2; do
+		accepts "a place without a worker, seed $seed" sim "$root/scenarios/two-datacentres.yaml" --set train.until.steps=3 --seed "$seed" \
+			--set cluster.topology=lone.yaml --set train.arithmetic=none --db lone.db
+	done
+	accepts 'its matrix, with the file and the run as JSON' plot matrix -o lone.svg --db lone.db --json
+	check 'which are there' python3 -c 'import json, sys
+assert json.load(open(sys.argv[1])) == {"plot": "matrix", "file": "lone.svg", "runs": [2]}' "$out"
+	check 'places with workers are in its legend' grep -q '>west<' lone.svg
+	check 'and no other' eval '! grep -q ">desk<" lone.svg'
+	accepts 'throughput' plot throughput -o lone.svg --db lone.db --json
+	check 'names the runs that it shows' grep -q '"runs":\[1,2\]' "$out"
+	check 'with what the database has' grep -qF ">$(python3 -c 'import sqlite3
+print("%.0f samples/s" % sqlite3.connect("lone.db").execute("SELECT avg(throughput_samples_per_s) FROM runs").fetchone()[0])')" lone.svg
 	accepts 'plot of a named run' plot accuracy 1 -o named.png
 	for axis in time steps tokens bytes; do
 		accepts "accuracy against $axis" plot accuracy 1 --x $axis --log xy -o "by-$axis.png"
