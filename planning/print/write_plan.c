@@ -21,6 +21,27 @@ static void say(FILE *out, const char *text)
 		fputc((unsigned char)*text < ' ' ? ' ' : *text, out);
 }
 
+/* As a shell takes it for one word. */
+static void quote(FILE *out, const char *text)
+{
+	fputc('\'', out);
+	for (; *text; text++)
+		if (*text == '\'')
+			fputs("'\\''", out);
+		else
+			fputc((unsigned char)*text < ' ' ? ' ' : *text, out);
+	fputc('\'', out);
+}
+
+static void say_word(FILE *out, const char *text)
+{
+	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./,:=@%+";
+	if (text[0] != '\0' && text[strspn(text, plain)] == '\0')
+		say(out, text);
+	else
+		quote(out, text);
+}
+
 /* As --explain has them, each line a comment. */
 static void write_stages(const struct skep_planner *w, const struct skep_scenario *planned, FILE *out)
 {
@@ -70,11 +91,10 @@ static void write_head(const struct skep_planner *w, const struct skep_scenario 
 	const struct skep_candidate *c = &w->candidate[w->chosen], *start = &w->candidate[0];
 	char stage_workers[600], rate[SKEP_TEXT_BYTES];
 	fprintf(out, SKEP_PLAN_HEAD);
-	say(out, w->options->path);
+	say_word(out, w->options->path);
 	for (uint32_t i = 0; i < (w->recut ? w->before_cut : w->with.sets); i++) {
-		fprintf(out, " --set '");
-		say(out, w->with.set[i]);
-		fprintf(out, "'");
+		fprintf(out, " --set ");
+		quote(out, w->with.set[i]);
 	}
 	fprintf(out, " --seed %" PRIu64 "\n", w->scenario.seed);
 	fprintf(out, "# Found by %s. Expected of it, simulated over %" PRIu32 " steps: %.6g samples/s", c->name,

@@ -100,6 +100,13 @@ better() { # the object of --json: chosen beats start and random, and is what th
 	END
 }
 
+cp "$two" "it's mine.yaml"
+accepts 'a file whose name has a blank and a quote' plan "it's mine.yaml" "${fast[@]:1}" -o quoted.yaml
+quoted() {
+	eval "set -- $(sed -n '1s/.*from: skep plan //p' quoted.yaml)"
+	[ "$1" = "it's mine.yaml" ] && [ "$2" = --set ]
+}
+check 'stands in the head of the plan as a shell takes it' quoted
 accepts 'two data centres' plan "${fast[@]}" --json -o plan.yaml
 cp "$out" first.json
 check 'better than the start and than random' better first.json
