@@ -48,7 +48,7 @@ CREATE TABLE runs (
 	reduction_s REAL, -- mean of the rounds: from there to the end of the reduction; NULL: none
 	bytes_pipeline INTEGER,
 	bytes_sync INTEGER,
-	issued INTEGER, -- gradients: one per microbatch and stage, or virtual stage
+	issued INTEGER, -- gradients: one per microbatch and stage, or virtual stage (in `rounds` it is microbatches)
 	counted INTEGER,
 	lost INTEGER,
 	preemptions INTEGER,
@@ -127,7 +127,7 @@ CREATE TABLE rounds (
 	round INTEGER NOT NULL,
 	opened_s REAL NOT NULL,
 	closed_s REAL NOT NULL,
-	issued INTEGER NOT NULL, -- microbatches
+	issued INTEGER NOT NULL, -- microbatches (in `runs` it is gradients: these, times virtual stages)
 	loss REAL, -- mean over the microbatches counted in the last stage
 	staleness INTEGER, -- most steps that the parameters lacked on which a gradient was computed; NULL: none was
 	cost_usd REAL, -- of all workers and of traffic, from the start of the run until closed_s; written at its end; NULL: prices not known

@@ -524,6 +524,7 @@ void skep_tally_finish(struct skep_tally *tally, skep_time end_ns, uint64_t even
 {
 	*ret = tally->sum;
 	ret->digest = fold_digests(tally);
+	ret->vstages = skep_plan_vstages(&tally->scenario->plan);
 	ret->time_s = (double)end_ns / 1e9;
 	ret->throughput_samples_per_s = end_ns > 0 ? (double)ret->samples / ret->time_s : NAN;
 	ret->utilisation = utilisation(tally);

@@ -51,6 +51,7 @@ struct skep_summary { /* the keys of --json in this order, then what only the te
 	uint64_t events;
 	double wall_s;
 	uint64_t steps_asked; /* not in --json: that there were to be */
+	uint32_t vstages;     /* not in --json: of `issued`, so many for each microbatch */
 	bool has_law,
 		extrapolated; /* `arithmetic: law`, and the law was asked outside of what it was fitted in; no law: null */
 	char failure[200];    /* why it stopped before its time; "": it did not, or a stage was empty (null in JSON) */

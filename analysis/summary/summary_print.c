@@ -21,6 +21,12 @@ static void add_digest(cJSON *object, uint64_t digest)
 	cJSON_AddStringToObject(object, "digest", digits);
 }
 
+/* NAN: the samples are no text. */
+static double tokens_per_s(const struct skep_summary *s)
+{
+	return s->tokens > 0 && s->samples > 0 ? s->throughput_samples_per_s * (double)(s->tokens / s->samples) : NAN;
+}
+
 void skep_summary_print_json(const struct skep_summary *summary, FILE *out)
 {
 	cJSON *object = cJSON_CreateObject();
@@ -36,6 +42,7 @@ void skep_summary_print_json(const struct skep_summary *summary, FILE *out)
 	skep_json_add_count(object, "tokens", summary->tokens);
 	skep_json_add_number(object, "time_s", summary->time_s);
 	skep_json_add_number(object, "throughput_samples_per_s", summary->throughput_samples_per_s);
+	skep_json_add_number(object, "throughput_tokens_per_s", tokens_per_s(summary));
 	skep_json_add_number(object, "utilisation", summary->utilisation);
 	skep_json_add_number(object, "passes_s", summary->passes_s);
 	skep_json_add_number(object, "reduction_s", summary->reduction_s);
@@ -256,6 +263,17 @@ static void print_late(FILE *out, const struct skep_summary *summary)
 	fprintf(out, " in the mean: this machine is too slow or too busy for this run\n");
 }
 
+/* One gradient for each microbatch and stage: all of these in one number, and what it is made of. */
+static void print_gradients(FILE *out, const struct skep_summary *s)
+{
+	print_key(out, "gradients");
+	fprintf(out, "%llu issued", (unsigned long long)s->issued);
+	if (s->vstages > 1)
+		fprintf(out, " (%llu microbatches in %u stages)", (unsigned long long)(s->issued / s->vstages),
+			s->vstages);
+	fprintf(out, ", %llu counted, %llu lost\n", (unsigned long long)s->counted, (unsigned long long)s->lost);
+}
+
 void skep_summary_print_text(const struct skep_summary *summary, FILE *out)
 {
 	fprintf(out, "run %lld: %s, %s world, seed %llu: %s\n", (long long)summary->run_id, summary->scenario,
@@ -266,7 +284,10 @@ void skep_summary_print_text(const struct skep_summary *summary, FILE *out)
 	print_time(out, "time", summary->time_s);
 	if (isfinite(summary->throughput_samples_per_s)) {
 		print_key(out, "throughput");
-		fprintf(out, "%.6g samples/s\n", summary->throughput_samples_per_s);
+		fprintf(out, "%.6g samples/s", summary->throughput_samples_per_s);
+		if (isfinite(tokens_per_s(summary)))
+			fprintf(out, ", %.6g tokens/s", tokens_per_s(summary));
+		fputc('\n', out);
 	}
 	if (isfinite(summary->utilisation)) {
 		print_key(out, "utilisation");
@@ -278,9 +299,7 @@ void skep_summary_print_text(const struct skep_summary *summary, FILE *out)
 		print_of_round(out, "reduction", summary->reduction_s);
 	print_bytes(out, "pipeline", summary->bytes_pipeline);
 	print_bytes(out, "sync", summary->bytes_sync);
-	print_key(out, "gradients");
-	fprintf(out, "%llu issued, %llu counted, %llu lost\n", (unsigned long long)summary->issued,
-		(unsigned long long)summary->counted, (unsigned long long)summary->lost);
+	print_gradients(out, summary);
 	print_workers(out, summary);
 	if (summary->left_out[0] != '\0') {
 		print_key(out, "trace");
