@@ -127,8 +127,10 @@ void skep_periodic_print(const struct skep_scenario *s, FILE *out)
 	fprintf(out, "\n            %" PRIu32 " microbatch%s a step, up to %" PRIu64 " under way", batch,
 		batch == 1 ? "" : "es", under_way(s));
 	if (!skep_plan_fixed(plan))
-		fprintf(out, ": %.2g steps between the passes of one in the first stage%s", steps_away(s),
-			steps_away(s) >= 1 ? "; fewer under way learn better" : "");
+		fprintf(out,
+			": when one comes back to the first stage, parameters there are up to %.2g steps newer than when it "
+			"left%s",
+			steps_away(s), steps_away(s) >= 1 ? "; a smaller schedule.in_flight learns better" : "");
 	fprintf(out, "\n");
 }
 
