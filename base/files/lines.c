@@ -284,7 +284,7 @@ static bool digit(char c)
 	return c >= '0' && c <= '9';
 }
 
-bool skep_cell_time(struct skep_lines *lines, struct skep_cell cell, uint64_t unit_ns, skep_time *ret)
+bool skep_cell_time(struct skep_lines *lines, struct skep_cell cell, uint64_t unit_ns, uint64_t *ret_ns)
 {
 	const char *c = cell.at, *end = cell.at + cell.length;
 	const char *unit = unit_ns == 1000000 ? "milliseconds" : "seconds";
@@ -302,7 +302,7 @@ bool skep_cell_time(struct skep_lines *lines, struct skep_cell cell, uint64_t un
 			lines, any ? c : cell.at, "expected %s, a plain number of 0 or more such as 90 or 90.5", unit);
 	else if (whole >= most)
 		skep_lines_fail(lines, cell.at, "expected %s of less than %llu", unit, (unsigned long long)most);
-	*ret = lines->diag->set ? 0 : whole * unit_ns + part;
+	*ret_ns = lines->diag->set ? 0 : whole * unit_ns + part;
 	return !lines->diag->set;
 }
 

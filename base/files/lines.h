@@ -6,7 +6,6 @@
 #pragma once
 
 #include "base/reader.h"
-#include "core/plan.h"
 
 struct skep_lines {
 	const char *path; /* borrowed */
@@ -57,9 +56,9 @@ bool skep_lines_row_cells(struct skep_lines *lines, const uint32_t *at, uint32_t
 /* Not more than size - 1 bytes, and neither commas nor control characters, or an error that calls it `what`. */
 bool skep_cell_copy(struct skep_lines *lines, struct skep_cell cell, const char *what, char *ret, size_t size);
 
-#define SKEP_CELL_SECONDS_MAX 10000000000u /* some 317 years; in ns it fits a skep_time */
+#define SKEP_CELL_SECONDS_MAX 10000000000u /* some 317 years; in ns it fits 64 bits */
 
 /* A plain decimal number of at least 0, in units of unit_ns (1e9: seconds), as ns; digits below 1 ns are cut off. */
-bool skep_cell_time(struct skep_lines *lines, struct skep_cell cell, uint64_t unit_ns, skep_time *ret);
+bool skep_cell_time(struct skep_lines *lines, struct skep_cell cell, uint64_t unit_ns, uint64_t *ret_ns);
 /* A whole number in [0, most]. */
 bool skep_cell_count(struct skep_lines *lines, struct skep_cell cell, uint64_t most, uint64_t *ret);

@@ -12,6 +12,7 @@
 #pragma once
 
 #include "base/files/lines.h"
+#include "core/plan.h"
 
 enum skep_jobs_format { SKEP_JOBS_DETECT, SKEP_JOBS_PAI, SKEP_JOBS_OPENB, SKEP_JOBS_FORMATS };
 extern const char *const skep_jobs_format_names[SKEP_JOBS_FORMATS + 1]; /* NULL at the end */
