@@ -154,6 +154,8 @@ enum skep_message_kind {
 #define SKEP_TALLY_PART 11
 #define SKEP_ROSTER_PART 4
 #define SKEP_HOP_TIED UINT32_MAX
+#define SKEP_CHECKPOINTS_KEPT 3u /* of each stage, the newest: in the directory's book and in the folder of a run */
+
 #ifndef SKEP_VIEW_MAX      /* a test makes it small */
 #define SKEP_VIEW_MAX 128u /* workers of the next stage that one knows (route/wiring.h) */
 #endif

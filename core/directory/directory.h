@@ -88,7 +88,7 @@ struct row { /* one worker */
 	int64_t loss_nano_sum;
 };
 
-#define KEPT_STATES 3u /* of a stage, as in the folder of a run (models/checkpoint/) */
+#define KEPT_STATES SKEP_CHECKPOINTS_KEPT /* of a stage */
 
 struct stage_state {
 	uint32_t serving;          /* workers */

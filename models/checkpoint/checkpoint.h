@@ -4,7 +4,7 @@
  *
  * One file for each stage and version, in a folder that every worker that may restore the stage can read. A file is
  * written under a temporary name, synchronised and renamed, so what has its name is whole; when one is written, all but the
- * newest three that this run has kept of the stage are removed. All numbers are little endian: a header of 64 bytes (magic,
+ * newest SKEP_CHECKPOINTS_KEPT that this run has kept of the stage are removed. All numbers are little endian: 64 bytes (magic,
  * format, stage, version, 0, bytes, job, run, sum of the state, sum of the header so far), then what skep_stage_keep() writes
  * (stage.h). A file of another format, stage, version, size, job or run is refused. In place of one that is damaged the newest
  * one before it is read, with a warning. The folder is one run's: its workers move what others
@@ -25,11 +25,11 @@
 #include <stdint.h>
 
 #include "base/diag.h"
+#include "core/skep.h"
 
 #define SKEP_CHECKPOINT_HEADER_BYTES 64u
 #define SKEP_CHECKPOINT_FORMAT                                                                                         \
 	4u /* 1 did not say whose a state is; 2 was of the state alone; 3 had no sum of the header */
-#define SKEP_CHECKPOINTS_KEPT 3u
 #define SKEP_CHECKPOINT_PATH_BYTES 768u
 
 /* Where a device keeps states. Both return false with a reason that says what to do. */
