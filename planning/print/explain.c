@@ -261,7 +261,7 @@ static void print_step(const struct skep_throughput *throughput, const struct sk
 		fprintf(out, " (the longest takes %s, every %.4g steps)", skep_time_text(parts->reduction_s, sum),
 			period);
 	fprintf(out, "\n  the rest    %s (updates, the directory)\n",
-		skep_time_text(parts->update_s + parts->turn_s / period, rest));
+		skep_time_text((parts->update_s + parts->turn_s) / period, rest));
 }
 
 void skep_planner_explain(const struct skep_planner *w, FILE *out)

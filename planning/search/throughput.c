@@ -276,13 +276,13 @@ void skep_throughput_sum(const struct skep_throughput *t, uint32_t first_workers
 {
 	double in_flight = t->in_flight * first_workers, reduction = p->reduction_s / t->period;
 	in_flight = p->outstanding > 0 && p->outstanding < in_flight ? p->outstanding : in_flight;
-	double flushes = t->flushes > 1 ? t->flushes : 1, microbatches = t->microbatches / flushes;
+	double flushes = t->flushes > 1 ? t->flushes : 1, microbatches = t->microbatches * t->period / flushes;
 	double starved_s = in_flight < SKEP_NEVER && in_flight > 0 ? microbatches * p->trip_s / in_flight : 0;
 	p->flow_s = p->trip_s + (microbatches - 1) * p->pace_s;
 	p->starved = starved_s > p->flow_s;
-	p->flow_s = flushes * (p->starved ? starved_s : p->flow_s);
+	p->flow_s = flushes / t->period * (p->starved ? starved_s : p->flow_s);
 	p->step_s = t->delayed ? (p->flow_s > reduction ? p->flow_s : reduction) : p->flow_s + reduction;
-	p->step_s += p->update_s + p->turn_s / t->period;
+	p->step_s += (p->update_s + p->turn_s) / t->period;
 }
 
 static double add_up(struct flow *f)

@@ -3,7 +3,8 @@
  * throughput.h - how long a step of training is expected to take with an allocation, by arithmetic on means: no queue, no
  * event. For searches, which ask a million times; the simulator has the last word.
  *
- * A step is M microbatches through S stages and back, then a reduction in each stage.
+ * A round is M microbatches through S stages and back, then a reduction in each stage: of one step, or of `period` steps, over
+ * which all is spread that happens once in a round.
  *
  *   share     x of a worker: its part of its stage's microbatches. A swarm that wires by throughput gives in proportion to
  *             speed; with uniform wiring, or in fixed pipelines, all of a stage get the same
@@ -12,13 +13,14 @@
  *             receiving it, for a device computes, sends and receives side by side
  *   pace      of the pipeline: max over workers of x busy, seconds per microbatch of the whole swarm
  *   trip      of one microbatch, there and back: means over the stages of compute, plus delay + bytes / rate on the way
- *   flow      seconds from the first microbatch to the last: trip + (M - 1) pace; and if no more than K are in flight,
+ *   flow      seconds from the first microbatch of a round to its last: trip + (M - 1) pace; and if no more than K are in flight,
  *             all first stages together or by what the directory has outstanding, at least M trip / K. In A flushes A times
  *             that of M / A
  *   reduction max over stages with n > 1 members of (2 n - 3) max(T, a + T / k) + a + T, T = V / (n b), a and b the mean delay
  *             and the slowest link of the ring in the order of the workers' numbers, k segments (Patarasuk, Yuan 2009; ring.h)
- *   step      flow + reduction / period, or their maximum where updates are delayed; plus update, the longest of all; plus the
- *             ways to the directory and back between rounds: the longest of the first stage's, and the longest of all
+ *   step      of the round's steps each: flow + reduction, or their maximum where updates are delayed; plus update, the longest
+ *             of all; plus the ways to the directory and back between rounds: the longest of the first stage's, and the longest of
+ *             all; over period
  *
  * Fixed pipelines: pipeline p is the p-th worker of every stage (core/schedule/fixed.c); sums over whom it may go to have one
  * member, and all stages must have equally many, or the cost is SKEP_NEVER.
@@ -49,8 +51,8 @@ struct skep_throughput {
 	const double *reduced_bytes; /* [stages] V of its reduction, as it travels */
 	uint32_t ring_segments;      /* k; 0: by the rule of core/collective/ring.h with these bytes */
 	uint64_t ring_latency_bytes;
-	double microbatches; /* M of a step, >= 1 */
-	double flushes;      /* in which they are done, one after the other; 0 is 1 */
+	double microbatches; /* M / period: of a step, >= 1 */
+	double flushes;      /* of a round, in which its microbatches are done, one after the other; 0 is 1 */
 	double in_flight;    /* K in all of the swarm for each worker of the first stage; INFINITY: not limited */
 	/* The most in all of the swarm, where stages have so many workers ([stages]); NULL: K is all that counts. */
 	double (*outstanding)(const void *room, const uint32_t *workers);
@@ -86,11 +88,13 @@ struct skep_throughput_stage {
 };
 
 struct skep_throughput_parts {
-	double step_s, pace_s, trip_s, flow_s, reduction_s, update_s;
-	double outstanding;     /* in all of the swarm at most; 0: not limited */
-	double turn_s;          /* ways to the directory and back between a round and the next one */
-	uint32_t slowest_stage; /* that sets the pace */
-	bool starved;           /* too few in flight: trip / K is above the pace */
+	double step_s, flow_s;        /* of a step */
+	double pace_s, trip_s;        /* of a microbatch */
+	double reduction_s, update_s; /* once in a round */
+	double outstanding;           /* in all of the swarm at most; 0: not limited */
+	double turn_s;                /* ways to the directory and back between a round and the next one */
+	uint32_t slowest_stage;       /* that sets the pace */
+	bool starved;                 /* too few in flight: trip / K is above the pace */
 };
 
 size_t skep_throughput_size(const struct skep_throughput *throughput);

@@ -12,7 +12,7 @@ bool skep_memory_make(struct skep_scenario *s);
 /* What the memory of a stage depends on and a user can change. */
 struct skep_memory_terms {
 	uint32_t stages, samples, in_flight;
-	uint32_t flushes; /* of a step, in fixed pipelines */
+	uint32_t flushes; /* of a round, in fixed pipelines */
 	enum skep_checkpointing checkpoint_activations;
 	enum skep_offload offload;
 	const uint32_t *serving; /* [stages] workers of each; NULL: as many as the scenario has */

@@ -51,6 +51,7 @@ static void draw(uint64_t seed, struct drawn *d)
 		.in_flight = seed % 3 == 0 ? in_flight : SKEP_NEVER,
 		.period = seed % 4 == 0 ? 8 : 1,
 		.delayed = seed % 5 == 0};
+	d->throughput.flushes = seed % 7 == 0 && d->throughput.microbatches > 1 ? 2 : 0;
 	d->first_workers = 1 + skep_random_below(&random, 3);
 	bool tight = seed % 2 == 0;
 	for (uint32_t s = 0; s < d->stages; s++)
@@ -90,11 +91,12 @@ static double step_of(const struct drawn *d, const uint32_t *first)
 		reduction = fmax(reduction, t->reduction_s);
 		update = fmax(update, t->update_s);
 	}
-	double flow = trip + (d->throughput.microbatches - 1) * pace;
+	double flushes = fmax(d->throughput.flushes, 1);
+	double microbatches = d->throughput.microbatches * d->throughput.period / flushes; /* of a flush */
+	double flow = trip + (microbatches - 1) * pace;
 	double in_flight = d->throughput.in_flight * d->first_workers;
-	flow = isinf(in_flight) ? flow : fmax(flow, d->throughput.microbatches * trip / in_flight);
-	reduction /= d->throughput.period;
-	return (d->throughput.delayed ? fmax(flow, reduction) : flow + reduction) + update;
+	flow = flushes * (isinf(in_flight) ? flow : fmax(flow, microbatches * trip / in_flight));
+	return ((d->throughput.delayed ? fmax(flow, reduction) : flow + reduction) + update) / d->throughput.period;
 }
 
 static double least_step(const struct drawn *d, uint32_t *first, uint32_t stage)

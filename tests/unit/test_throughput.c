@@ -48,7 +48,7 @@ static void begin(struct world *w, uint32_t workers, uint32_t stages, enum skep_
 	w->t = (struct skep_throughput){&w->pool.links, stages, shares, w->compute_s, w->update_s, w->forward,
 		w->backward, w->reduced, .ring_segments = 1 + pool_draw(&seed, 4), .microbatches = 32,
 		.in_flight = 1 + pool_draw(&seed, 8), .period = 1 + pool_draw(&seed, 3),
-		.delayed = pool_draw(&seed, 2)};
+		.flushes = 1 + pool_draw(&seed, 3), .delayed = pool_draw(&seed, 2)};
 	w->mem = malloc(skep_throughput_size(&w->t));
 	w->cost = skep_throughput_init(w->mem, &w->t);
 }
@@ -181,9 +181,9 @@ static double plain_step(const struct world *w, const uint32_t *stage_of)
 	}
 	for (uint32_t s = 0; s < w->stages; s++)
 		reduction = fmax(reduction, plain_ring(w, stage_of, s));
-	double flow = fmax(trip + (w->t.microbatches - 1) * pace, w->t.microbatches * trip / (first * w->t.in_flight));
-	reduction /= w->t.period;
-	return (w->t.delayed ? fmax(flow, reduction) : flow + reduction) + update;
+	double m = w->t.microbatches * w->t.period / w->t.flushes; /* of a flush */
+	double flow = w->t.flushes * fmax(trip + (m - 1) * pace, m * trip / (first * w->t.in_flight));
+	return ((w->t.delayed ? fmax(flow, reduction) : flow + reduction) + update) / w->t.period;
 }
 
 static double price_of(const struct world *w, uint32_t i, uint32_t j)
