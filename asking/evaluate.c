@@ -358,6 +358,9 @@ void skep_ask_figures_join(struct skep_ask_figures *to, const struct skep_ask_fi
 	to->usd_machines = mean_of(to->usd_machines, n, more->usd_machines, m);
 	to->usd_egress = mean_of(to->usd_egress, n, more->usd_egress, m);
 	to->utilisation = mean_of(to->utilisation, n, more->utilisation, m);
+	to->passes_part = mean_of(to->passes_part, n, more->passes_part, m);
+	to->reduction_part = mean_of(to->reduction_part, n, more->reduction_part, m);
+	to->preemptions_per_h = mean_of(to->preemptions_per_h, n, more->preemptions_per_h, m);
 	to->stretches += m;
 }
 

@@ -524,13 +524,17 @@ static void print_assumed(const struct skep_ask_answer *a, FILE *out)
 		"learning rates to be tuned",
 		out);
 	if (q->request->spot) {
-		bool gcp = strstr(a->chosen.trace_path, "gcp") != NULL;
+		bool gcp = skep_ask_is_gcp(q);
 		char span[80] = "whole runs";
 		if (!a->figures.whole)
 			snprintf(span, sizeof span, "stretches of %u rounds, spread over the run", a->figures.rounds);
 		snprintf(text, sizeof text,
-			"machines leave and join as in a recording of %s, whatever the GPU; simulated are %s",
-			gcp ? "Google Cloud in March 2020" : "AWS p3 machines", span);
+			"machines leave and join as in %s%.200s, whatever the GPU; simulated are %s",
+			q->request->trace ? "the recording " : "a recording of ",
+			q->request->trace ? q->request->trace
+			: gcp             ? "Google Cloud in March 2020"
+					  : "AWS p3 machines",
+			span);
 		wrap("  - ", text, out);
 	} else if (!a->figures.whole) {
 		snprintf(text, sizeof text, "%u rounds were simulated, of which the last %u count for all",

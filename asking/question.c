@@ -263,3 +263,11 @@ bool skep_ask_read(const struct skep_ask_request *request, const char *from, str
 	       read_count("--batch", request->batch, 1e3, &ret->batch_tokens, reterr) &&
 	       read_groups(ret, from, reterr) && skep_ask_sites_join(ret, reterr) && read_prices(ret, reterr);
 }
+
+bool skep_ask_is_gcp(const struct skep_ask_question *q)
+{
+	for (uint32_t i = 0; i < q->sites; i++)
+		if (strncmp(q->site[i].region, "gcp:", 4) == 0)
+			return true;
+	return false;
+}

@@ -92,6 +92,9 @@ struct skep_ask_question {
 	uint32_t notes;
 };
 
+/* Whether the provider of the regions whose losses were recorded is Google Cloud: the recording is then of its machines. */
+bool skep_ask_is_gcp(const struct skep_ask_question *question);
+
 /* Everything but the model. `from` is where the topology will be written: GPU profiles are looked for from there. */
 bool skep_ask_read(const struct skep_ask_request *request, const char *from, struct skep_ask_question *ret,
 	struct skep_diag *reterr);

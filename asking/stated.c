@@ -45,6 +45,27 @@ static void take_traffic(struct skep_ask_figures *to, const struct skep_ask_figu
 		to->state_bytes += f[i].ok ? f[i].state_bytes / count : 0;
 }
 
+/* What a run is like, as the mean of those that came to an end; losses by the time in which they were. */
+static void take_parts(struct skep_ask_figures *to, const struct skep_ask_figures f[STATED_SEEDS], uint32_t count)
+{
+	double time_s = 0, losses = 0;
+	to->utilisation = to->passes_part = to->reduction_part = 0;
+	to->extrapolated = false;
+	for (uint32_t i = 0; i < STATED_SEEDS; i++) {
+		if (!f[i].ok)
+			continue;
+		to->utilisation += f[i].utilisation / count;
+		to->passes_part += f[i].passes_part / count;
+		to->reduction_part += f[i].reduction_part / count;
+		time_s += f[i].time_s;
+		losses += f[i].preemptions_per_h * f[i].time_s;
+		if (f[i].extrapolated && !to->extrapolated)
+			memcpy(to->how, f[i].how, sizeof to->how);
+		to->extrapolated = to->extrapolated || f[i].extrapolated;
+	}
+	to->preemptions_per_h = time_s > 0 ? losses / time_s : 0;
+}
+
 /* The means of those that came to an end become those of the choice. */
 static uint32_t take_seeds(struct skep_ask_answer *a, const struct skep_ask_figures f[STATED_SEEDS])
 {
@@ -67,6 +88,7 @@ static uint32_t take_seeds(struct skep_ask_answer *a, const struct skep_ask_figu
 	a->figures.step_s = a->time_s.mean / a->figures.steps;
 	a->figures.usd_egress = egress / count;
 	take_traffic(&a->figures, f, count);
+	take_parts(&a->figures, f, count);
 	a->figures.usd_machines = a->usd.mean - a->figures.usd_egress;
 	a->figures.stretches = count;
 	a->figures.lost = STATED_SEEDS - count;

@@ -264,11 +264,8 @@ bool skep_ask_write_law(const struct skep_law *law, const char *path, struct ske
 
 static void write_trace(const struct skep_ask_question *q, FILE *out)
 {
-	bool gcp = false;
-	for (uint32_t i = 0; i < q->sites; i++) /* the provider of most of the regions whose losses were recorded */
-		gcp = gcp || strncmp(q->site[i].region, "gcp:", 4) == 0;
 	const char *given = q->request->trace,
-		   *usual = gcp ? "topologies/traces/gcp-2020-03.csv" : "topologies/traces/aws-p3.csv";
+		   *usual = skep_ask_is_gcp(q) ? "topologies/traces/gcp-2020-03.csv" : "topologies/traces/aws-p3.csv";
 	fprintf(out,
 		"  # each seed draws losses and joins of its own from the lifetimes of this recording\n"
 		"  trace: {like: \"%s\", duration: 30 d, machine: random}\n",

@@ -26,6 +26,7 @@ static void find_flow(struct skep_loads *l, struct skep_expected *e)
 		skep_pipelines_flow(l, e, round);
 	else
 		skep_swarm_flow(l, e, round);
+	e->busy = fmin(1, round * e->pace_s / e->flow_s);
 	memcpy(l->forward_hop_s, l->hop_s, l->p->stages * sizeof *l->hop_s);
 	e->flow_s *= flushes / t->period;
 }

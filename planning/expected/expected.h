@@ -54,7 +54,7 @@ struct skep_expected { /* seconds, but for the money */
 	double step_s;
 	double flow_s, pace_s, trip_s, reduction_s, update_s, turn_s;
 	enum skep_expected_bound bound;
-	double busy;       /* what sets the pace, the part of the time in which it has work */
+	double busy; /* what sets the pace, the part of the passes in which it has work, their first and last trip included */
 	bool starved;      /* for want of microbatches in flight it has so little */
 	bool shared_out;   /* devices of several speeds, all as busy: each takes microbatches as fast as it computes */
 	bool lacking;      /* there was no memory to expect anything of a start: only of skep_expected_at_start() */

@@ -155,7 +155,7 @@ bool skep_figure_search(const struct skep_scenario *s, struct skep_search_figure
 	if (!skep_planning_make(s, &planning, &error))
 		return skep_fail(reterr, "%s: error: %s", s->path, error.message);
 	bool searched = search_all(&planning, s->seed, ret);
-	snprintf(ret->title, sizeof ret->title, "%s: the expected time of a step, as each search brought it down",
+	snprintf(ret->title, sizeof ret->title, "%s: a step by the cost of the searches, as they bring it down",
 		s->name);
 	if (!searched || ret->panels == 0)
 		skep_fail(reterr, "%s",

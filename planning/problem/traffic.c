@@ -39,8 +39,11 @@ static void share_out(const struct skep_planning *p, const uint32_t *stage_of, d
 		}
 }
 
-static void fill_closed(const struct skep_planning *p, struct skep_planning_traffic *ret)
+static void fill_closed(const struct skep_planning *p, const uint32_t *stage_of, struct skep_planning_traffic *ret)
 {
+	uint32_t serve = 0;
+	for (uint32_t i = 0; i < p->workers; i++)
+		serve += stage_of[i] < p->stages;
 	const struct skep_scenario *s = p->scenario;
 	double widest = 0, reduced = 0;
 	for (uint32_t i = 0; i + 1 < p->stages; i++)
@@ -58,7 +61,7 @@ static void fill_closed(const struct skep_planning *p, struct skep_planning_traf
 		.width = ret->number_bytes,
 		.number_bytes = 1,
 		.parameters = reduced,
-		.workers = p->workers,
+		.workers = serve,
 		.period = p->throughput[0].period};
 	struct skep_complexity_bytes bytes = skep_complexity_of(&closed);
 	ret->closed = (struct skep_planning_bytes){bytes.pipeline, bytes.reduction};
@@ -130,7 +133,7 @@ bool skep_planning_traffic(const struct skep_planning *p, const uint32_t *stage_
 	if (!begin_walk(p, stage_of, &walk))
 		return false;
 	skep_traffic_by_class(&walk.traffic, stage_of, walk.scratch, bytes);
-	fill_closed(p, ret);
+	fill_closed(p, stage_of, ret);
 	for (uint32_t i = 0; i < SKEP_LINK_CLASSES; i++)
 		ret->on[i] = (struct skep_planning_bytes){bytes[i].pipeline, bytes[i].reduction};
 	end_walk(&walk);
