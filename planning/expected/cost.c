@@ -21,7 +21,8 @@ static double expected_of(struct skep_expected_cost *c)
 	c->lacking = c->lacking || !made;
 	if (!made || !(e.step_s < SKEP_NEVER))
 		return SKEP_NEVER;
-	return rent * e.step_s + (c->rent && e.egress_usd > 0 ? e.egress_usd : 0);
+	double step = rent * e.step_s + (c->rent && e.egress_usd > 0 ? e.egress_usd : 0);
+	return step * skep_planning_rounds(c->planning, c->stage_of);
 }
 
 static double whole(void *self, const uint32_t *stage_of)

@@ -188,7 +188,8 @@ static void print_left_out(const struct skep_planner *w, FILE *out)
 	const uint32_t *stage_of = w->candidate[w->chosen].stage_of;
 	if (skep_planner_left_out(w, stage_of) == 0)
 		return;
-	fprintf(out, "\nleft out, as expected:\n");
+	fprintf(out, "\nleft out, by the cost of the search%s:\n",
+		w->planning.rounds ? " (a step times the rounds until the loss, over those of the start)" : "");
 	for (uint32_t i = 0; i < w->planning.workers; i++) {
 		uint32_t count = stage_of[i] == SKEP_SPARE ? crowd(w, i) : 0;
 		if (count == 0)

@@ -237,6 +237,7 @@ static bool recut(struct skep_cutting *c, uint32_t *layers, const uint32_t *stag
 	for (uint32_t i = 0; c->cost[0] != c->cost[1] && i < c->planning.workers; i++)
 		rent += stage_of[i] < c->planning.stages ? c->planning.rent[i] : 0;
 	double now = SKEP_NEVER, worth_s = *cost < SKEP_NEVER && rent > 0 ? *cost / rent : *cost;
+	worth_s = worth_s < SKEP_NEVER ? worth_s / skep_planning_rounds(&c->planning, stage_of) : worth_s;
 	if (find_cut(c, layers, stage_of, worth_s, c->trial)) {
 		set(c, c->trial);
 		now = ask(c, stage_of);

@@ -13,7 +13,9 @@
 #include "base/layout.h"
 #include "core/random.h"
 #include "planning/problem/tables.h"
+#include "scenarios/plan/loss.h"
 #include "scenarios/plan/memory.h"
+#include "scenarios/read/planned.h"
 #include "scenarios/read/pool.h"
 #include "topologies/read/path.h"
 
@@ -102,6 +104,57 @@ static void fill_rent(struct skep_planning *p)
 		return;
 	free(p->rent);
 	p->rent = NULL;
+}
+
+static uint32_t last_stage_at_start(const struct skep_planning *p)
+{
+	uint32_t count = 0;
+	for (uint32_t i = 0; i < p->scenario->plan.workers; i++)
+		count += p->scenario->first_stage_of[i] + 1 == p->stages;
+	return count < p->workers ? count : p->workers;
+}
+
+/* The rounds that the law wants until the target with so many workers in the last stage; 0: never, or beyond what it knows. */
+static uint32_t rounds_with(struct skep_scenario *with, uint32_t members)
+{
+	char how[160];
+	for (uint32_t i = 0; i < with->plan.workers; i++)
+		with->first_stage_of[i] = i < members ? with->plan.stages - 1 : SKEP_NO_STAGE;
+	uint32_t rounds = skep_loss_rounds_to(with, with->target_loss);
+	bool beyond =
+		rounds > 0 && !with->planned->extrapolate && skep_loss_extrapolates(with, rounds, how, sizeof how);
+	return beyond ? 0 : rounds;
+}
+
+/* Over those of the allocation at the start, or of the fewest where that comes to no end. False: no memory. */
+static bool fill_rounds(struct skep_planning *p)
+{
+	const struct skep_scenario *s = p->scenario;
+	if (!s->law || isnan(s->target_loss) || !s->planned || s->planned->aim == SKEP_AIM_THROUGHPUT ||
+		!skep_plan_periodic(&s->plan))
+		return true;
+	struct skep_scenario with = *s;
+	with.first_stage_of = calloc(s->plan.workers, sizeof *with.first_stage_of);
+	p->rounds = calloc((size_t)p->workers + 1, sizeof *p->rounds);
+	if (!with.first_stage_of || !p->rounds) {
+		free(with.first_stage_of);
+		return false;
+	}
+	double unit = 0, fewest = SKEP_NEVER, start = last_stage_at_start(p);
+	for (uint32_t n = 1; n <= p->workers; n++) {
+		uint32_t rounds = rounds_with(&with, n);
+		p->rounds[n] = rounds > 0 ? rounds : SKEP_NEVER;
+		fewest = p->rounds[n] < fewest ? p->rounds[n] : fewest;
+		unit = n == start && rounds > 0 ? rounds : unit;
+	}
+	for (uint32_t n = 0; n <= p->workers; n++)
+		p->rounds[n] = n == 0 ? SKEP_NEVER : p->rounds[n] / (unit > 0 ? unit : fewest);
+	free(with.first_stage_of);
+	if (!(fewest < SKEP_NEVER)) {
+		free(p->rounds);
+		p->rounds = NULL;
+	}
+	return true;
 }
 
 /* Interchangeable are machines that links, type, speeds and memory do not tell apart, in either view, and so with any cut. */
@@ -251,6 +304,7 @@ bool skep_planning_pose(const struct skep_scenario *s, struct skep_planning *p, 
 	p->type = calloc(s->plan.workers, sizeof *p->type);
 	p->workers = p->machine && p->type ? choose_workers(p) : 0;
 	bool ok = p->machine && p->type && allocate(p) && fill_links(p);
+	ok = ok && fill_rounds(p);
 	if (ok) {
 		skep_tables_fill(p);
 		fill_rent(p);
@@ -262,6 +316,14 @@ bool skep_planning_pose(const struct skep_scenario *s, struct skep_planning *p, 
 	if (!ok)
 		skep_planning_finish(p);
 	return ok;
+}
+
+double skep_planning_rounds(const struct skep_planning *p, const uint32_t *stage_of)
+{
+	uint32_t members = 0;
+	for (uint32_t i = 0; i < p->workers; i++)
+		members += stage_of[i] + 1 == p->stages;
+	return p->rounds ? p->rounds[members] : 1;
 }
 
 bool skep_planning_check(const struct skep_planning *p, struct skep_diag *reterr)
@@ -289,6 +351,7 @@ void skep_planning_finish(struct skep_planning *p)
 	free(p->have_bytes);
 	free(p->kind);
 	free(p->rent);
+	free(p->rounds);
 	free(p->place);
 	free(p->directory_s);
 	skep_tables_finish(p);

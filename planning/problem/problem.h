@@ -44,11 +44,12 @@ struct skep_planning {
 	uint64_t *have_bytes;   /* [workers] */
 	uint32_t *kind;         /* [workers] */
 	struct skep_problem problem, lean;
-	uint32_t idle;                                          /* workers that can hold no stage */
-	double *compute_s, *update_s;                           /* [workers * stages] */
-	double *directory_s;                                    /* [workers] to the directory and back */
-	uint32_t *place;                                        /* [workers] of the topology */
-	double *rent;                                           /* [workers] USD per second; NULL: not known of all */
+	uint32_t idle;                /* workers that can hold no stage */
+	double *compute_s, *update_s; /* [workers * stages] */
+	double *directory_s;          /* [workers] to the directory and back */
+	uint32_t *place;              /* [workers] of the topology */
+	double *rent;                 /* [workers] USD per second; NULL: not known of all */
+	double *rounds; /* [workers + 1] of struct skep_throughput; NULL: no loss is aimed at, or they are all the same */
 	double *forward_bytes, *backward_bytes, *reduced_bytes; /* [stages] */
 	struct skep_throughput throughput[SKEP_CONTENTIONS];
 };
@@ -56,6 +57,10 @@ struct skep_planning {
 /* The scenario must stay where it is. False: `reterr` says why it cannot be planned, and *ret is empty. */
 bool skep_planning_make(const struct skep_scenario *scenario, struct skep_planning *ret, struct skep_diag *reterr);
 void skep_planning_finish(struct skep_planning *planning);
+
+/* How many times the rounds of the start this allocation wants until the loss that is aimed at: its costs are those of a step so many
+ * times. 1 where none is. */
+double skep_planning_rounds(const struct skep_planning *planning, const uint32_t *stage_of);
 
 /* The two halves of it: what is asked, and whether there is an allocation at all. After pose() without check() nothing may be
  * searched for; another cut of the model may mend it (cuts.h). */

@@ -185,6 +185,7 @@ static void fill_throughput(struct skep_planning *p)
 			.outstanding = skep_plan_fixed(plan) ? NULL : outstanding,
 			.directory_s = p->directory_s,
 			.period = skep_plan_mean_steps(plan),
+			.rounds = p->rounds,
 			.delayed = plan->delayed,
 			.egress_usd_per_B = p->scenario->topology.egress_usd_per_B,
 			.place = p->place,

@@ -307,7 +307,10 @@ static double add_up(struct flow *f)
 	skep_throughput_sum(&f->t, f->count[0], &p);
 	p.step_s += possible(f);
 	f->parts = p;
-	return f->t.rent && p.step_s < SKEP_NEVER ? p.step_s * rent + egress_usd : p.step_s;
+	double rounds = f->t.rounds ? f->t.rounds[f->count[f->stages - 1]] : 1;
+	if (!(p.step_s < SKEP_NEVER && rounds < SKEP_NEVER))
+		return SKEP_NEVER;
+	return rounds * (f->t.rent ? p.step_s * rent + egress_usd : p.step_s);
 }
 
 static void list_places(struct flow *f)

@@ -29,6 +29,8 @@
  * asked, and what it refuses costs SKEP_NEVER. With `rent` the cost is what a step costs: its time, times what those
  * who take part cost a second, and what their traffic costs; so leaving a worker out may pay though a step takes longer.
  *
+ * Where a loss is aimed at and replicas average what they learn, fewer of them may need fewer rounds: `rounds` has that.
+ *
  * Not in it: contention of sites' uplinks, churn, in-flight limits of single workers, queues.
  *
  * Incremental: a worker keeps its sums over the stage before and after its own; a change touches those of four stages.
@@ -58,6 +60,9 @@ struct skep_throughput {
 	double (*outstanding)(const void *room, const uint32_t *workers);
 	const double *directory_s; /* [workers] to the directory and back; NULL: 0 */
 	double period;             /* steps from reduction to reduction, >= 1 */
+	/* [workers + 1] with so many in the last stage, how many times as many rounds it takes to what is aimed at: the cost is that
+	 * of a step so many times; NULL: as many with any. */
+	const double *rounds;
 	bool delayed;
 	const double *rent; /* [workers] per second; NULL: time is what counts */
 	/* With rent, what a byte costs from place to place: [places * places], not a number: not known; NULL: nothing. */

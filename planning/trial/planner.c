@@ -239,7 +239,7 @@ double skep_planner_expected_s(
 	struct skep_expected e;
 	bool can = cost_s < SKEP_NEVER, made = can && skep_expected_make(planning, stage_of, &e);
 	w->lacking = w->lacking || (can && !made);
-	return made ? e.step_s : cost_s;
+	return made ? e.step_s : can ? cost_s / skep_planning_rounds(planning, stage_of) : SKEP_NEVER;
 }
 
 void skep_planner_expect(struct skep_planner *w, struct skep_candidate *c)

@@ -20,6 +20,7 @@
 #include "planning/problem/resolve.h"
 #include "planning/problem/run_search.h"
 #include "planning/problem/traffic.h"
+#include "scenarios/plan/loss.h"
 #include "scenarios/plan/memory.h"
 #include "tests/unit/fresh.h"
 #include "tests/unit/read_with.h"
@@ -360,6 +361,47 @@ static void test_bytes_by_class_of_link(void **state)
 
 /* Messages are counted as they are sent: 64 workers in two stages send each other 2 * 32 * 31 of them once, and twice in eight
  * chunks in a butterfly. So for all allocations of a pool sums are expected message by message, or for none. */
+/* Where a loss is aimed at a cost is that of a step times the rounds that the law wants with the members of the last stage, over
+ * those of the start; each number is asked of the law here by a scenario that has so many. */
+static void test_rounds_are_the_laws(void **state)
+{
+	(void)state;
+	static const char *const set[] = {"plan={objective: time-to-loss, extrapolate: false}",
+		"sync={method: diloco, every: 8, outer: {optimizer: nesterov, lr: 0.7, momentum: 0.6}}",
+		"cluster.trace=null"};
+	const struct skep_scenario_options options = {.set = set, .sets = 3};
+	struct skep_scenario s;
+	struct skep_planning p;
+	struct skep_diag diag = {0};
+	if (!skep_scenario_read("scenarios/plan-world.yaml", &options, &s, &diag))
+		fail_msg("%s", diag.message);
+	assert_true(skep_planning_make(&s, &p, &diag));
+	assert_non_null(p.rounds);
+	assert_ptr_equal(p.throughput[0].rounds, p.rounds);
+	uint32_t start = 0, known = 0, before = 0, wanted = skep_loss_rounds_to(&s, s.target_loss);
+	for (uint32_t i = 0; i < s.plan.workers; i++)
+		start += s.first_stage_of[i] + 1 == s.plan.stages;
+	for (uint32_t n = 1; n <= p.workers; n++) {
+		char how[160];
+		for (uint32_t i = 0; i < s.plan.workers; i++)
+			s.first_stage_of[i] = i < n ? s.plan.stages - 1 : 0;
+		uint32_t rounds = skep_loss_rounds_to(&s, s.target_loss);
+		if (rounds == 0 || skep_loss_extrapolates(&s, rounds, how, sizeof how)) {
+			assert_true(isinf(p.rounds[n]));
+			continue;
+		}
+		known++;
+		assert_true(rounds >= before); /* the more members, the more of each round they only average */
+		before = rounds;
+		assert_true(fabs(p.rounds[n] * wanted - rounds) < 1e-9 * rounds);
+		if (n == start)
+			assert_true(rounds == wanted);
+	}
+	assert_true(known > 2 && known < p.workers);
+	skep_planning_finish(&p);
+	skep_scenario_finish(&s);
+}
+
 static void test_short_sums_are_rehearsed(void **state)
 {
 	(void)state;
@@ -398,6 +440,7 @@ int main(void)
 		cmocka_unit_test(test_who_stands_by_does_so_still),
 		cmocka_unit_test(test_a_method_is_resolved),
 		cmocka_unit_test(test_bytes_by_class_of_link),
+		cmocka_unit_test(test_rounds_are_the_laws),
 		cmocka_unit_test(test_short_sums_are_rehearsed),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
