@@ -75,8 +75,8 @@ bool skep_ask_loss_make(const struct skep_ask_model *model, double batch_tokens,
 	ret->value[SKEP_LAW_FLOOR] = own.data_parallel - ret->value[SKEP_LAW_AMPLITUDE];
 	if (ret->value[SKEP_LAW_FLOOR] < 0)
 		return skep_fail(reterr,
-			"--model %.200s: the published law of losses says nothing of %.3g million parameters: take one of 10 million "
-			"or more, or write a scenario, whose `train.until` can be steps (docs/reference/training.md)",
+			"--model %.200s: the published law of losses says nothing of %.3g million parameters: take one "
+			"of 10 million or more, or write a scenario, whose `train.until` can be steps",
 			model->name, model->parameters / 1e6);
 	for (int i = 0; i < SKEP_LAW_PARAMETERS; i++) {
 		ret->error[i] = NAN;

@@ -224,7 +224,8 @@ static void look_at_trial(struct skep_planner *w, struct skep_point *p)
 		w->opened = w->recut; /* the cut is kept with what was simulated */
 		keep_trial(w, p, &c);
 	} else {
-		refuse(p, c.why[0] ? c.why : "the allocation of the best settings cannot be here, or is beyond what the law knows");
+		refuse(p, c.why[0] ? c.why
+				   : "the allocation of the best settings cannot be here, or the law does not know it");
 	}
 	free(stage_of);
 }

@@ -58,8 +58,8 @@ struct skep_planning {
 bool skep_planning_make(const struct skep_scenario *scenario, struct skep_planning *ret, struct skep_diag *reterr);
 void skep_planning_finish(struct skep_planning *planning);
 
-/* How many times the rounds of the start this allocation wants until the loss that is aimed at: its costs are those of a step so many
- * times. 1 where none is. */
+/* How many times the rounds of the start this allocation wants until the loss that is aimed at: its costs are those of a step so
+ * many times. 1 where none is. */
 double skep_planning_rounds(const struct skep_planning *planning, const uint32_t *stage_of);
 
 /* The two halves of it: what is asked, and whether there is an allocation at all. After pose() without check() nothing may be

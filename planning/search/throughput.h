@@ -13,14 +13,14 @@
  *             receiving it, for a device computes, sends and receives side by side
  *   pace      of the pipeline: max over workers of x busy, seconds per microbatch of the whole swarm
  *   trip      of one microbatch, there and back: means over the stages of compute, plus delay + bytes / rate on the way
- *   flow      seconds from the first microbatch of a round to its last: trip + (M - 1) pace; and if no more than K are in flight,
- *             all first stages together or by what the directory has outstanding, at least M trip / K. In A flushes A times
- *             that of M / A
+ *   flow      seconds from the first microbatch of a round to its last: trip + (M - 1) pace; and if no more than K are in
+ *             flight, all first stages together or by what the directory has outstanding, at least M trip / K. In A flushes A
+ *             times that of M / A
  *   reduction max over stages with n > 1 members of (2 n - 3) max(T, a + T / k) + a + T, T = V / (n b), a and b the mean delay
  *             and the slowest link of the ring in the order of the workers' numbers, k segments (Patarasuk, Yuan 2009; ring.h)
  *   step      of the round's steps each: flow + reduction, or their maximum where updates are delayed; plus update, the longest
- *             of all; plus the ways to the directory and back between rounds: the longest of the first stage's, and the longest of
- *             all; over period
+ *             of all; plus the ways to the directory and back between rounds: the longest of the first stage's, and the longest
+ *             of all; over period
  *
  * Fixed pipelines: pipeline p is the p-th worker of every stage (core/schedule/fixed.c); sums over whom it may go to have one
  * member, and all stages must have equally many, or the cost is SKEP_NEVER.
@@ -60,8 +60,8 @@ struct skep_throughput {
 	double (*outstanding)(const void *room, const uint32_t *workers);
 	const double *directory_s; /* [workers] to the directory and back; NULL: 0 */
 	double period;             /* steps from reduction to reduction, >= 1 */
-	/* [workers + 1] with so many in the last stage, how many times as many rounds it takes to what is aimed at: the cost is that
-	 * of a step so many times; NULL: as many with any. */
+	/* [workers + 1] with so many in the last stage, how many times as many rounds it takes to what is aimed at: the cost is
+	 * that of a step so many times; NULL: as many with any. */
 	const double *rounds;
 	bool delayed;
 	const double *rent; /* [workers] per second; NULL: time is what counts */
