@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "planning/problem/forecast.h"
-#include "planning/trial/jobs.h"
+#include "planning/trial/processes.h"
 #include "planning/trial/trial.h"
 
 struct batch { /* what a process needs */
@@ -399,7 +399,7 @@ struct skep_interval skep_ask_times(const struct skep_ask_figures *f, const stru
 
 /* ---- side by side ---------------------------------------------------------------------------------------------------- */
 
-static bool work(void *context, const struct skep_sweep_job *job, void **ret, uint64_t *ret_count)
+static bool work(void *context, const struct skep_process_pool_job *job, void **ret, uint64_t *ret_count)
 {
 	const struct batch *b = context;
 	struct skep_ask_figures *f = calloc(1, sizeof *f);
@@ -425,5 +425,5 @@ bool skep_ask_evaluate(const struct skep_assignments *base, const struct skep_as
 	struct batch b = {.base = base, .variation = variation, .ret = ret};
 	for (uint32_t i = 0; i < count; i++)
 		assert(variation[i].seeds > 0 && variation[i].first + variation[i].seeds <= SKEP_ASK_SEEDS_MAX);
-	return skep_jobs_run(processes, 0, count, work, take, &b, NULL, NULL, ret_signal);
+	return skep_processes_run(processes, 0, count, work, take, &b, NULL, NULL, ret_signal);
 }

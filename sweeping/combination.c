@@ -178,7 +178,7 @@ static bool simulate(const struct skep_sweep *sweep, const struct skep_scenario 
 }
 
 /* The reply and, behind it, the image. */
-static void run(const struct skep_sweep *sweep, const struct skep_sweep_job *job, struct skep_sweep_reply *ret,
+static void run(const struct skep_sweep *sweep, const struct skep_process_pool_job *job, struct skep_sweep_reply *ret,
 	void **ret_image, size_t *ret_bytes)
 {
 	struct skep_scenario scenario;
@@ -198,7 +198,7 @@ static void run(const struct skep_sweep *sweep, const struct skep_sweep_job *job
 		ret->memory_bytes = (uint64_t)usage.ru_maxrss << 10;
 }
 
-bool skep_sweep_work_on(void *context, const struct skep_sweep_job *job, void **ret, uint64_t *ret_count)
+bool skep_sweep_work_on(void *context, const struct skep_process_pool_job *job, void **ret, uint64_t *ret_count)
 {
 	struct skep_sweep_reply *reply = calloc(1, sizeof *reply);
 	void *image = NULL;

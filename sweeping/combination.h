@@ -39,4 +39,4 @@ struct skep_sweep_reply { /* the beginning of every answer; after that of a RUN 
 bool skep_sweep_fails_alone(const struct skep_sweep *sweep, const struct skep_diag *error);
 
 /* For a pool; `context` is a struct skep_sweep. */
-bool skep_sweep_work_on(void *context, const struct skep_sweep_job *job, void **ret, uint64_t *ret_count);
+bool skep_sweep_work_on(void *context, const struct skep_process_pool_job *job, void **ret, uint64_t *ret_count);

@@ -25,24 +25,24 @@ enum { HELLO = 1, JOB, ANSWER, DEATH, STOP };
 
 struct head { /* of every message; the bytes of an answer follow */
 	uint32_t kind, workers;
-	struct skep_sweep_job job;
+	struct skep_process_pool_job job;
 	int32_t number;
 	uint32_t pid;
 };
 
 struct member { /* another rank, as rank 0 knows it */
 	uint32_t workers, busy;
-	struct skep_sweep_job *job; /* [busy], room for [workers] */
+	struct skep_process_pool_job *job; /* [busy], room for [workers] */
 };
 
 struct skep_sweep_farm {
-	struct skep_sweep_pool *pool;
+	struct skep_process_pool *pool;
 	uint32_t rank, ranks, workers, limit, turn;
 	struct member *member; /* [ranks]; 0 is not used */
 };
 
 struct skep_sweep_farm *skep_sweep_farm_create(
-	uint32_t workers, skep_sweep_work *work, void *context, struct skep_diag *reterr)
+	uint32_t workers, skep_process_pool_work *work, void *context, struct skep_diag *reterr)
 {
 	struct skep_sweep_farm *farm = calloc(1, sizeof *farm);
 	if (farm == NULL) {
@@ -50,14 +50,14 @@ struct skep_sweep_farm *skep_sweep_farm_create(
 		return NULL;
 	}
 	*farm = (struct skep_sweep_farm){.ranks = 1, .workers = workers, .limit = workers};
-	farm->pool = skep_sweep_pool_create(workers, work, context, reterr);
+	farm->pool = skep_process_pool_create(workers, work, context, reterr);
 	bool up = farm->pool != NULL && (!skep_exec_launched() || skep_farm_init(&farm->rank, &farm->ranks, reterr));
 	if (up)
 		farm->member = calloc(farm->ranks, sizeof *farm->member);
 	if (up && farm->member != NULL)
 		return farm;
 	skep_fail(reterr, "no memory");
-	skep_sweep_pool_destroy(farm->pool);
+	skep_process_pool_destroy(farm->pool);
 	free(farm);
 	return NULL;
 }
@@ -69,9 +69,9 @@ uint32_t skep_sweep_farm_rank(const struct skep_sweep_farm *farm)
 
 /* ---- another rank ------------------------------------------------------------------------------------------------ */
 
-static void report(const struct skep_sweep_answer *answer, enum skep_sweep_event event)
+static void report(const struct skep_process_pool_answer *answer, enum skep_process_pool_event event)
 {
-	struct head head = {.kind = event == SKEP_SWEEP_ANSWER ? ANSWER : DEATH,
+	struct head head = {.kind = event == SKEP_PROCESS_POOL_ANSWER ? ANSWER : DEATH,
 		.job = answer->job,
 		.number = answer->number,
 		.pid = answer->pid};
@@ -90,8 +90,8 @@ static void report(const struct skep_sweep_answer *answer, enum skep_sweep_event
 
 static void take_job(struct skep_sweep_farm *farm, const struct head *head)
 {
-	if (!skep_sweep_pool_give(farm->pool, &head->job))
-		report(&(struct skep_sweep_answer){.job = head->job}, SKEP_SWEEP_DEATH);
+	if (!skep_process_pool_give(farm->pool, &head->job))
+		report(&(struct skep_process_pool_answer){.job = head->job}, SKEP_PROCESS_POOL_DEATH);
 }
 
 bool skep_sweep_farm_serve(struct skep_sweep_farm *farm)
@@ -99,7 +99,7 @@ bool skep_sweep_farm_serve(struct skep_sweep_farm *farm)
 	struct head hello = {.kind = HELLO, .workers = farm->workers};
 	bool served = skep_farm_send(0, &hello, sizeof hello);
 	while (served) {
-		struct skep_sweep_answer answer;
+		struct skep_process_pool_answer answer;
 		void *bytes = NULL;
 		uint32_t from;
 		uint64_t count;
@@ -112,10 +112,10 @@ bool skep_sweep_farm_serve(struct skep_sweep_farm *farm)
 			if (stop)
 				return true;
 		}
-		enum skep_sweep_event event = skep_sweep_pool_wait(farm->pool, TURN_MS, &answer);
-		if (event == SKEP_SWEEP_SIGNAL)
+		enum skep_process_pool_event event = skep_process_pool_wait(farm->pool, TURN_MS, &answer);
+		if (event == SKEP_PROCESS_POOL_SIGNAL)
 			return false;
-		if (event != SKEP_SWEEP_NOTHING)
+		if (event != SKEP_PROCESS_POOL_NOTHING)
 			report(&answer, event);
 		free(answer.bytes);
 	}
@@ -126,7 +126,7 @@ bool skep_sweep_farm_serve(struct skep_sweep_farm *farm)
 
 uint32_t skep_sweep_farm_busy(const struct skep_sweep_farm *farm)
 {
-	uint32_t busy = skep_sweep_pool_busy(farm->pool);
+	uint32_t busy = skep_process_pool_busy(farm->pool);
 	for (uint32_t i = 1; i < farm->ranks; i++)
 		busy += farm->member[i].busy;
 	return busy;
@@ -140,7 +140,7 @@ void skep_sweep_farm_limit(struct skep_sweep_farm *farm, uint32_t workers)
 /* 0: this rank; `ranks`: none is idle. */
 static uint32_t idle_rank(const struct skep_sweep_farm *farm)
 {
-	if (skep_sweep_pool_busy(farm->pool) < farm->limit)
+	if (skep_process_pool_busy(farm->pool) < farm->limit)
 		return 0;
 	for (uint32_t i = 1; i < farm->ranks; i++)
 		if (farm->member[i].busy < farm->member[i].workers)
@@ -153,12 +153,12 @@ bool skep_sweep_farm_idle(const struct skep_sweep_farm *farm)
 	return idle_rank(farm) < farm->ranks;
 }
 
-bool skep_sweep_farm_give(struct skep_sweep_farm *farm, const struct skep_sweep_job *job)
+bool skep_sweep_farm_give(struct skep_sweep_farm *farm, const struct skep_process_pool_job *job)
 {
 	struct head head = {.kind = JOB, .job = *job};
 	uint32_t rank = idle_rank(farm);
 	if (rank == 0)
-		return skep_sweep_pool_give(farm->pool, job);
+		return skep_process_pool_give(farm->pool, job);
 	struct member *member = &farm->member[rank];
 	member->job[member->busy++] = *job;
 	return skep_farm_send(rank, &head, sizeof head);
@@ -170,7 +170,7 @@ static void greet(struct member *member, uint32_t workers)
 	member->workers = member->job != NULL ? workers : 0;
 }
 
-static void forget(struct member *member, const struct skep_sweep_job *job)
+static void forget(struct member *member, const struct skep_process_pool_job *job)
 {
 	for (uint32_t i = 0; i < member->busy; i++)
 		if (member->job[i].kind == job->kind && member->job[i].number == job->number) {
@@ -180,16 +180,16 @@ static void forget(struct member *member, const struct skep_sweep_job *job)
 }
 
 /* The next message of another rank, if there is one. */
-static enum skep_sweep_event hear_ranks(struct skep_sweep_farm *farm, struct skep_sweep_answer *ret)
+static enum skep_process_pool_event hear_ranks(struct skep_sweep_farm *farm, struct skep_process_pool_answer *ret)
 {
 	void *bytes;
 	uint32_t from;
 	uint64_t count;
 	if (farm->ranks == 1 || !skep_farm_receive(&from, &bytes, &count))
-		return SKEP_SWEEP_NOTHING;
+		return SKEP_PROCESS_POOL_NOTHING;
 	const struct head head = *(struct head *)bytes;
 	struct member *member = &farm->member[from];
-	*ret = (struct skep_sweep_answer){.job = head.job, .number = head.number, .pid = head.pid};
+	*ret = (struct skep_process_pool_answer){.job = head.job, .number = head.number, .pid = head.pid};
 	if (head.kind == HELLO)
 		greet(member, head.workers);
 	else
@@ -198,17 +198,17 @@ static enum skep_sweep_event hear_ranks(struct skep_sweep_farm *farm, struct ske
 		ret->count = count - sizeof head;
 		memmove(bytes, (char *)bytes + sizeof head, ret->count);
 		ret->bytes = bytes;
-		return SKEP_SWEEP_ANSWER;
+		return SKEP_PROCESS_POOL_ANSWER;
 	}
 	free(bytes);
-	return head.kind == DEATH ? SKEP_SWEEP_DEATH : SKEP_SWEEP_NOTHING;
+	return head.kind == DEATH ? SKEP_PROCESS_POOL_DEATH : SKEP_PROCESS_POOL_NOTHING;
 }
 
 /* A job of a rank that is gone, one at a time. */
-static enum skep_sweep_event find_gone(struct skep_sweep_farm *farm, struct skep_sweep_answer *ret)
+static enum skep_process_pool_event find_gone(struct skep_sweep_farm *farm, struct skep_process_pool_answer *ret)
 {
 	if (farm->ranks == 1 || ++farm->turn % GONE_TURNS != 0)
-		return SKEP_SWEEP_NOTHING;
+		return SKEP_PROCESS_POOL_NOTHING;
 	for (uint32_t i = 1; i < farm->ranks; i++) {
 		struct member *member = &farm->member[i];
 		if (!skep_farm_gone(i))
@@ -216,26 +216,26 @@ static enum skep_sweep_event find_gone(struct skep_sweep_farm *farm, struct skep
 		member->workers = 0;
 		if (member->busy == 0)
 			continue;
-		*ret = (struct skep_sweep_answer){.job = member->job[--member->busy]};
+		*ret = (struct skep_process_pool_answer){.job = member->job[--member->busy]};
 		farm->turn = GONE_TURNS - 1; /* the next at once */
-		return SKEP_SWEEP_DEATH;
+		return SKEP_PROCESS_POOL_DEATH;
 	}
-	return SKEP_SWEEP_NOTHING;
+	return SKEP_PROCESS_POOL_NOTHING;
 }
 
-enum skep_sweep_event skep_sweep_farm_wait(struct skep_sweep_farm *farm, struct skep_sweep_answer *ret)
+enum skep_process_pool_event skep_sweep_farm_wait(struct skep_sweep_farm *farm, struct skep_process_pool_answer *ret)
 {
-	enum skep_sweep_event event = hear_ranks(farm, ret);
-	if (event == SKEP_SWEEP_NOTHING)
-		event = skep_sweep_pool_wait(farm->pool, farm->ranks > 1 ? TURN_MS : ALONE_MS, ret);
-	if (event == SKEP_SWEEP_NOTHING)
+	enum skep_process_pool_event event = hear_ranks(farm, ret);
+	if (event == SKEP_PROCESS_POOL_NOTHING)
+		event = skep_process_pool_wait(farm->pool, farm->ranks > 1 ? TURN_MS : ALONE_MS, ret);
+	if (event == SKEP_PROCESS_POOL_NOTHING)
 		event = find_gone(farm, ret);
 	return event;
 }
 
 int skep_sweep_farm_signal(struct skep_sweep_farm *farm)
 {
-	return skep_sweep_pool_signal(farm->pool);
+	return skep_process_pool_signal(farm->pool);
 }
 
 void skep_sweep_farm_destroy(struct skep_sweep_farm *farm, bool clean, int status)
@@ -245,7 +245,7 @@ void skep_sweep_farm_destroy(struct skep_sweep_farm *farm, bool clean, int statu
 	for (uint32_t i = 1; clean && farm->rank == 0 && i < farm->ranks; i++)
 		if (!skep_farm_gone(i))
 			skep_farm_send(i, &stop, sizeof stop);
-	skep_sweep_pool_destroy(farm->pool);
+	skep_process_pool_destroy(farm->pool);
 	if (launched && !clean && farm->ranks > 1) {
 		fflush(NULL);
 		skep_farm_abort(status);

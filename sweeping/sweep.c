@@ -192,7 +192,7 @@ static void show(struct course *c, uint32_t done)
 }
 
 /* Why a process ended that should have answered. */
-static struct skep_diag explain_death(const struct skep_sweep_answer *death)
+static struct skep_diag explain_death(const struct skep_process_pool_answer *death)
 {
 	struct skep_diag why = {0};
 	if (death->pid == 0)
@@ -216,11 +216,11 @@ static void fail_combination(struct course *c, uint32_t number, const struct ske
 }
 
 /* To every process that is idle. False: there is no process for the job that *ret_failed names. */
-static bool hand_out(struct course *c, uint32_t kind, struct skep_sweep_job *ret_failed)
+static bool hand_out(struct course *c, uint32_t kind, struct skep_process_pool_job *ret_failed)
 {
 	while (c->signal == 0 && c->wrong == c->combinations && c->next < c->combinations &&
 		skep_sweep_farm_idle(c->farm)) {
-		const struct skep_sweep_job job = {kind, c->next, c->identity[c->next]};
+		const struct skep_process_pool_job job = {kind, c->next, c->identity[c->next]};
 		c->next++;
 		*ret_failed = job;
 		if (c->run[job.number] == 0 && !skep_sweep_farm_give(c->farm, &job))
@@ -231,20 +231,21 @@ static bool hand_out(struct course *c, uint32_t kind, struct skep_sweep_job *ret
 
 /* Hands out what there is, and waits for something. False: nothing is left to wait for. A process that has answered
  * gets its next job before the answer is looked at, which may take a while. */
-static bool turn(struct course *c, uint32_t kind, struct skep_sweep_answer *ret, enum skep_sweep_event *ret_event)
+static bool turn(
+	struct course *c, uint32_t kind, struct skep_process_pool_answer *ret, enum skep_process_pool_event *ret_event)
 {
-	struct skep_sweep_job failed;
+	struct skep_process_pool_job failed;
 	if (!hand_out(c, kind, &failed)) {
-		*ret = (struct skep_sweep_answer){.job = failed};
-		*ret_event = SKEP_SWEEP_DEATH;
+		*ret = (struct skep_process_pool_answer){.job = failed};
+		*ret_event = SKEP_PROCESS_POOL_DEATH;
 		return true;
 	}
 	if (c->signal != 0 || skep_sweep_farm_busy(c->farm) == 0)
 		return false;
 	*ret_event = skep_sweep_farm_wait(c->farm, ret);
-	if (*ret_event == SKEP_SWEEP_SIGNAL)
+	if (*ret_event == SKEP_PROCESS_POOL_SIGNAL)
 		c->signal = ret->number;
-	if (*ret_event == SKEP_SWEEP_ANSWER && !hand_out(c, kind, &failed))
+	if (*ret_event == SKEP_PROCESS_POOL_ANSWER && !hand_out(c, kind, &failed))
 		c->next = failed.number; /* once more, in the next turn */
 	return true;
 }
@@ -290,7 +291,7 @@ static void hear_law(struct course *c, const struct skep_sweep_reply *r)
 	}
 }
 
-static void hear_check(struct course *c, const struct skep_sweep_answer *answer)
+static void hear_check(struct course *c, const struct skep_process_pool_answer *answer)
 {
 	const struct skep_sweep_reply *reply = answer->bytes;
 	uint32_t number = answer->job.number;
@@ -309,15 +310,15 @@ static void hear_check(struct course *c, const struct skep_sweep_answer *answer)
 
 static void check_all(struct course *c)
 {
-	struct skep_sweep_answer answer;
-	enum skep_sweep_event event;
+	struct skep_process_pool_answer answer;
+	enum skep_process_pool_event event;
 	struct skep_diag why = {0};
 	uint32_t checked = 0;
 	while (turn(c, SKEP_SWEEP_CHECK, &answer, &event)) {
-		checked += event == SKEP_SWEEP_ANSWER;
-		if (event == SKEP_SWEEP_ANSWER) {
+		checked += event == SKEP_PROCESS_POOL_ANSWER;
+		if (event == SKEP_PROCESS_POOL_ANSWER) {
 			hear_check(c, &answer);
-		} else if (event == SKEP_SWEEP_DEATH) {
+		} else if (event == SKEP_PROCESS_POOL_DEATH) {
 			why = explain_death(&answer);
 			refuse(c, answer.job.number, &why);
 		}
@@ -391,7 +392,7 @@ static enum status check_combinations(struct course *c)
 
 /* True: it is in the database, or it was said why not. */
 static enum skep_sweep_put put_patiently(
-	struct course *c, const struct skep_sweep_answer *answer, int64_t *ret_run, struct skep_diag *reterr)
+	struct course *c, const struct skep_process_pool_answer *answer, int64_t *ret_run, struct skep_diag *reterr)
 {
 	const size_t head = sizeof(struct skep_sweep_reply);
 	uint32_t tries = 0;
@@ -429,7 +430,7 @@ static void tell(struct course *c, uint32_t number, const struct skep_sweep_repl
 	fputc('\n', stderr);
 }
 
-static void hear_run(struct course *c, const struct skep_sweep_answer *answer)
+static void hear_run(struct course *c, const struct skep_process_pool_answer *answer)
 {
 	const struct skep_sweep_reply *reply = answer->bytes;
 	uint32_t number = answer->job.number;
@@ -450,14 +451,14 @@ static void hear_run(struct course *c, const struct skep_sweep_answer *answer)
 
 static void run_all(struct course *c)
 {
-	struct skep_sweep_answer answer;
-	enum skep_sweep_event event;
+	struct skep_process_pool_answer answer;
+	enum skep_process_pool_event event;
 	struct skep_diag why = {0};
 	c->next = 0;
 	while (turn(c, SKEP_SWEEP_RUN, &answer, &event)) {
-		if (event == SKEP_SWEEP_ANSWER) {
+		if (event == SKEP_PROCESS_POOL_ANSWER) {
 			hear_run(c, &answer);
-		} else if (event == SKEP_SWEEP_DEATH) {
+		} else if (event == SKEP_PROCESS_POOL_DEATH) {
 			why = explain_death(&answer);
 			fail_combination(c, answer.job.number, &why);
 		}

@@ -28,13 +28,13 @@ struct worker {
 	pid_t pid; /* 0: none */
 	int fd;    /* its socket */
 	bool busy;
-	struct skep_sweep_job job;
+	struct skep_process_pool_job job;
 	uint64_t want, got; /* of the answer: its length, which comes first, and what has come of both */
 	char *bytes;
 };
 
-struct skep_sweep_pool {
-	skep_sweep_work *work;
+struct skep_process_pool {
+	skep_process_pool_work *work;
 	void *context;
 	struct skep_quit_before before;
 	int signals; /* a descriptor */
@@ -77,9 +77,9 @@ static void offer_to_the_killer(void)
 	close(fd);
 }
 
-static _Noreturn void live(struct skep_sweep_pool *pool, int fd, pid_t parent)
+static _Noreturn void live(struct skep_process_pool *pool, int fd, pid_t parent)
 {
-	struct skep_sweep_job job;
+	struct skep_process_pool_job job;
 	void *answer;
 	uint64_t count;
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -104,7 +104,7 @@ static _Noreturn void live(struct skep_sweep_pool *pool, int fd, pid_t parent)
 
 /* ---- the parent -------------------------------------------------------------------------------------------------- */
 
-static bool start(struct skep_sweep_pool *pool, struct worker *worker)
+static bool start(struct skep_process_pool *pool, struct worker *worker)
 {
 	int ends[2];
 	pid_t parent = getpid();
@@ -126,10 +126,10 @@ static bool start(struct skep_sweep_pool *pool, struct worker *worker)
 	return true;
 }
 
-struct skep_sweep_pool *skep_sweep_pool_create(
-	uint32_t workers, skep_sweep_work *work, void *context, struct skep_diag *reterr)
+struct skep_process_pool *skep_process_pool_create(
+	uint32_t workers, skep_process_pool_work *work, void *context, struct skep_diag *reterr)
 {
-	struct skep_sweep_pool *pool = calloc(1, sizeof *pool + workers * sizeof pool->worker[0]);
+	struct skep_process_pool *pool = calloc(1, sizeof *pool + workers * sizeof pool->worker[0]);
 	if (pool == NULL) {
 		skep_fail(reterr, "no memory for %u processes", workers);
 		return NULL;
@@ -146,7 +146,7 @@ struct skep_sweep_pool *skep_sweep_pool_create(
 	if (started)
 		return pool;
 	skep_fail(reterr, "cannot start %u processes: %s; take fewer with --jobs", workers, strerror(errno));
-	skep_sweep_pool_destroy(pool);
+	skep_process_pool_destroy(pool);
 	return NULL;
 }
 
@@ -162,7 +162,7 @@ static int bury(struct worker *worker)
 	return state;
 }
 
-void skep_sweep_pool_destroy(struct skep_sweep_pool *pool)
+void skep_process_pool_destroy(struct skep_process_pool *pool)
 {
 	if (pool == NULL)
 		return;
@@ -177,7 +177,7 @@ void skep_sweep_pool_destroy(struct skep_sweep_pool *pool)
 	free(pool);
 }
 
-uint32_t skep_sweep_pool_busy(const struct skep_sweep_pool *pool)
+uint32_t skep_process_pool_busy(const struct skep_process_pool *pool)
 {
 	uint32_t busy = 0;
 	for (uint32_t i = 0; i < pool->workers; i++)
@@ -186,7 +186,7 @@ uint32_t skep_sweep_pool_busy(const struct skep_sweep_pool *pool)
 }
 
 /* False: it is not there any more. */
-static bool tell(struct worker *worker, const struct skep_sweep_job *job)
+static bool tell(struct worker *worker, const struct skep_process_pool_job *job)
 {
 	if (!write_all(worker->fd, job, sizeof *job))
 		return false;
@@ -195,10 +195,10 @@ static bool tell(struct worker *worker, const struct skep_sweep_job *job)
 	return true;
 }
 
-bool skep_sweep_pool_give(struct skep_sweep_pool *pool, const struct skep_sweep_job *job)
+bool skep_process_pool_give(struct skep_process_pool *pool, const struct skep_process_pool_job *job)
 {
 	struct worker *worker = pool->worker;
-	assert(skep_sweep_pool_busy(pool) < pool->workers);
+	assert(skep_process_pool_busy(pool) < pool->workers);
 	while (worker->busy)
 		worker++;
 	if (worker->pid != 0 && tell(worker, job))
@@ -232,46 +232,47 @@ static int hear(struct worker *worker)
 	}
 }
 
-static enum skep_sweep_event take(struct worker *worker, struct skep_sweep_answer *ret)
+static enum skep_process_pool_event take(struct worker *worker, struct skep_process_pool_answer *ret)
 {
 	int heard = hear(worker);
 	if (heard == 0)
-		return SKEP_SWEEP_NOTHING;
-	*ret = (struct skep_sweep_answer){.job = worker->job, .pid = (uint32_t)worker->pid};
+		return SKEP_PROCESS_POOL_NOTHING;
+	*ret = (struct skep_process_pool_answer){.job = worker->job, .pid = (uint32_t)worker->pid};
 	if (heard < 0) {
 		bool busy = worker->busy;
 		kill(worker->pid, SIGKILL); /* if it was this process that had no memory */
 		ret->number = bury(worker);
-		return busy ? SKEP_SWEEP_DEATH : SKEP_SWEEP_NOTHING;
+		return busy ? SKEP_PROCESS_POOL_DEATH : SKEP_PROCESS_POOL_NOTHING;
 	}
 	ret->bytes = worker->bytes;
 	ret->count = worker->want;
 	worker->bytes = NULL;
 	worker->want = worker->got = 0;
 	worker->busy = false;
-	return SKEP_SWEEP_ANSWER;
+	return SKEP_PROCESS_POOL_ANSWER;
 }
 
-int skep_sweep_pool_signal(struct skep_sweep_pool *pool)
+int skep_process_pool_signal(struct skep_process_pool *pool)
 {
 	struct signalfd_siginfo info;
 	return read(pool->signals, &info, sizeof info) == (ssize_t)sizeof info ? (int)info.ssi_signo : 0;
 }
 
-enum skep_sweep_event skep_sweep_pool_wait(struct skep_sweep_pool *pool, int timeout_ms, struct skep_sweep_answer *ret)
+enum skep_process_pool_event skep_process_pool_wait(
+	struct skep_process_pool *pool, int timeout_ms, struct skep_process_pool_answer *ret)
 {
 	struct pollfd *fd = calloc(pool->workers + 1, sizeof *fd);
-	enum skep_sweep_event event = SKEP_SWEEP_NOTHING;
-	*ret = (struct skep_sweep_answer){0};
+	enum skep_process_pool_event event = SKEP_PROCESS_POOL_NOTHING;
+	*ret = (struct skep_process_pool_answer){0};
 	if (fd == NULL)
 		return event;
 	for (uint32_t i = 0; i < pool->workers; i++)
 		fd[i] = (struct pollfd){.fd = pool->worker[i].pid != 0 ? pool->worker[i].fd : -1, .events = POLLIN};
 	fd[pool->workers] = (struct pollfd){.fd = pool->signals, .events = POLLIN};
 	if (poll(fd, pool->workers + 1, timeout_ms) > 0) {
-		if (fd[pool->workers].revents != 0 && (ret->number = skep_sweep_pool_signal(pool)) != 0)
-			event = SKEP_SWEEP_SIGNAL;
-		for (uint32_t i = 0; event == SKEP_SWEEP_NOTHING && i < pool->workers; i++)
+		if (fd[pool->workers].revents != 0 && (ret->number = skep_process_pool_signal(pool)) != 0)
+			event = SKEP_PROCESS_POOL_SIGNAL;
+		for (uint32_t i = 0; event == SKEP_PROCESS_POOL_NOTHING && i < pool->workers; i++)
 			if (fd[i].revents != 0)
 				event = take(&pool->worker[i], ret);
 	}

@@ -17,7 +17,7 @@
 #include <time.h>
 
 #include "analysis/store/store_sweep.h"
-#include "planning/trial/jobs.h"
+#include "planning/trial/processes.h"
 #include "planning/trial/simulate.h"
 
 #define LOCKED_MOST 240 /* tries of half a second each while another program keeps the database locked */
@@ -88,7 +88,7 @@ static bool is_late(const struct course *c, uint32_t number)
 	return c->confirm->stated && number >= 2 * c->confirm->sides && skep_planner_is_late(c->planner);
 }
 
-static bool work_on(void *context, const struct skep_sweep_job *job, void **ret, uint64_t *ret_count)
+static bool work_on(void *context, const struct skep_process_pool_job *job, void **ret, uint64_t *ret_count)
 {
 	const struct course *c = context;
 	const struct skep_confirm *confirm = c->confirm;
@@ -203,7 +203,7 @@ static enum status run_all(struct skep_planner *w, struct skep_confirm *ret)
 	struct skep_progress *progress = w->options->progress;
 	if (progress)
 		*progress = skep_progress_begin("new seeds", progress->visible);
-	bool ran = skep_jobs_run(
+	bool ran = skep_processes_run(
 		w->options->processes, 0, ret->seeds * ret->sides, work_on, take_answer, &c, NULL, progress, &by);
 	if (progress)
 		skep_progress_end(progress);

@@ -26,7 +26,7 @@
 
 #include "base/clock.h"
 #include "planning/problem/tried.h"
-#include "planning/trial/jobs.h"
+#include "planning/trial/processes.h"
 #include "planning/trial/trial.h"
 
 #define COMBINATIONS 128u /* of so many all points of later rungs are looked at */
@@ -103,7 +103,7 @@ static enum status climb(struct skep_planner *w, enum skep_rung rung)
 	if (progress)
 		*progress = skep_progress_begin(RUNG[rung], progress->visible);
 	uint32_t *order = order_of(j);
-	bool ran = skep_jobs_run(
+	bool ran = skep_processes_run(
 		j->options->processes, rung, j->lists, skep_point_work, take_answer, j, order, progress, &by);
 	free(order);
 	if (progress)

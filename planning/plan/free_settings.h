@@ -73,7 +73,7 @@ bool skep_point_assignments(const struct skep_free_settings *settings, uint32_t 
 
 /* A job of the pool: kind: a rung; number: of list[]. The context is a struct skep_free_settings, of which only `known` grows;
  * where it lacks memory there is no answer. */
-bool skep_point_work(void *context, const struct skep_sweep_job *job, void **ret, uint64_t *ret_count);
+bool skep_point_work(void *context, const struct skep_process_pool_job *job, void **ret, uint64_t *ret_count);
 /* Its answer takes the place of the point, and what it has simulated is known; frees the answer. */
 void skep_point_take(struct skep_free_settings *settings, struct skep_point *point, void *bytes, uint64_t count);
 

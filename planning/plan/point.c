@@ -348,7 +348,7 @@ void skep_point_take(struct skep_free_settings *j, struct skep_point *p, void *b
 	free(bytes);
 }
 
-bool skep_point_work(void *context, const struct skep_sweep_job *job, void **ret, uint64_t *ret_count)
+bool skep_point_work(void *context, const struct skep_process_pool_job *job, void **ret, uint64_t *ret_count)
 {
 	struct skep_free_settings *j = context;
 	const struct skep_point *from = &j->point[j->list[job->number]];

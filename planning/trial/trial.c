@@ -18,8 +18,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "planning/trial/jobs.h"
 #include "planning/trial/long_rounds.h"
+#include "planning/trial/processes.h"
 
 #define EVENTS_MOST 250000.0 /* of a trial: about a second */
 #define ROUNDS_LEAST 2.0
@@ -374,7 +374,7 @@ struct finalists {
 	uint32_t count;
 };
 
-static bool work_again(void *context, const struct skep_sweep_job *job, void **ret, uint64_t *ret_count)
+static bool work_again(void *context, const struct skep_process_pool_job *job, void **ret, uint64_t *ret_count)
 {
 	const struct finalists *f = context;
 	double *step_s = malloc(sizeof *step_s);
@@ -425,7 +425,8 @@ static bool know_finalists(struct skep_planner *w, const struct skep_trial_span 
 			break;
 		f.list[f.count++] = best;
 	}
-	return skep_jobs_run(w->options->processes, 0, f.count, work_again, take_again, &f, NULL, NULL, ret_signal);
+	return skep_processes_run(
+		w->options->processes, 0, f.count, work_again, take_again, &f, NULL, NULL, ret_signal);
 }
 
 bool skep_trial_again(struct skep_planner *w, int *ret_signal)

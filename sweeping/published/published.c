@@ -181,7 +181,7 @@ static bool list_jobs(struct course *c)
 }
 
 /* In a process of the pool. */
-static bool work_on(void *context, const struct skep_sweep_job *job, void **ret, uint64_t *ret_count)
+static bool work_on(void *context, const struct skep_process_pool_job *job, void **ret, uint64_t *ret_count)
 {
 	struct course *c = context;
 	struct skep_published_experiment *e = &c->experiment[c->job[job->number].experiment];
@@ -198,7 +198,7 @@ static bool work_on(void *context, const struct skep_sweep_job *job, void **ret,
 	return true;
 }
 
-static bool hear(struct course *c, const struct skep_sweep_answer *answer)
+static bool hear(struct course *c, const struct skep_process_pool_answer *answer)
 {
 	const struct reply *reply = answer->bytes;
 	const struct place *place = &c->job[answer->job.number];
@@ -213,31 +213,33 @@ static bool hear(struct course *c, const struct skep_sweep_answer *answer)
 	return false;
 }
 
-static bool hear_all(struct course *c, struct skep_sweep_pool *pool, uint32_t processes, struct skep_progress *progress)
+static bool hear_all(
+	struct course *c, struct skep_process_pool *pool, uint32_t processes, struct skep_progress *progress)
 {
 	uint32_t given = 0, done = 0;
 	while (done < c->jobs) {
-		struct skep_sweep_answer answer = {0};
+		struct skep_process_pool_answer answer = {0};
 		bool good = true;
-		while (good && given < c->jobs && skep_sweep_pool_busy(pool) < processes) {
-			const struct skep_sweep_job job = {.kind = 1, .number = given++};
-			good = skep_sweep_pool_give(pool, &job);
+		while (good && given < c->jobs && skep_process_pool_busy(pool) < processes) {
+			const struct skep_process_pool_job job = {.kind = 1, .number = given++};
+			good = skep_process_pool_give(pool, &job);
 		}
-		enum skep_sweep_event event = good ? skep_sweep_pool_wait(pool, -1, &answer) : SKEP_SWEEP_DEATH;
-		if (event == SKEP_SWEEP_SIGNAL) {
+		enum skep_process_pool_event event =
+			good ? skep_process_pool_wait(pool, -1, &answer) : SKEP_PROCESS_POOL_DEATH;
+		if (event == SKEP_PROCESS_POOL_SIGNAL) {
 			fprintf(stderr, "skep: ended by SIG%s before all was simulated\n", sigabbrev_np(answer.number));
 			c->status = (enum status)(STATUS_SIGNAL + answer.number);
 			return false;
 		}
-		if (event == SKEP_SWEEP_DEATH)
+		if (event == SKEP_PROCESS_POOL_DEATH)
 			return complain(c, STATUS_FAILED, "a process that simulates has ended before its run");
-		if (event != SKEP_SWEEP_ANSWER)
+		if (event != SKEP_PROCESS_POOL_ANSWER)
 			continue;
 		good = hear(c, &answer);
 		free(answer.bytes);
 		if (!good)
 			return false;
-		skep_progress_show(progress, ++done, 0, c->jobs, skep_sweep_pool_busy(pool));
+		skep_progress_show(progress, ++done, 0, c->jobs, skep_process_pool_busy(pool));
 	}
 	return true;
 }
@@ -251,9 +253,9 @@ static bool run_all(struct course *c)
 	bool bar = !c->request->quiet && !c->request->json && skep_say_draws();
 	struct skep_progress progress = skep_progress_begin("published", bar);
 	skep_quit_block(&before);
-	struct skep_sweep_pool *pool = skep_sweep_pool_create(processes, work_on, c, &error);
+	struct skep_process_pool *pool = skep_process_pool_create(processes, work_on, c, &error);
 	bool good = pool != NULL && hear_all(c, pool, processes, &progress);
-	skep_sweep_pool_destroy(pool);
+	skep_process_pool_destroy(pool);
 	skep_quit_restore(&before);
 	skep_progress_end(&progress);
 	if (pool == NULL)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * jobs.c - see jobs.h. Keeps true: answers are told in ascending order, so what a plan decides by them does not
+ * processes.c - see processes.h. Keeps true: answers are told in ascending order, so what a plan decides by them does not
  * depend on how many processes there were, and those that have come are told of whatever ends the others; afterwards signals do
  * again what they did before.
  */
-#include "planning/trial/jobs.h"
+#include "planning/trial/processes.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,13 +23,13 @@ static void show(struct skep_progress *progress, uint32_t done, uint32_t count, 
 		skep_progress_show(progress, done, 0, count, running);
 }
 
-static bool run_here(uint32_t kind, uint32_t count, skep_sweep_work *work, skep_jobs_answer *answer, void *context,
-	struct skep_progress *progress, int *ret_signal)
+static bool run_here(uint32_t kind, uint32_t count, skep_process_pool_work *work, skep_processes_answer *answer,
+	void *context, struct skep_progress *progress, int *ret_signal)
 {
 	for (uint32_t i = 0; i < count; i++) {
 		if ((*ret_signal = skep_stop_asked()) != 0)
 			return false;
-		const struct skep_sweep_job job = {.kind = kind, .number = i};
+		const struct skep_process_pool_job job = {.kind = kind, .number = i};
 		void *bytes;
 		uint64_t size;
 		if (!work(context, &job, &bytes, &size))
@@ -41,33 +41,34 @@ static bool run_here(uint32_t kind, uint32_t count, skep_sweep_work *work, skep_
 }
 
 /* Hands out and hears until all are done. */
-static bool run_there(struct skep_sweep_pool *pool, uint32_t processes, uint32_t kind, uint32_t count,
+static bool run_there(struct skep_process_pool *pool, uint32_t processes, uint32_t kind, uint32_t count,
 	const uint32_t *order, struct slot *slot, struct skep_progress *progress, int *ret_signal)
 {
 	uint32_t given = 0, done = 0;
 	while (done < count) {
-		struct skep_sweep_answer answer = {0};
-		while (given < count && skep_sweep_pool_busy(pool) < processes) {
-			const struct skep_sweep_job job = {.kind = kind, .number = order ? order[given] : given};
+		struct skep_process_pool_answer answer = {0};
+		while (given < count && skep_process_pool_busy(pool) < processes) {
+			const struct skep_process_pool_job job = {.kind = kind, .number = order ? order[given] : given};
 			given++;
-			if (!skep_sweep_pool_give(pool, &job))
+			if (!skep_process_pool_give(pool, &job))
 				return false;
 		}
-		enum skep_sweep_event event = skep_sweep_pool_wait(pool, -1, &answer);
-		if (event == SKEP_SWEEP_SIGNAL)
+		enum skep_process_pool_event event = skep_process_pool_wait(pool, -1, &answer);
+		if (event == SKEP_PROCESS_POOL_SIGNAL)
 			*ret_signal = answer.number;
-		if (event == SKEP_SWEEP_SIGNAL || event == SKEP_SWEEP_DEATH)
+		if (event == SKEP_PROCESS_POOL_SIGNAL || event == SKEP_PROCESS_POOL_DEATH)
 			return false;
-		if (event != SKEP_SWEEP_ANSWER)
+		if (event != SKEP_PROCESS_POOL_ANSWER)
 			continue;
 		slot[answer.job.number] = (struct slot){answer.bytes, answer.count};
-		show(progress, ++done, count, skep_sweep_pool_busy(pool));
+		show(progress, ++done, count, skep_process_pool_busy(pool));
 	}
 	return true;
 }
 
-bool skep_jobs_run(uint32_t processes, uint32_t kind, uint32_t count, skep_sweep_work *work, skep_jobs_answer *answer,
-	void *context, const uint32_t *order, struct skep_progress *progress, int *ret_signal)
+bool skep_processes_run(uint32_t processes, uint32_t kind, uint32_t count, skep_process_pool_work *work,
+	skep_processes_answer *answer, void *context, const uint32_t *order, struct skep_progress *progress,
+	int *ret_signal)
 {
 	struct skep_diag error = {0};
 	*ret_signal = skep_stop_asked(); /* before the first is begun */
@@ -79,9 +80,9 @@ bool skep_jobs_run(uint32_t processes, uint32_t kind, uint32_t count, skep_sweep
 	struct slot *slot = calloc(count, sizeof *slot);
 	struct skep_quit_before before;
 	skep_quit_block(&before);
-	struct skep_sweep_pool *pool = slot ? skep_sweep_pool_create(processes, work, context, &error) : NULL;
+	struct skep_process_pool *pool = slot ? skep_process_pool_create(processes, work, context, &error) : NULL;
 	bool ok = pool && run_there(pool, processes, kind, count, order, slot, progress, ret_signal);
-	skep_sweep_pool_destroy(pool);
+	skep_process_pool_destroy(pool);
 	skep_quit_restore(&before);
 	for (uint32_t i = 0; slot && i < count; i++)
 		if (slot[i].bytes)
