@@ -113,11 +113,11 @@ static void print_time(FILE *out, const char *key, double value_s)
 	fputc('\n', out);
 }
 
-static void print_of_round(FILE *out, const char *key, double value_s)
+static void print_of_round(FILE *out, const char *key, double value_s, const char *from)
 {
 	print_key(out, key);
 	put_time(out, value_s);
-	fputs(" per round\n", out);
+	fprintf(out, " per round%s\n", from);
 }
 
 static void print_target(FILE *out, const struct skep_summary *summary)
@@ -294,9 +294,9 @@ void skep_summary_print_text(const struct skep_summary *summary, FILE *out)
 		fprintf(out, "%.1f %%\n", 100 * summary->utilisation);
 	}
 	if (isfinite(summary->passes_s))
-		print_of_round(out, "passes", summary->passes_s);
+		print_of_round(out, "passes", summary->passes_s, "");
 	if (isfinite(summary->reduction_s))
-		print_of_round(out, "reduction", summary->reduction_s);
+		print_of_round(out, "reduction", summary->reduction_s, ", from the end of the passes on");
 	print_bytes(out, "pipeline", summary->bytes_pipeline);
 	print_bytes(out, "sync", summary->bytes_sync);
 	print_gradients(out, summary);

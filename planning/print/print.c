@@ -245,6 +245,10 @@ static void print_views(const struct skep_planner *w, FILE *out)
 		fprintf(out,
 			"links, by which a search went: shared, an even part of what a site's machines share; alone, what one\n"
 			"flow gets; all, what is expected with all that is shared\n");
+	if (w->scenario.has_trace)
+		fprintf(out,
+			"a machine that the trace takes away in these steps weighs more than in a whole run, of which the lines\n"
+			"below are\n");
 }
 
 static void lay_random(const struct skep_planner *w, struct skep_layout *layout)
