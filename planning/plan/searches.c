@@ -157,6 +157,7 @@ static bool search_expected(struct skep_planner *w, bool lean)
 	struct skep_planning_search search = {.method = SKEP_METHOD_ANNEAL,
 		.problem = lean ? &w->planning.lean : &w->planning.problem,
 		.cost = &cost.objective,
+		.quick = w->cost[SKEP_CONTENDED],
 		.view = SKEP_CONTENDED,
 		.evaluations = skep_expected_cost_evaluations(&w->planning),
 		.seed = w->scenario.seed,

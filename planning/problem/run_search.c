@@ -77,15 +77,16 @@ static bool run(const struct skep_planning *p, const struct skep_planning_search
 	uint32_t *ret_stage_of, struct skep_found *ret)
 {
 	uint64_t usual = skep_planning_evaluations(q->method, p->workers, SKEP_PLANNING_EVALUATIONS);
+	const struct skep_objective *quick = q->quick ? q->quick : cost;
 	struct timed timed;
 	struct skep_search search = {.method = q->method,
 		.problem = q->problem ? q->problem : &p->problem,
 		.cost = cost,
 		.budget = {.evaluations = q->evaluations > 0 ? q->evaluations : usual},
 		.seed = q->seed,
-		.together_s = skep_throughput_together(cost),
-		.along_s = skep_throughput_along(cost),
-		.alone_s = skep_throughput_alone(cost),
+		.together_s = skep_throughput_together(quick),
+		.along_s = skep_throughput_along(quick),
+		.alone_s = skep_throughput_alone(quick),
 		.start = q->start,
 		.trail = q->trail};
 	if (q->until_ns > 0)

@@ -30,8 +30,9 @@ struct skep_planning_search {
 	const uint32_t *start;              /* to begin from; NULL: the method's own */
 	struct skep_trail *trail;           /* how it came down; NULL: not wanted */
 	const struct skep_problem *problem; /* NULL: the planning's */
+	const struct skep_objective *cost;  /* NULL: of skep_throughput_init() in this view */
 	const struct skep_objective
-		*cost;        /* of skep_throughput_init(); NULL: the expected time of a step in this view */
+		*quick;       /* of skep_throughput_init(), whose tables a search may begin by; NULL: `cost` is one */
 	uint64_t evaluations; /* 0: those of SKEP_PLANNING_EVALUATIONS for this pool */
 	uint64_t until_ns;    /* of skep_monotonic_ns(); 0: no limit of time */
 };
