@@ -47,7 +47,7 @@ struct figure {
 	struct skep_plot_run run[RUNS_MAX];
 	struct curve *curve;                          /* [runs] */
 	bool mixed[RUNS_MAX];                         /* the run's workers have GPUs of several kinds */
-	double ended_s[RUNS_MAX], own_rate[RUNS_MAX]; /* samples per second; NAN: the run has not ended */
+	double ended_s[RUNS_MAX], own_rate[RUNS_MAX]; /* samples per second; NAN or 0: not known */
 	uint32_t runs, groups;
 	double end_s; /* of the picture: where the last line ends */
 	struct group group[GROUPS_MAX];
@@ -222,7 +222,7 @@ static double mean_of(const struct figure *f, const struct group *group, enum pa
 			weight += curve->weight[panel][b];
 		}
 		double own = panel == RATE ? f->own_rate[group->run[r]] : NAN;
-		mean += (isfinite(own) ? own : weight > 0 ? sum / weight : 0) / group->runs;
+		mean += (own > 0 ? own : weight > 0 ? sum / weight : 0) / group->runs;
 	}
 	return mean;
 }

@@ -165,11 +165,11 @@ if labels["periodic"]:
     assert "outer optimizer " + seen["periodic"]["outer_optimizer"] in text
     number(r"(\d+) microbatch(?:es)? a step", seen["periodic"]["microbatches_per_step"])
     number(r"up to (\d+) under way", seen["periodic"]["under_way"])
-    between = re.search(r"([\d.e+]+) steps between", text)
+    between = re.search(r"up to ([\d.e+-]+) steps newer", text)
     assert (between is None) == (seen["pipelines"] is not None), "a fixed pipeline is empty before each step"
     between = float(between[1]) if between else 0
     assert abs(between - seen["periodic"]["steps_between_passes"]) <= 0.06 * between, between
-    assert ("fewer under way" in text) == (seen["periodic"]["steps_between_passes"] >= 1)
+    assert ("a smaller schedule.in_flight learns better" in text) == (seen["periodic"]["steps_between_passes"] >= 1)
 if labels["zero"]:
     number(r"zero +stage (\d)", seen["zero"])
 if phrases["every link is "]:
