@@ -89,7 +89,7 @@ static bool fill_links(struct skep_planning *p)
 	return filled;
 }
 
-/* ---- kinds and prices ---------------------------------------------------------------------------------------------- */
+/* ---- kinds, prices and rounds --------------------------------------------------------------------------------------- */
 
 /* In USD per second; NULL: the price of some machine is not known. */
 static void fill_rent(struct skep_planning *p)

@@ -13,8 +13,7 @@
  *                          its own points, of interpolation the deviation of the law
  *   assumed, memory        `uncertainty` of the profile
  */
-#ifndef SKEP_TOPOLOGIES_GPU_UNCERTAINTY_H
-#define SKEP_TOPOLOGIES_GPU_UNCERTAINTY_H
+#pragma once
 
 #include "topologies/gpu/gpu_predictor.h"
 
@@ -39,5 +38,3 @@ bool skep_uncertainty_find(const struct skep_gpu *gpu, const struct skep_predict
 /* A draw: exp(deviation z), z from the normal law by (seed, the GPU's name, the origin), in four digits. */
 void skep_uncertainty_draw(const struct skep_gpu *gpu, const double deviation[SKEP_TIME_ORIGINS], uint64_t seed,
 	double ret_factor[SKEP_TIME_ORIGINS]);
-
-#endif
