@@ -261,11 +261,11 @@ static ssize_t room(int fd, size_t size)
 	return disk_torn && now == disk_at && size > 1 ? (ssize_t)(size / 2) : -1;
 }
 
+/* By its system call: mpirun writes in a handler of signals, which may come while dladdr() holds the lock that dlsym() takes. */
 ssize_t write(int fd, const void *bytes, size_t size)
 {
-	REAL(write);
 	ssize_t some = room(fd, size);
-	return some < 0 ? -1 : real(fd, bytes, (size_t)some);
+	return some < 0 ? -1 : syscall(SYS_write, fd, bytes, (size_t)some);
 }
 
 ssize_t pwrite64(int fd, const void *bytes, size_t size, off64_t at)
