@@ -42,7 +42,7 @@ void skep_checkpoints_begin(struct directory *d, const struct skep_plan *plan)
 static bool has_kept(const struct stage_state *stage, uint32_t version)
 {
 	bool found = false;
-	for (uint32_t k = 0; k < KEPT_STATES; k++)
+	for (uint32_t k = 0; k < SKEP_CHECKPOINTS_KEPT; k++)
 		found |= stage->kept[k] == version;
 	return found;
 }
@@ -52,7 +52,7 @@ uint32_t skep_directory_kept(const struct skep_node *node, const struct skep_pla
 {
 	struct directory *d = (struct directory *)node;
 	const struct stage_state *first = directory_stage(d, 0);
-	for (uint32_t k = 0; k < KEPT_STATES; k++) {
+	for (uint32_t k = 0; k < SKEP_CHECKPOINTS_KEPT; k++) {
 		uint32_t having = 0;
 		for (uint32_t i = 0; i < plan->stages; i++)
 			having += has_kept(directory_stage(d, i), first->kept[k]);
@@ -189,7 +189,7 @@ void skep_checkpoints_heard(struct directory *d, struct step *step, const struct
 		row->answered = message->round;
 	if (is_decided(d, step, message, row->stage)) {
 		*(kept ? &state->checkpoint : &state->checkpoint_failed) = message->round;
-		for (uint32_t k = KEPT_STATES; kept && --k > 0;)
+		for (uint32_t k = SKEP_CHECKPOINTS_KEPT; kept && --k > 0;)
 			state->kept[k] = state->kept[k - 1];
 		state->kept[0] = state->checkpoint;
 		skep_emit_note(step, &d->node,

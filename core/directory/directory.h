@@ -88,8 +88,6 @@ struct row { /* one worker */
 	int64_t loss_nano_sum;
 };
 
-#define KEPT_STATES SKEP_CHECKPOINTS_KEPT /* of a stage */
-
 struct stage_state {
 	uint32_t serving;          /* workers */
 	uint32_t leaving;          /* of these, those that gave notice: they work on only if no other worker does */
@@ -97,15 +95,15 @@ struct stage_state {
 	bool committed;
 	bool waiting; /* for a worker that restores it: none holds its state */
 	skep_time waiting_since_ns;
-	struct skep_peer restorer;  /* waiting: the worker that restores it; epoch 0: none */
-	uint32_t checkpoint;        /* newest version that is kept, 0: none */
-	uint32_t kept[KEPT_STATES]; /* the newest ones, the last one first: older ones are removed; 0: none */
-	uint32_t checkpoint_failed; /* newest version that could not be, 0: none */
-	struct skep_peer keeper;    /* who was told last to keep a state, and ... */
-	uint32_t keeps;             /* ... of which version; 0: none was */
-	uint32_t behind;            /* without a flush: rounds that it has committed; async: outer updates */
-	uint32_t began;             /* workers at the start */
-	uint32_t staying;           /* of those that serve; while machines are given back (scale/scaling.c) */
+	struct skep_peer restorer;            /* waiting: the worker that restores it; epoch 0: none */
+	uint32_t checkpoint;                  /* newest version that is kept, 0: none */
+	uint32_t kept[SKEP_CHECKPOINTS_KEPT]; /* the newest ones, the last one first: older ones are removed; 0: none */
+	uint32_t checkpoint_failed;           /* newest version that could not be, 0: none */
+	struct skep_peer keeper;              /* who was told last to keep a state, and ... */
+	uint32_t keeps;                       /* ... of which version; 0: none was */
+	uint32_t behind;                      /* without a flush: rounds that it has committed; async: outer updates */
+	uint32_t began;                       /* workers at the start */
+	uint32_t staying;                     /* of those that serve; while machines are given back (scale/scaling.c) */
 	skep_time
 		short_since_ns; /* that fewer of them hold its state; SKEP_TIME_NEVER: so many do (SKEP_ON_LOSS_WAIT) */
 };

@@ -67,7 +67,7 @@ static void who_is(const struct skep_start *start, int rank, char *ret, size_t r
 {
 	assert(rank >= 0);
 	const char *host = start->host != NULL && start->host[rank][0] != '\0' ? start->host[rank] : NULL;
-	snprintf(ret, room, "rank %d%s%.64s", rank, host != NULL ? " on " : ", whose host is not known yet,",
+	snprintf(ret, room, "rank %d%s%.64s", rank, host != NULL ? " on " : " (whose host is not known yet)",
 		host != NULL ? host : "");
 }
 
@@ -85,9 +85,6 @@ static void say_missing(const struct skep_start *start, const struct gathering *
 	}
 	who_is(start, first, who, sizeof who);
 	wait->said = true;
-	size_t length = strlen(who);
-	if (more == 0 && who[length - 1] == ',') /* nothing but the colon follows */
-		who[length - 1] = '\0';
 	if (more > 0)
 		fprintf(stderr, "skep: waits for %s and %d more: %s\n", who, more, wait->what);
 	else

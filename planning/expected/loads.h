@@ -120,13 +120,13 @@ bool skep_rehearsal_reduce(struct skep_loads *loads);
 
 /* pipelines.c: how long the microbatches of a flush take in fixed pipelines, each of which has its own. */
 
-/* Of `flush` microbatches of all pipelines, into trip_s, pace_s, bound, from, to, flow_s and busy: of the pipeline that takes
+/* Of `flush` microbatches of all pipelines, into trip_s, pace_s, bound, from, to, flow_s: of the pipeline that takes
  * longest. */
 void skep_pipelines_flow(struct skep_loads *loads, struct skep_expected *expected, double flush);
 
 /* swarm.c: how long the microbatches of a round take in a swarm, whose workers choose for each one where it goes next. */
 
-/* Of `round` microbatches, into trip_s, pace_s, bound, from, to, flow_s, busy and starved. Makes the shares of the first stage's
+/* Of `round` microbatches, into trip_s, pace_s, bound, from, to, flow_s and starved. Makes the shares of the first stage's
  * workers what they come to, and leaves the loads carried and listed with them. */
 void skep_swarm_flow(struct skep_loads *loads, struct skep_expected *expected, double round);
 

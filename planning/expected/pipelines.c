@@ -167,7 +167,6 @@ void skep_pipelines_flow(struct skep_loads *l, struct skep_expected *e, double f
 	e->bound = most.bound;
 	e->from = most.from;
 	e->to = most.to;
-	double rate = INFINITY;
 	for (uint32_t p = 0; p < l->pipelines; p++) {
 		double trip_s = until_back_s(l, p, 0);
 		struct pace pace = {.share = share};
@@ -181,9 +180,7 @@ void skep_pipelines_flow(struct skep_loads *l, struct skep_expected *e, double f
 		}
 		e->trip_s = fmax(e->trip_s, trip_s);
 		e->flow_s = fmax(e->flow_s, flow_s);
-		rate = fmin(rate, l->pipelines / pace_s);
 	}
-	e->busy = rate * e->pace_s;
 	if (plan->pipeline == SKEP_PIPELINE_GPIPE)
 		e->flow_s = fmax(e->flow_s, e->trip_s + fmax(0, flush - l->pipelines) * gpipe_pace_s(l));
 }

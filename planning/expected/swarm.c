@@ -390,8 +390,7 @@ void skep_swarm_flow(struct skep_loads *l, struct skep_expected *e, double round
 	double busy = rate * e->pace_s, first_s = e->pace_s + busy * (1 / rate - e->pace_s);
 	e->flow_s = e->trip_s + (n - 1) * first_s + fmax(0, round - n) / rate;
 	e->flow_s = fmax(e->flow_s, e->trip_s + (round - n) / rate + drain_s(l, n, travel_s));
-	e->busy = rate * e->pace_s;
-	e->starved = e->busy < STARVED && n < round;
+	e->starved = busy < STARVED && n < round;
 }
 
 /* ---- a single stage ------------------------------------------------------------------------------------------------- */
@@ -448,7 +447,6 @@ void skep_swarm_alone(struct skep_loads *l, struct skep_expected *e, double roun
 	skep_loads_list_stations(l, true, SKEP_WAY_BOTH);
 	find_trip(l, e);
 	e->flow_s = alone_s(l, round);
-	e->busy = fmin(round / e->flow_s, 1 / e->pace_s) * e->pace_s;
-	e->starved = e->busy < STARVED_ALONE && n < round;
+	e->starved = round * e->pace_s < STARVED_ALONE * e->flow_s && n < round;
 	e->shared_out = e->bound == SKEP_EXPECTED_COMPUTE && skep_loads_by_speed(l, 0) && are_of_many_speeds(l);
 }

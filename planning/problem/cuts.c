@@ -109,9 +109,9 @@ double skep_cutting_expect(
 	set(c, layers);
 	t = c->planning.throughput[view];
 	const struct skep_objective *cost = skep_throughput_init(c->cost_memory[0], &t);
-	double step_s = cost->whole(cost->self, stage_of);
+	double value = cost->whole(cost->self, stage_of);
 	make_costs(c);
-	return step_s;
+	return value;
 }
 
 /* ---- a cut for an allocation ---------------------------------------------------------------------------------------- */

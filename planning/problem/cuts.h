@@ -60,7 +60,7 @@ double skep_cutting_improve(
 /* The same for the cut alone: who serves which stage stays. */
 double skep_cutting_recut(struct skep_cutting *cutting, uint32_t *layers, const uint32_t *stage_of);
 
-/* The expected time of a step in a view, whatever counts. */
+/* What the allocation costs with this cut in a view (search/throughput.h), without rent. */
 double skep_cutting_expect(
 	struct skep_cutting *cutting, enum skep_contention view, const uint32_t *layers, const uint32_t *stage_of);
 
