@@ -108,23 +108,8 @@ void skep_ask_method(const struct skep_scenario *s, char *ret, size_t size)
 /* Lines of text; those behind the first begin with as many blanks as the margin has. */
 static void wrap(const char *margin, const char *text, FILE *out)
 {
-	size_t column = 0, indent = strlen(margin);
-	while (*text) {
-		size_t word = strcspn(text, " ");
-		if (column > 0 && column + 1 + word > WIDTH - indent) {
-			fprintf(out, "\n%*s", (int)indent, "");
-			column = 0;
-		} else if (column > 0) {
-			fputc(' ', out);
-			column++;
-		} else {
-			fputs(margin, out);
-		}
-		fprintf(out, "%.*s", (int)word, text);
-		column += word;
-		text += word + strspn(text + word, " ");
-	}
-	fputc('\n', out);
+	int indent = fprintf(out, "%s", margin);
+	skep_wrap(text, indent, indent, WIDTH, out);
 }
 
 /* ---- parts of the page --------------------------------------------------------------------------------------------------- */

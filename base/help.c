@@ -7,28 +7,10 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/layout.h"
 #include "base/options.h"
 
 enum { COLUMNS = 80, INDENT = 2, OPTION_TEXT = 26, EXAMPLE_TEXT = 6, LABEL_BYTES = 128 };
-
-/* Words of `text`, from `column` on and in further lines from `indent` on, up to the end of its line. */
-static void wrap(const char *text, int indent, int column, FILE *out)
-{
-	bool first = true;
-	for (text += strspn(text, " "); *text != '\0'; text += strspn(text, " ")) {
-		int length = (int)strcspn(text, " ");
-		if (!first && column + 1 + length > COLUMNS) {
-			fprintf(out, "\n%*s", indent, "");
-			column = indent;
-			first = true;
-		}
-		fprintf(out, "%s%.*s", first ? "" : " ", length, text);
-		column += length + !first;
-		first = false;
-		text += length;
-	}
-	fputc('\n', out);
-}
 
 /* A word and, in the column of texts, what it means; in the next line where the word is too long. */
 static void print_entry(const char *label, const char *text, int column, FILE *out)
@@ -43,7 +25,7 @@ static void print_entry(const char *label, const char *text, int column, FILE *o
 		width = 0;
 	}
 	fprintf(out, "%*s", column - width, "");
-	wrap(text, column, column, out);
+	skep_wrap(text, column, column, COLUMNS, out);
 }
 
 static int widest(const struct skep_word *word)
@@ -121,7 +103,7 @@ static void print_examples(const struct skep_example *example, FILE *out)
 	for (; example->words != NULL; example++) {
 		print_shell(example->words, out);
 		fprintf(out, "%*s", EXAMPLE_TEXT, "");
-		wrap(example->help, EXAMPLE_TEXT, EXAMPLE_TEXT, out);
+		skep_wrap(example->help, EXAMPLE_TEXT, EXAMPLE_TEXT, COLUMNS, out);
 	}
 }
 
@@ -141,7 +123,7 @@ static void print_text(const char *text, FILE *out)
 	for (; *text != '\0'; text += text[0] == '\n') {
 		int length = (int)strcspn(text, "\n");
 		snprintf(line, sizeof line, "%.*s", length, text);
-		wrap(line, 0, 0, out);
+		skep_wrap(line, 0, 0, COLUMNS, out);
 		text += length;
 	}
 }
@@ -163,7 +145,7 @@ void skep_help_command(const struct skep_program *program, const struct skep_com
 	snprintf(usage, sizeof usage, "%s %s%s%s %s", program->name, command->name,
 		command->operands[0] != '\0' ? " " : "", command->operands, sub ? "COMMAND [OPTIONS]" : "[OPTIONS]");
 	fputs("usage: ", out);
-	wrap(usage, 12, 7, out);
+	skep_wrap(usage, 12, 7, COLUMNS, out);
 	fputc('\n', out);
 	print_text(command->text, out);
 	if (sub) {

@@ -164,6 +164,24 @@ const char *skep_article(const char *name)
 	return first != '\0' && strchr(spelled ? "aefhilmnorsx8" : "aeiou8", first) ? "an" : "a";
 }
 
+void skep_wrap(const char *text, int indent, int column, int columns, FILE *out)
+{
+	bool first = true;
+	for (text += strspn(text, " \n"); *text != '\0'; text += strspn(text, " \n")) {
+		int length = (int)strcspn(text, " \n");
+		if (!first && column + 1 + length > columns) {
+			fprintf(out, "\n%*s", indent, "");
+			column = indent;
+			first = true;
+		}
+		fprintf(out, "%s%.*s", first ? "" : " ", length, text);
+		column += length + !first;
+		first = false;
+		text += length;
+	}
+	fputc('\n', out);
+}
+
 /* ---- tables ------------------------------------------------------------------------------------------------------ */
 
 void skep_layout_begin(struct skep_layout *layout, const char *align, const char *const head[])
@@ -190,8 +208,8 @@ void skep_layout_cell(struct skep_layout *layout, const char *format, ...)
 	layout->cells += layout->lacking ? 0 : 1;
 }
 
-/* Characters, of which each is a column: a byte that goes on with one (10xxxxxx in UTF-8) is none. */
-static int width(const char *text)
+/* A byte that goes on with a character (10xxxxxx in UTF-8) is none. */
+int skep_layout_width(const char *text)
 {
 	int characters = 0;
 	for (; *text; text++)
@@ -203,7 +221,7 @@ static int width(const char *text)
 static void print_cell(
 	const struct skep_layout *layout, const int *widest, uint32_t column, const char *text, int *owed, FILE *out)
 {
-	int blanks = widest[column] - width(text);
+	int blanks = widest[column] - skep_layout_width(text);
 	bool left = layout->align[column] == 'l', last = column + 1 == layout->columns;
 	*owed += left ? 0 : blanks;
 	if (text[0] != '\0') {
@@ -219,9 +237,9 @@ void skep_layout_end(struct skep_layout *layout, FILE *out)
 {
 	int widest[SKEP_LAYOUT_COLUMNS_MAX], owed = 0;
 	for (uint32_t column = 0; column < layout->columns; column++)
-		widest[column] = width(layout->head[column]);
+		widest[column] = skep_layout_width(layout->head[column]);
 	for (size_t i = 0; i < layout->cells; i++) {
-		int *most = &widest[i % layout->columns], here = width(layout->cell[i]);
+		int *most = &widest[i % layout->columns], here = skep_layout_width(layout->cell[i]);
 		*most = here > *most ? here : *most;
 	}
 	for (uint32_t column = 0; column < layout->columns; column++)

@@ -32,6 +32,10 @@ const char *skep_plural(uint64_t count);
 /* "a" or "an", as the name of a device is spoken: an L4, an A100, an RTX 4090, a T4, a Titan RTX. */
 const char *skep_article(const char *name);
 
+/* Words of `text`, from `column` on and in further lines from `indent` on; no line is longer than `columns`, unless a single word
+ * is. */
+void skep_wrap(const char *text, int indent, int column, int columns, FILE *out);
+
 /* A table: each column is as wide as its widest cell. */
 struct skep_layout {
 	const char *const *head; /* [columns]; borrowed */
@@ -41,6 +45,9 @@ struct skep_layout {
 	char **cell; /* row by row */
 	bool lacking;
 };
+
+/* Characters, of which each is a column. */
+int skep_layout_width(const char *text);
 
 void skep_layout_begin(struct skep_layout *layout, const char *align, const char *const head[]);
 void skep_layout_cell(struct skep_layout *layout, const char *format, ...) __attribute__((format(printf, 2, 3)));

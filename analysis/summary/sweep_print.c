@@ -74,15 +74,6 @@ static void mean_and_deviation(
 		*deviation = '\0';
 }
 
-/* Characters, not bytes. */
-static uint32_t width(const char *text)
-{
-	uint32_t count = 0;
-	for (; *text; text++)
-		count += ((unsigned char)*text & 0xc0) != 0x80;
-	return count;
-}
-
 static bool shown(const struct skep_sweep_table *t, int metric)
 {
 	for (uint32_t p = 0; p < t->points; p++)
@@ -179,12 +170,12 @@ static const char *cell(const struct view *v, int64_t row, uint32_t column, char
 /* Each column as wide as its widest cell, numbers to the right. */
 static void print_view(const struct view *v, FILE *out)
 {
-	uint32_t wide[SKEP_SWEEP_KEYS_MOST + 1 + SKEP_SWEEP_METRICS] = {0};
+	int wide[SKEP_SWEEP_KEYS_MOST + 1 + SKEP_SWEEP_METRICS] = {0};
 	int64_t rows = v->kind == OF_FIGURES ? SKEP_SWEEP_METRICS : v->t->points;
 	char text[160];
 	for (uint32_t c = 0; c < columns(v); c++)
 		for (int64_t row = -1; row < rows; row++) {
-			uint32_t here = has_row(v, row) ? width(cell(v, row, c, text, sizeof text)) : 0;
+			int here = has_row(v, row) ? skep_layout_width(cell(v, row, c, text, sizeof text)) : 0;
 			wide[c] = here > wide[c] ? here : wide[c];
 		}
 	for (int64_t row = -1; row < rows; row++) {
@@ -196,10 +187,10 @@ static void print_view(const struct view *v, FILE *out)
 				continue;
 			const char *what = cell(v, row, c, text, sizeof text);
 			bool left = v->kind == OF_FIGURES && c == 0;
-			owed += left ? 0 : (int)(wide[c] - width(what));
+			owed += left ? 0 : wide[c] - skep_layout_width(what);
 			if (*what)
 				fprintf(out, "%*s%s", owed, "", what);
-			owed = (*what ? 0 : owed) + (left ? (int)(wide[c] - width(what)) : 0) +
+			owed = (*what ? 0 : owed) + (left ? wide[c] - skep_layout_width(what) : 0) +
 			       (v->kind == WIDE ? 3 : 2);
 		}
 		fprintf(out, "%s\n", row >= 0 && row == v->marked ? v->mark : "");

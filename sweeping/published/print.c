@@ -12,7 +12,7 @@
 #include "sweeping/published/published.h"
 
 #define CELL 160u
-#define LINE 110u /* columns of a note */
+#define LINE 110 /* columns of a note */
 
 enum column { ROW, PUBLISHED, OURS, RATIO, BAR, SOURCE, COLUMNS };
 static const char *const heads[COLUMNS] = {"row", "published", "ours", "ratio", "bar", "source"};
@@ -138,26 +138,10 @@ static void print_count(const struct skep_published_experiment *experiment, uint
 
 /* ---- for a person ------------------------------------------------------------------------------------------------ */
 
-/* Broken at blanks. */
 static void print_wrapped(const char *head, const char *text, FILE *out)
 {
-	size_t column = strlen(head), indent = column;
-	fputs(head, out);
-	while (*text != '\0') {
-		size_t word = strcspn(text, " \n");
-		if (column > indent && column + 1 + word > LINE) {
-			fprintf(out, "\n%*s", (int)indent, "");
-			column = indent;
-		} else if (column > indent) {
-			fputc(' ', out);
-			column++;
-		}
-		fwrite(text, 1, word, out);
-		column += word;
-		text += word;
-		text += strspn(text, " \n");
-	}
-	fputc('\n', out);
+	int indent = fprintf(out, "%s", head);
+	skep_wrap(text, indent, indent, LINE, out);
 }
 
 static void print_failures(const struct skep_published_experiment *e, FILE *out)
