@@ -20,6 +20,7 @@
 #include "analysis/plot/curves.h"
 #include "analysis/store/settings.h"
 #include "base/layout.h"
+#include "base/order.h"
 
 #define RUNS_MAX 256u
 #define GROUPS_MAX 24u
@@ -197,13 +198,6 @@ static bool name_groups(struct skep_store *store, struct figure *f, struct skep_
 
 /* ---- the script ------------------------------------------------------------------------------------------------- */
 
-static double quantile(const double *sorted, uint32_t count, double share)
-{
-	double at = share * (count - 1);
-	uint32_t low = (uint32_t)at, high = low + 1 < count ? low + 1 : low;
-	return sorted[low] + (at - low) * (sorted[high] - sorted[low]);
-}
-
 /* x, mean, low, high of a group; a block, closed by two blank lines. A group of one has the points that it has. */
 static void write_group(const struct figure *f, struct group *group, double unit, FILE *script)
 {
@@ -226,8 +220,8 @@ static void write_group(const struct figure *f, struct group *group, double unit
 			continue;
 		gsl_sort(value, 1, count);
 		double part = group->runs < PERCENTILES_FROM ? 0 : 0.1;
-		fprintf(script, "%.9g %.6g %.6g %.6g\n", x * unit, sum / count, quantile(value, count, part),
-			quantile(value, count, 1 - part));
+		fprintf(script, "%.9g %.6g %.6g %.6g\n", x * unit, sum / count, skep_order_quantile(value, count, part),
+			skep_order_quantile(value, count, 1 - part));
 		if (isnan(group->reached_x) && sum / count <= target)
 			group->reached_x = x;
 	}

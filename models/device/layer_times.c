@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/order.h"
 #include "core/random.h"
 #include "models/corpus/tokens.h"
 
@@ -37,12 +38,6 @@ void skep_layer_times_part(const struct skep_layer_stages *stages, struct skep_l
 	}
 }
 
-static int ascending(const void *a, const void *b)
-{
-	const double x = *(const double *)a, y = *(const double *)b;
-	return (x > y) - (x < y);
-}
-
 /* Of times [first, end) of a part. */
 static double median_s(const struct skep_layer_time *time, uint32_t first, uint32_t end, int column)
 {
@@ -51,7 +46,7 @@ static double median_s(const struct skep_layer_time *time, uint32_t first, uint3
 	assert(first < end && count <= SKEP_LAYER_TIMES_MAX);
 	for (uint32_t i = 0; i < count; i++)
 		value[i] = time[first + i].s[column];
-	qsort(value, count, sizeof *value, ascending);
+	qsort(value, count, sizeof *value, skep_order_reals);
 	return count % 2 ? value[count / 2] : (value[count / 2 - 1] + value[count / 2]) / 2;
 }
 

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/order.h"
 #include "models/device/stage_bench.h"
 
 #define STAGE 1u /* of those of stage_bench.h: the middle one */
@@ -34,12 +35,6 @@ struct stage {
 	enum skep_device_kind kind;
 	uint32_t size, depth, samples;
 };
-
-static int ascending(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-	return (x > y) - (x < y);
-}
 
 /* ---- a model and its device -------------------------------------------------------------------------------------- */
 
@@ -137,7 +132,7 @@ static bool measure_overhead(
 		seconds[i] = (pair.forward_s + pair.backward_s) / 2;
 	}
 	skep_stage_bench_finish(&bench.timed);
-	qsort(seconds, TURNS_EMPTY, sizeof *seconds, ascending);
+	qsort(seconds, TURNS_EMPTY, sizeof *seconds, skep_order_reals);
 	ret->overhead_s = seconds[TURNS_EMPTY / 2];
 	return done;
 }

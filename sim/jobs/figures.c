@@ -8,13 +8,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/order.h"
 #include "base/units.h"
-
-static int rising(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-	return x < y ? -1 : x > y;
-}
 
 /* The least of the numbers, in rising order, that so large a part of them does not exceed. */
 static double quantile(const double *sorted, uint32_t count, double part)
@@ -61,7 +56,7 @@ bool skep_cluster_sum_up(
 	}
 	for (uint32_t i = 0; i < r->spans; i++)
 		ran_s += (double)(r->span[i].end_ns - r->span[i].begin_ns) / SKEP_NS_PER_S;
-	qsort(completion, c->jobs, sizeof *completion, rising);
+	qsort(completion, c->jobs, sizeof *completion, skep_order_reals);
 	f->p50_s = quantile(completion, c->jobs, 0.5);
 	f->p95_s = quantile(completion, c->jobs, 0.95);
 	f->p99_s = quantile(completion, c->jobs, 0.99);

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/grow.h"
+#include "base/order.h"
 #include "core/random.h"
 
 #define LIFETIME_MIN_S 1.0
@@ -137,16 +138,6 @@ static bool count_event(void *user, const struct skep_trace_event *event)
 
 /* ---- results --------------------------------------------------------------------------------------------------------- */
 
-/* Between the two nearest of the sorted values. */
-static double quantile(const double *value, uint32_t count, double share)
-{
-	if (count == 0)
-		return NAN;
-	double at = share * (count - 1);
-	uint32_t below = (uint32_t)at, above = below + 1 < count ? below + 1 : below;
-	return value[below] + (at - below) * (value[above] - value[below]);
-}
-
 static struct skep_lifetime_sample sample_of(double seconds, double weight, bool ended)
 {
 	return (struct skep_lifetime_sample){seconds > LIFETIME_MIN_S ? seconds : LIFETIME_MIN_S, weight, ended};
@@ -181,9 +172,9 @@ static bool conclude(struct count *c)
 	if (c->kept > 0)
 		gsl_sort(c->lifetime_s, 1, c->kept);
 	s->mean_s = s->lives > 0 ? c->sum_s / (double)s->lives : NAN;
-	s->p10_s = quantile(c->lifetime_s, c->kept, 0.1);
-	s->median_s = quantile(c->lifetime_s, c->kept, 0.5);
-	s->p90_s = quantile(c->lifetime_s, c->kept, 0.9);
+	s->p10_s = skep_order_quantile(c->lifetime_s, c->kept, 0.1);
+	s->median_s = skep_order_quantile(c->lifetime_s, c->kept, 0.5);
+	s->p90_s = skep_order_quantile(c->lifetime_s, c->kept, 0.9);
 	return burst_close(&s->instant, c->in_instant) && burst_close(&s->window, c->in_window) && fit(c);
 }
 

@@ -16,6 +16,7 @@
  * What is kept true: coefficients have six digits, so that the last bits of a library do not decide about a nanosecond.
  */
 #include "topologies/gpu/gpu_fit.h"
+#include "base/order.h"
 
 #include <assert.h>
 #include <gsl/gsl_blas.h>
@@ -152,9 +153,7 @@ double skep_fit_quantile(double *error, uint32_t count, double share)
 {
 	assert(count > 0);
 	gsl_sort(error, 1, count);
-	double at = share * (count - 1);
-	uint32_t low = (uint32_t)at, high = low + 1 < count ? low + 1 : low;
-	return error[low] + (at - low) * (error[high] - error[low]);
+	return skep_order_quantile(error, count, share);
 }
 
 static bool set_errors(struct problem *p)
