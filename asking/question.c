@@ -38,36 +38,18 @@ void skep_ask_note(struct skep_ask_question *q, const char *format, ...)
 
 /* ---- groups of machines ------------------------------------------------------------------------------------------ */
 
-/* A group as text: its parts are where they stand in it. */
-struct words {
-	const char *option, *whole, *at; /* whole: as the user wrote it; at: this part of it */
-	size_t length;
-};
-
-static bool wrong(const struct words *w, const char *at, struct skep_diag *reterr, const char *format, ...)
-	__attribute__((format(printf, 4, 5)));
-static bool wrong(const struct words *w, const char *at, struct skep_diag *reterr, const char *format, ...)
-{
-	char message[900];
-	va_list list;
-	va_start(list, format);
-	vsnprintf(message, sizeof message, format, list);
-	va_end(list);
-	skep_diag_set(reterr, w->option, 0, (uint32_t)(at - w->whole) + 1, w->whole, "%s", message);
-	return false;
-}
-
-static bool copy_part(const struct words *w, const char *from, const char *to, const char *what, char *ret, size_t size,
-	struct skep_diag *reterr)
+static bool copy_part(const struct skep_ask_place *w, const char *from, const char *to, const char *what, char *ret,
+	size_t size, struct skep_diag *reterr)
 {
 	size_t length = (size_t)(to - from);
 	if (length == 0)
-		return wrong(w, from, reterr, "expected %s: %s", what, grammar);
+		return skep_ask_wrong(w, from, reterr, "expected %s: %s", what, grammar);
 	if (length >= size)
-		return wrong(w, from, reterr, "%s is longer than %zu bytes", what, size - 1);
+		return skep_ask_wrong(w, from, reterr, "%s is longer than %zu bytes", what, size - 1);
 	for (const char *c = from; c < to; c++)
 		if (!strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.:", *c))
-			return wrong(w, c, reterr, "%s has letters, digits, - _ and . alone: %s", what, grammar);
+			return skep_ask_wrong(
+				w, c, reterr, "%s has letters, digits, - _ and . alone: %s", what, grammar);
 	memcpy(ret, from, length);
 	ret[length] = '\0';
 	return true;
@@ -83,9 +65,10 @@ static void name_speed(struct skep_ask_group *g)
 		snprintf(g->gpu, sizeof g->gpu, "%.16s-x%.4g", base, g->speed);
 }
 
-static bool read_group(struct skep_ask_question *q, const struct words *w, const char *from, struct skep_diag *reterr)
+static bool read_group(
+	struct skep_ask_question *q, const struct skep_ask_place *w, const char *from, struct skep_diag *reterr)
 {
-	const char *end = w->at + w->length, *site = memchr(w->at, '@', w->length);
+	const char *end = w->at + strcspn(w->at, ","), *site = memchr(w->at, '@', (size_t)(end - w->at));
 	const char *kind_end = site ? site : end, *x = w->at, *colon;
 	struct skep_ask_group *g = &q->group[q->groups];
 	char text[48], name[40] = SKEP_ASK_HERE;
@@ -94,11 +77,11 @@ static bool read_group(struct skep_ask_question *q, const struct words *w, const
 	while (x < kind_end && *x >= '0' && *x <= '9' && count <= SKEP_ASK_MACHINES_MAX)
 		count = 10 * count + (uint64_t)(*x++ - '0');
 	if (x == w->at)
-		return wrong(w, w->at, reterr, "expected how many there are: %s", grammar);
+		return skep_ask_wrong(w, w->at, reterr, "expected how many there are: %s", grammar);
 	if (count == 0 || count > SKEP_ASK_MACHINES_MAX)
-		return wrong(w, w->at, reterr, "expected 1 to %u machines of a kind", SKEP_ASK_MACHINES_MAX);
+		return skep_ask_wrong(w, w->at, reterr, "expected 1 to %u machines of a kind", SKEP_ASK_MACHINES_MAX);
 	if (x == kind_end || *x != 'x')
-		return wrong(w, x, reterr, "expected an x between the number and the GPU: %s", grammar);
+		return skep_ask_wrong(w, x, reterr, "expected an x between the number and the GPU: %s", grammar);
 	*g = (struct skep_ask_group){.count = (uint32_t)count, .speed = 1, .price = {NAN, NAN}};
 	colon = memchr(x + 1, ':', (size_t)(kind_end - x) - 1);
 	if (!copy_part(w, x + 1, colon ? colon : kind_end, "the GPU", g->base, sizeof g->base, reterr))
@@ -106,13 +89,13 @@ static bool read_group(struct skep_ask_question *q, const struct words *w, const
 	if (colon) {
 		snprintf(text, sizeof text, "%.*s", (int)(kind_end - colon - 1), colon + 1);
 		if (!skep_count_parse(text, &g->speed) || g->speed < 0.01 || g->speed > 100)
-			return wrong(w, colon + 1, reterr,
+			return skep_ask_wrong(w, colon + 1, reterr,
 				"expected how fast it is in times of %s %s, 0.01 to 100, as in 1x%s:0.5",
 				skep_article(g->base), g->base, g->base);
 	}
 	if (!skep_gpu_is_there(from, g->base, &why)) {
 		const char *message = strstr(why.message, "no GPU profile");
-		return wrong(w, x + 1, reterr, "%s", message ? message : why.message);
+		return skep_ask_wrong(w, x + 1, reterr, "%s", message ? message : why.message);
 	}
 	name_speed(g);
 	if (site && !copy_part(w, site + 1, end, "the site", name, sizeof name, reterr))
@@ -124,23 +107,23 @@ static bool read_group(struct skep_ask_question *q, const struct words *w, const
 	q->machines += g->count;
 	q->groups++;
 	return q->machines <= SKEP_ASK_MACHINES_MAX ||
-	       wrong(w, w->at, reterr, "more than %u machines in all: plan so large a pool with a scenario of its own",
+	       skep_ask_wrong(w, w->at, reterr,
+		       "more than %u machines in all: plan so large a pool with a scenario of its own",
 		       SKEP_ASK_MACHINES_MAX);
 }
 
 static bool read_groups(struct skep_ask_question *q, const char *from, struct skep_diag *reterr)
 {
-	struct words w = {.option = "--gpus", .whole = q->request->gpus, .at = q->request->gpus};
+	struct skep_ask_place w = {.option = "--gpus", .whole = q->request->gpus, .at = q->request->gpus};
 	for (;;) {
 		w.at += strspn(w.at, " ");
-		w.length = strcspn(w.at, ",");
 		if (q->groups == SKEP_ASK_GROUPS_MAX)
-			return wrong(&w, w.at, reterr, "more than %u groups of machines", SKEP_ASK_GROUPS_MAX);
+			return skep_ask_wrong(&w, w.at, reterr, "more than %u groups of machines", SKEP_ASK_GROUPS_MAX);
 		if (!read_group(q, &w, from, reterr))
 			return false;
-		if (w.at[w.length] == '\0')
+		w.at += strcspn(w.at, ",");
+		if (*w.at++ == '\0')
 			return true;
-		w.at += w.length + 1;
 	}
 }
 
@@ -183,19 +166,19 @@ static bool usual_price(struct skep_ask_question *q, struct skep_ask_group *g, s
 /* GPU[@SITE]=PRICE */
 static bool read_price(struct skep_ask_question *q, const char *given, struct skep_diag *reterr)
 {
-	struct words w = {.option = "--price", .whole = given, .at = given};
+	struct skep_ask_place w = {.option = "--price", .whole = given, .at = given};
 	const char *equals = strchr(given, '='), *expected, *at = strchr(given, '@');
 	char gpu[64], site[64] = "";
 	double usd;
 	bool any = false;
 	if (!equals)
-		return wrong(&w, given, reterr, "expected GPU[@SITE]=PRICE, as in l4@us-central1=0.25USD/h");
+		return skep_ask_wrong(&w, given, reterr, "expected GPU[@SITE]=PRICE, as in l4@us-central1=0.25USD/h");
 	at = at && at < equals ? at : NULL;
 	snprintf(gpu, sizeof gpu, "%.*s", (int)((at ? at : equals) - given), given);
 	if (at)
 		snprintf(site, sizeof site, "%.*s", (int)(equals - at - 1), at + 1);
 	if (!skep_quantity_parse(equals + 1, SKEP_PRICE, &usd, &expected) || usd < 0 || usd > 1e6)
-		return wrong(&w, equals + 1, reterr, "expected a price with its unit, as in 0.25USD/h");
+		return skep_ask_wrong(&w, equals + 1, reterr, "expected a price with its unit, as in 0.25USD/h");
 	for (uint32_t i = 0; i < q->groups; i++) {
 		struct skep_ask_group *g = &q->group[i];
 		bool here =
@@ -205,7 +188,7 @@ static bool read_price(struct skep_ask_question *q, const char *given, struct sk
 		g->price[0] = g->price[1] = usd;
 		any = true;
 	}
-	return any || wrong(&w, given, reterr, "--gpus has no %s%s%s", gpu, at ? " at " : "", site);
+	return any || skep_ask_wrong(&w, given, reterr, "--gpus has no %s%s%s", gpu, at ? " at " : "", site);
 }
 
 static bool read_prices(struct skep_ask_question *q, struct skep_diag *reterr)

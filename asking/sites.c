@@ -22,16 +22,14 @@
 #define LINE_S 25e-3       /* one way, of a line that is given without its latency and was not measured */
 #define HOME_CLOUD_S 30e-3 /* one way, from a home to a data centre */
 
-static bool wrong(const struct skep_ask_place *p, struct skep_diag *reterr, const char *format, ...)
-	__attribute__((format(printf, 3, 4)));
-static bool wrong(const struct skep_ask_place *p, struct skep_diag *reterr, const char *format, ...)
+bool skep_ask_wrong(const struct skep_ask_place *p, const char *at, struct skep_diag *reterr, const char *format, ...)
 {
 	char message[900];
 	va_list list;
 	va_start(list, format);
 	vsnprintf(message, sizeof message, format, list);
 	va_end(list);
-	skep_diag_set(reterr, p->option, 0, (uint32_t)(p->at - p->whole) + 1, p->whole, "%s", message);
+	skep_diag_set(reterr, p->option, 0, (uint32_t)(at - p->whole) + 1, p->whole, "%s", message);
 	return false;
 }
 
@@ -65,7 +63,7 @@ static bool no_region(
 	}
 	word[words++] = "home";
 	const char *near = skep_text_nearest(p->name, word, words);
-	return wrong(p, reterr,
+	return skep_ask_wrong(p, p->at, reterr,
 		"no region of a cloud and no home is called '%s'%s%s%s; a place of your own is one with --site "
 		"%s=10Gbit/s, its network",
 		p->name, near ? " (near: " : "", near ? near : "", near ? ")" : "", p->name);
@@ -95,7 +93,8 @@ static bool make_home(struct skep_ask_question *q, struct skep_ask_site *site, c
 	if (!skep_home_read(region, &home, &found, names, sizeof names, reterr))
 		return false;
 	if (!found)
-		return wrong(p, reterr, "no homes are known in '%s'; there are: home, %s", region, names);
+		return skep_ask_wrong(
+			p, p->at, reterr, "no homes are known in '%s'; there are: home, %s", region, names);
 	snprintf(site->name, sizeof site->name, "%.31s", p->name);
 	snprintf(site->region, sizeof site->region, "%.39s", region);
 	site->kind = SKEP_ASK_HOME;
@@ -131,8 +130,8 @@ static bool make_site(struct skep_ask_question *q, struct skep_ask_site *site, c
 		if (!is_region(regions.name[i], p->name))
 			continue;
 		if (region)
-			return wrong(p, reterr, "'%s' is a region of two clouds: write %s or %s", p->name, region,
-				regions.name[i]);
+			return skep_ask_wrong(p, p->at, reterr, "'%s' is a region of two clouds: write %s or %s",
+				p->name, region, regions.name[i]);
 		region = regions.name[i];
 	}
 	if (region)
@@ -142,7 +141,7 @@ static bool make_site(struct skep_ask_question *q, struct skep_ask_site *site, c
 	if (!is_own(q, p->name))
 		return no_region(p, &regions, reterr);
 	if (strchr(p->name, ':') || strlen(p->name) > 31)
-		return wrong(p, reterr, "the name of a site has at most 31 bytes and no colon");
+		return skep_ask_wrong(p, p->at, reterr, "the name of a site has at most 31 bytes and no colon");
 	snprintf(site->name, sizeof site->name, "%.31s", p->name);
 	site->kind = SKEP_ASK_OWN;
 	site->inside_Bps = HERE_INSIDE_BPS;
@@ -168,7 +167,7 @@ bool skep_ask_site_find(
 	if (*ret_site != UINT32_MAX)
 		return true;
 	if (q->sites == SKEP_ASK_SITES_MAX)
-		return wrong(p, reterr, "more than %u sites", SKEP_ASK_SITES_MAX);
+		return skep_ask_wrong(p, p->at, reterr, "more than %u sites", SKEP_ASK_SITES_MAX);
 	*ret_site = q->sites;
 	struct skep_ask_site *site = &q->site[q->sites++];
 	bool made = make_site(q, site, p, reterr);
@@ -194,17 +193,18 @@ static bool read_rate(struct skep_ask_place p, bool rates, struct rate *ret, str
 	snprintf(first, sizeof first, "%.*s", (int)(length < sizeof first ? length : sizeof first - 1), p.at);
 	*ret = (struct rate){NAN, NAN};
 	if (!skep_quantity_parse(first, SKEP_BANDWIDTH, &ret->Bps, &expected) || !(ret->Bps > 1))
-		return wrong(&p, reterr, "expected a bandwidth with its unit, as in 200Mbit/s");
+		return skep_ask_wrong(&p, p.at, reterr, "expected a bandwidth with its unit, as in 200Mbit/s");
 	if (!comma)
 		return true;
 	p.at = comma + 1;
 	if (rates && skep_quantity_parse(p.at, SKEP_BANDWIDTH, &ret->second, &expected) && ret->second > 1)
 		return true;
 	if (rates)
-		return wrong(&p, reterr, "expected the bandwidth upwards with its unit, as in 100Mbit/s,20Mbit/s");
+		return skep_ask_wrong(
+			&p, p.at, reterr, "expected the bandwidth upwards with its unit, as in 100Mbit/s,20Mbit/s");
 	if (skep_quantity_parse(p.at, SKEP_TIME, &ret->second, &expected) && ret->second >= 0 && ret->second < 3600)
 		return true;
-	return wrong(&p, reterr, "expected the latency one way with its unit, as in 200Mbit/s,50ms");
+	return skep_ask_wrong(&p, p.at, reterr, "expected the latency one way with its unit, as in 200Mbit/s,50ms");
 }
 
 /* The site that stands from `at` to `end`. */
@@ -220,8 +220,8 @@ static bool read_site(struct skep_ask_question *q, struct skep_ask_place p, cons
 	for (uint32_t i = 0; i < q->sites; i++)
 		word[i] = q->site[i].name;
 	const char *near = skep_text_nearest(name, word, q->sites);
-	return wrong(&p, reterr, "--gpus has no machines at '%s'%s%s%s", name, near ? " (near: " : "", near ? near : "",
-		near ? ")" : "");
+	return skep_ask_wrong(&p, p.at, reterr, "--gpus has no machines at '%s'%s%s%s", name, near ? " (near: " : "",
+		near ? near : "", near ? ")" : "");
 }
 
 /* "A:B=RATE[,TIME]", where A or B may be "gcp:us-central1"; "A=RATE[,TIME]" with `one`. */
@@ -231,7 +231,7 @@ static bool read_between(struct skep_ask_question *q, const char *option, const 
 	struct skep_ask_place p = {.option = option, .whole = given, .at = given};
 	const char *equals = strchr(given, '='), *colon = NULL;
 	if (!equals)
-		return wrong(&p, reterr,
+		return skep_ask_wrong(&p, p.at, reterr,
 			"expected an = before the bandwidth: %s=200Mbit/s, or with its latency one way "
 			"%s=200Mbit/s,50ms",
 			one ? "SITE" : "SITE:SITE", one ? "SITE" : "SITE:SITE");
@@ -244,7 +244,7 @@ static bool read_between(struct skep_ask_question *q, const char *option, const 
 			colon = c;
 	}
 	if (!colon && !one)
-		return wrong(&p, reterr, "expected two sites: SITE:SITE=200Mbit/s");
+		return skep_ask_wrong(&p, p.at, reterr, "expected two sites: SITE:SITE=200Mbit/s");
 	if (!read_site(q, p, colon ? colon : equals, ret_from, reterr))
 		return false;
 	*ret_to = *ret_from;
@@ -252,8 +252,8 @@ static bool read_between(struct skep_ask_question *q, const char *option, const 
 	if (colon && !read_site(q, p, equals, ret_to, reterr))
 		return false;
 	if (colon && *ret_from == *ret_to)
-		return wrong(
-			&p, reterr, "both ends are the same site: --site %s=RATE is its inside", q->site[*ret_to].name);
+		return skep_ask_wrong(&p, p.at, reterr, "both ends are the same site: --site %s=RATE is its inside",
+			q->site[*ret_to].name);
 	p.at = equals + 1;
 	return read_rate(p, false, ret, reterr);
 }
@@ -278,7 +278,7 @@ static bool read_lines(struct skep_ask_question *q, struct skep_diag *reterr)
 		s->up_Bps = isnan(rate.second) ? rate.Bps : rate.second;
 		s->inside_Bps = fmax(s->up_Bps, s->down_Bps);
 	}
-	return any || wrong(&p, reterr,
+	return any || skep_ask_wrong(&p, p.at, reterr,
 			      "--gpus has no machines at home: @home or @home-REGION; between other sites it is "
 			      "--link A:B=RATE");
 }
