@@ -306,19 +306,22 @@ SKEP_ANY_WIDTH static void add_row(size_t n, skep_real weight, const skep_real *
 		sum[i] += weight * row[i];
 }
 
-/* to[T] = from[T] + the weighted outputs. */
-static void combine_tokens(const void *context, size_t first, size_t end, uint32_t member)
+/* to[T]: forwards from[T] + the weighted outputs of the token's choices, backwards (from: NULL) the sum of their gradients. */
+static void sum_tokens(const void *context, size_t first, size_t end, uint32_t member)
 {
 	const struct pass *p = context;
 	const size_t hidden = p->m.hidden, k = p->choices;
 	(void)member;
 	for (size_t t = first; t < end; t++) {
 		skep_real *to = p->to + t * hidden;
-		memcpy(to, p->from + t * hidden, hidden * sizeof *to);
+		if (p->from)
+			memcpy(to, p->from + t * hidden, hidden * sizeof *to);
+		else
+			memset(to, 0, hidden * sizeof *to);
 		for (size_t c = t * k; c < (t + 1) * k; c++) {
-			const skep_real *row = row_of(p, c, p->rows, hidden);
+			const skep_real *row = row_of(p, c, p->from ? p->rows : p->back, hidden);
 			if (row)
-				add_row(hidden, p->weight[c], row, to);
+				add_row(hidden, p->from ? p->weight[c] : 1, row, to);
 		}
 	}
 }
@@ -343,7 +346,7 @@ void skep_mixture_forward(
 	p.from = residual;
 	p.to = ret;
 	skep_thread_pool_for(
-		mixture->thread_pool, mixture->tokens, skep_spread_rows((1 + p.choices) * hidden), combine_tokens, &p);
+		mixture->thread_pool, mixture->tokens, skep_spread_rows((1 + p.choices) * hidden), sum_tokens, &p);
 }
 
 /* ---- backwards -------------------------------------------------------------------------------------------------- */
@@ -418,23 +421,6 @@ static void score_tokens(const void *context, size_t first, size_t end, uint32_t
 		score_token(p, t, p->at_score + t * p->m.experts->count);
 }
 
-/* to[T]: the sum over the choices of a token. */
-static void sum_tokens(const void *context, size_t first, size_t end, uint32_t member)
-{
-	const struct pass *p = context;
-	const size_t hidden = p->m.hidden, k = p->choices;
-	(void)member;
-	for (size_t t = first; t < end; t++) {
-		skep_real *to = p->to + t * hidden;
-		memset(to, 0, hidden * sizeof *to);
-		for (size_t c = t * k; c < (t + 1) * k; c++) {
-			const skep_real *row = row_of(p, c, p->back, hidden);
-			if (row)
-				add_row(hidden, 1, row, to);
-		}
-	}
-}
-
 static void add_gradients(struct pass *p, const skep_real *x)
 {
 	const struct skep_mixture *m = &p->m;
@@ -460,6 +446,7 @@ void skep_mixture_backward(
 	if (mixture->router_gradient)
 		add_gradients(&p, x);
 	multiply_all(&(struct products){&p, BACKWARDS, hidden, 2 * feed, p.at_up, mixture->up, p.back});
+	p.from = NULL;
 	p.to = ret;
 	skep_thread_pool_for(
 		mixture->thread_pool, mixture->tokens, skep_spread_rows(p.choices * hidden), sum_tokens, &p);
