@@ -14,17 +14,6 @@
 #include "topologies/import/writer.h"
 #include "topologies/read/path.h"
 
-static void put_string(FILE *file, const char *text)
-{
-	putc('"', file);
-	for (; *text; text++) {
-		if (*text == '"' || *text == '\\')
-			putc('\\', file);
-		putc((unsigned char)*text < ' ' ? ' ' : *text, file);
-	}
-	putc('"', file);
-}
-
 static void put_rate(FILE *file, const char *key, double Bps)
 {
 	if (!isfinite(Bps))
@@ -63,11 +52,11 @@ static void put_price(const struct skep_topology *t, const struct skep_machine *
 	const struct skep_price_series *of = &t->price[m->prices - 1];
 	char *path = realpath(of->path, NULL);
 	fputs(", prices: {file: ", file);
-	put_string(file, path ? path : of->path);
+	skep_put_string(file, path ? path : of->path);
 	if (of->type[0])
-		fputs(", type: ", file), put_string(file, of->type);
+		fputs(", type: ", file), skep_put_string(file, of->type);
 	if (of->zone[0])
-		fputs(", zone: ", file), put_string(file, of->zone);
+		fputs(", zone: ", file), skep_put_string(file, of->zone);
 	putc('}', file);
 	if (m->instance_gpus > 0)
 		fprintf(file, ", instance_gpus: %" PRIu32, m->instance_gpus);
@@ -224,7 +213,7 @@ static void put_sites(const struct skep_calibration *c, FILE *file)
 	for (uint32_t place = 0; place < t->places; place++) {
 		const struct skep_link_figures *inside = &c->link[place * t->places + place];
 		fputs("  ", file);
-		put_string(file, t->place_name[place]);
+		skep_put_string(file, t->place_name[place]);
 		fputs(":\n", file);
 		put_machines(c, place, file);
 		if (t->dials_out && t->dials_out[place])
@@ -269,7 +258,7 @@ void skep_calibration_put_topology(const struct skep_calibration *c, FILE *file)
 	if (t->fairness != SKEP_FAIRNESS_EQUAL)
 		fprintf(file, "fairness: %s\n", fairness[t->fairness]);
 	fputs("directory: ", file);
-	put_string(file, t->place_name[t->machine[t->machines].place]);
+	skep_put_string(file, t->place_name[t->machine[t->machines].place]);
 	putc('\n', file);
 	put_sites(c, file);
 	fputs(t->places > 1 ? "links:\n" : "", file);
@@ -279,9 +268,9 @@ void skep_calibration_put_topology(const struct skep_calibration *c, FILE *file)
 			continue;
 		put_link_comment(link, "  ", file);
 		fputs("  - {from: ", file);
-		put_string(file, t->place_name[link->from]);
+		skep_put_string(file, t->place_name[link->from]);
 		fputs(", to: ", file);
-		put_string(file, t->place_name[link->to]);
+		skep_put_string(file, t->place_name[link->to]);
 		fputs(", ", file);
 		put_link(c, link, file);
 	}

@@ -38,13 +38,14 @@ bool skep_trace_arguments_read(struct skep_command_line *line, struct trace_argu
 	return true;
 }
 
-bool skep_trace_output_ready(const struct arguments *a, const char *read)
+bool skep_trace_output_ready(
+	const struct arguments *a, const char *what, const char *written, const char *read, const char *read_as)
 {
 	struct skep_diag error = {0};
 	if (!a->output)
-		skep_fail(&error, "expected -o FILE, the trace that is written");
-	else if ((!read || skep_replace_not_read(a->output, read, "the trace", &error)) &&
-		 (a->force || skep_replace_written(a->output, SKEP_TRACE_WRITTEN, &error)))
+		skep_fail(&error, "expected -o FILE, %s that is written", what);
+	else if ((!read || skep_replace_not_read(a->output, read, read_as, &error)) &&
+		 (a->force || skep_replace_written(a->output, written, &error)))
 		return true;
 	skep_report_diag(STATUS_BAD_INPUT, &error);
 	return false;
@@ -113,7 +114,7 @@ static enum status run_import(struct skep_command_line *line)
 	enum status status;
 	if (!skep_trace_arguments_read(line, &a.trace, &status))
 		return status;
-	if (!skep_trace_output_ready(common, line->operand[0]))
+	if (!skep_trace_output_ready(common, "the trace", SKEP_TRACE_WRITTEN, line->operand[0], "the trace"))
 		return STATUS_BAD_INPUT;
 	a.trace.trace.gpu = a.trace.gpu;
 	if (!import_file(&a, line->operand[0], &report, &diag))

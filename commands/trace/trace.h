@@ -25,9 +25,10 @@ extern const struct skep_command skep_command_trace_generate, skep_command_trace
 
 /* As skep_arguments_read(). */
 bool skep_trace_arguments_read(struct skep_command_line *line, struct trace_arguments *ret, enum status *ret_status);
-/* True if the trace can be written: an output file is named, it is not the file that is read, and it is no file of
- * another kind. Else prints what is wrong. */
-bool skep_trace_output_ready(const struct arguments *a, const char *read);
+/* True if `what` can be written: an output file is named, it is not the file that is read (NULL: none is), which messages call
+ * `read_as`, and it is no file without the mark `written`. Else prints what is wrong. */
+bool skep_trace_output_ready(
+	const struct arguments *a, const char *what, const char *written, const char *read, const char *read_as);
 /* A GPU type is a cell of a CSV file. */
 bool skep_trace_is_gpu(const char *text);
 /* What was put right in reading, unless the user wants to know of nothing. */

@@ -175,7 +175,8 @@ static enum status run(struct skep_command_line *line)
 	enum status status;
 	if (!skep_trace_arguments_read(line, &a.trace, &status))
 		return status;
-	return skep_trace_output_ready(&a.trace.common, a.like) ? generate(&a) : STATUS_BAD_INPUT;
+	bool ready = skep_trace_output_ready(&a.trace.common, "the trace", SKEP_TRACE_WRITTEN, a.like, "the trace");
+	return ready ? generate(&a) : STATUS_BAD_INPUT;
 }
 
 /* ---- options ----------------------------------------------------------------------------------------------------- */

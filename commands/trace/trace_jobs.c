@@ -15,18 +15,6 @@ struct jobs_arguments {
 	struct skep_jobs_import_options import;
 };
 
-static bool output_ready(const struct arguments *a, const char *read)
-{
-	struct skep_diag error = {0};
-	if (!a->output)
-		skep_fail(&error, "expected -o FILE, the trace of jobs that is written");
-	else if (skep_replace_not_read(a->output, read, "the table", &error) &&
-		 (a->force || skep_replace_written(a->output, SKEP_JOBS_WRITTEN, &error)))
-		return true;
-	skep_report_diag(STATUS_BAD_INPUT, &error);
-	return false;
-}
-
 static bool print_json(const struct skep_jobs_import_report *r)
 {
 	cJSON *root = cJSON_CreateObject();
@@ -66,7 +54,7 @@ static enum status run(struct skep_command_line *line)
 	if (!skep_arguments_read(line, &a.common, &status))
 		return status;
 	const char *file = line->operand[0], *slash = strrchr(file, '/');
-	if (!output_ready(&a.common, file))
+	if (!skep_trace_output_ready(&a.common, "the trace of jobs", SKEP_JOBS_WRITTEN, file, "the table"))
 		return STATUS_BAD_INPUT;
 	snprintf(source, sizeof source, "imported from %.400s", slash ? slash + 1 : file);
 	if (a.import.source[0] == '\0')

@@ -17,15 +17,22 @@ void skep_path_beside(const char *path, const char *ending, char *ret, size_t si
 
 /* ---- texts and numbers ------------------------------------------------------------------------------------------- */
 
-void skep_put_quoted(FILE *file, const char *key, const char *text)
+void skep_put_string(FILE *file, const char *text)
 {
-	fprintf(file, "%s: \"", key);
+	putc('"', file);
 	for (; *text; text++) {
 		if (*text == '"' || *text == '\\')
 			putc('\\', file);
 		putc((uint8_t)*text < 0x20 ? ' ' : *text, file);
 	}
-	fputs("\"\n", file);
+	putc('"', file);
+}
+
+void skep_put_quoted(FILE *file, const char *key, const char *text)
+{
+	fprintf(file, "%s: ", key);
+	skep_put_string(file, text);
+	putc('\n', file);
 }
 
 #define UNITS 5u

@@ -12,6 +12,8 @@
 /* Path of a file beside a topology NAME.yaml: NAME and `ending`. */
 void skep_path_beside(const char *path, const char *ending, char *ret, size_t size);
 
+/* "text" */
+void skep_put_string(FILE *file, const char *text);
 /* `key: "text"` and the end of the line. */
 void skep_put_quoted(FILE *file, const char *key, const char *text);
 
