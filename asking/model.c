@@ -94,7 +94,6 @@ static void pick_shape(const char *given, double parameters, struct skep_ask_mod
 		.blocks = (uint32_t)blocks,
 		.tied = true};
 	write_shape(&s, ret);
-	ret->by_size = true;
 }
 
 static bool is_file(const char *given)

@@ -15,7 +15,6 @@ struct skep_ask_model {
 	char text[1024];   /* what is to be written */
 	double parameters; /* with those below filled in by skep_ask_model_measure() */
 	uint32_t sequence, layers, vocabulary;
-	bool by_size; /* the shape was picked */
 };
 
 /* `--model` as it was given. */

@@ -43,7 +43,6 @@ static void keep(struct skep_candidates *c, const struct skep_note *note)
 	c->over = true;
 	c->kept = note->candidate;
 	c->end = note->round + 1;
-	c->expected_nano = note->loss_nano;
 }
 
 static uint8_t *home(struct skep_candidates *c, struct skep_peer peer)

@@ -16,9 +16,8 @@
 struct skep_candidates {
 	uint32_t candidates, rounds, capacity;
 	bool over;
-	uint32_t kept, end;    /* over: rounds before `end` are the trial's */
-	int64_t expected_nano; /* over: as CANDIDATE_CHOSEN said */
-	int64_t *loss_nano;    /* [candidates * rounds], INT64_MIN: none */
+	uint32_t kept, end; /* over: rounds before `end` are the trial's */
+	int64_t *loss_nano; /* [candidates * rounds], INT64_MIN: none */
 	uint32_t workers;
 	uint8_t *home; /* [workers * SKEP_CANDIDATE_LIVES]: the candidate that a worker served, by its epoch */
 };

@@ -87,7 +87,6 @@ struct skep_buf skep_pool_take_on(struct skep_pool *pool, enum skep_memory_side 
 		struct skep_pool_slot *slot = &pool->slot[i];
 		slot->bytes = bytes;
 		slot->live = true;
-		pool->live++;
 		*ret_memory = slot->memory;
 		buf = (struct skep_buf){i, slot->generation};
 	}
@@ -124,15 +123,6 @@ void skep_pool_release(struct skep_pool *pool, struct skep_buf buf)
 		slot->generation = slot->generation == UINT32_MAX ? 1 : slot->generation + 1;
 		slot->next_free = pool->free[slot->side][class];
 		pool->free[slot->side][class] = buf.slot;
-		pool->live--;
 	}
 	pthread_mutex_unlock(&pool->lock);
-}
-
-uint32_t skep_pool_live(struct skep_pool *pool)
-{
-	pthread_mutex_lock(&pool->lock);
-	uint32_t live = pool->live;
-	pthread_mutex_unlock(&pool->lock);
-	return live;
 }

@@ -37,7 +37,7 @@ struct skep_pool_slot {
 struct skep_pool {
 	pthread_mutex_t lock;
 	struct skep_pool_slot *slot; /* [capacity]; slot 0 is no buffer's */
-	uint32_t slots, capacity, live;
+	uint32_t slots, capacity;
 	struct skep_memory_source source;
 	uint32_t free[SKEP_MEMORY_SIDES][SKEP_POOL_CLASSES]; /* first free slot of a class, 0 none */
 };
@@ -51,4 +51,3 @@ struct skep_buf skep_pool_take_on(
 	struct skep_pool *pool, enum skep_memory_side side, uint64_t bytes, void **ret_memory);
 void *skep_pool_find(struct skep_pool *pool, struct skep_buf buf, uint64_t *ret_bytes); /* NULL and 0 if stale */
 void skep_pool_release(struct skep_pool *pool, struct skep_buf buf);                    /* nothing if stale */
-uint32_t skep_pool_live(struct skep_pool *pool);

@@ -97,7 +97,6 @@ struct skep_found skep_search_run(const struct skep_search *search, void *mem, u
 	found.cost = h.best;
 	found.evaluations = h.evaluations;
 	found.steps = h.sketched;
-	found.exhausted = skep_search_state_over(&h);
 	found.by = h.by;
 	memcpy(ret_stage_of, h.best_of, h.workers * sizeof *ret_stage_of);
 	if (h.alike && h.cost->arrange && h.best < SKEP_NEVER) {

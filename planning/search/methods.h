@@ -63,7 +63,6 @@ struct skep_found {
 	uint64_t evaluations; /* calls of cost->whole() and cost->change() */
 	uint64_t steps;       /* the same of its sketch */
 	bool optimal;         /* proved: no allowed allocation costs less */
-	bool exhausted;       /* the budget ended the search, not the method */
 	double mean, worst;   /* over all allocations that can be, where `exact` saw all; NaN else */
 	enum skep_method by;  /* of a portfolio: who found it */
 };

@@ -7,9 +7,19 @@
 #include "models/device/device_internal.h"
 
 /* Buffers that were made and not released. */
+static inline uint32_t pool_live(struct skep_pool *pool)
+{
+	uint32_t live = 0;
+	pthread_mutex_lock(&pool->lock);
+	for (uint32_t i = 1; i < pool->slots; i++)
+		live += pool->slot[i].live;
+	pthread_mutex_unlock(&pool->lock);
+	return live;
+}
+
 static inline uint32_t buffers_live(const struct skep_device *device)
 {
-	return skep_pool_live(device->pool);
+	return pool_live(device->pool);
 }
 
 /* Hash of the stage's newest parameters: equal among the members of a stage after a reduction. */

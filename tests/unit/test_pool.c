@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "core/random.h"
+#include "tests/unit/observed_device.h"
 
 static void *take_host(void *context, enum skep_memory_side side, size_t bytes)
 {
@@ -59,7 +60,7 @@ static void test_stale_handles_are_ignored(void **state)
 		assert_null(skep_pool_find(&pool, no_worker[i], &bytes));
 		skep_pool_release(&pool, no_worker[i]);
 	}
-	assert_int_equal(skep_pool_live(&pool), 1);
+	assert_int_equal(pool_live(&pool), 1);
 	skep_pool_finish(&pool);
 }
 
@@ -99,7 +100,7 @@ static void test_every_size_fits_and_wastes_little(void **state)
 	assert_true(!huge.slot && !memory);
 	huge = skep_pool_take(&pool, (UINT64_C(1) << 46) + 1, &memory);
 	assert_true(!huge.slot && !memory);
-	assert_int_equal(skep_pool_live(&pool), 0);
+	assert_int_equal(pool_live(&pool), 0);
 	skep_pool_finish(&pool);
 }
 
@@ -150,7 +151,7 @@ static void test_threads_share_a_pool(void **state)
 	}
 	for (int i = 0; i < 3; i++)
 		pthread_join(hammers[i].thread, NULL);
-	assert_int_equal(skep_pool_live(&pool), 0);
+	assert_int_equal(pool_live(&pool), 0);
 	assert_true(pool.slots <= 1 + 3 * HELD * 22); /* 22 classes up to 2048 bytes */
 	skep_pool_finish(&pool);
 }
