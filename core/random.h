@@ -27,6 +27,16 @@ static inline uint32_t skep_random_below(uint64_t *state, uint32_t n)
 	return (uint32_t)((skep_random_next(state) >> 32) * n >> 32);
 }
 
+/* Fisher and Yates: all orders are equally likely. */
+static inline void skep_random_shuffle(uint64_t *state, uint32_t *item, uint32_t count)
+{
+	for (uint32_t i = count; i > 1; i--) {
+		uint32_t j = skep_random_below(state, i), swapped = item[i - 1];
+		item[i - 1] = item[j];
+		item[j] = swapped;
+	}
+}
+
 /* Uniform in [0, 1): one of 2^53 numbers, each of which a double holds exactly. */
 static inline double skep_random_unit(uint64_t *state)
 {

@@ -53,11 +53,7 @@ static void draw(struct directory *d, const struct skep_plan *plan, uint32_t sta
 		if (row->standing >= STANDING_READY)
 			order[drawn++] = order[i];
 	}
-	for (uint32_t i = drawn; i > 1; i--) { /* Fisher, Yates */
-		uint32_t j = skep_random_below(&random, i), worker = order[j];
-		order[j] = order[i - 1];
-		order[i - 1] = worker;
-	}
+	skep_random_shuffle(&random, order, drawn);
 	for (uint32_t i = 0; i < drawn / 2; i++) {
 		directory_row(d, order[i])->next_of_group = order[i + drawn / 2];
 		directory_row(d, order[i + drawn / 2])->next_of_group = order[i];

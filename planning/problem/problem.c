@@ -388,11 +388,7 @@ void skep_planning_random(const struct skep_planning *p, uint64_t seed, uint32_t
 	for (uint32_t i = 0; i < p->workers; i++)
 		if (!skep_tables_idle(p, i))
 			ret[count] = count % p->stages, count++;
-	for (uint32_t i = count; i > 1; i--) {
-		uint32_t j = skep_random_below(&state, i), swap = ret[i - 1];
-		ret[i - 1] = ret[j];
-		ret[j] = swap;
-	}
+	skep_random_shuffle(&state, ret, count);
 	for (uint32_t i = p->workers; i-- > 0;) /* from the front to who can hold any, from behind */
 		ret[i] = skep_tables_idle(p, i) ? SKEP_SPARE : ret[--count];
 }

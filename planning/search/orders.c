@@ -71,15 +71,6 @@ static void strided_order(struct hunt *h, uint32_t *ret_stage_of)
 	skep_bounds_repair(&h->bounds, ret_stage_of, h->count);
 }
 
-static void shuffle(struct hunt *h, uint32_t *item, uint32_t count)
-{
-	for (uint32_t i = count; i > 1; i--) {
-		uint32_t j = skep_random_below(&h->random, i), swapped = item[i - 1];
-		item[i - 1] = item[j];
-		item[j] = swapped;
-	}
-}
-
 static void random_sizes(struct hunt *h, uint32_t *ret_size)
 {
 	uint32_t left = h->workers;
@@ -106,7 +97,7 @@ void skep_search_state_random(struct hunt *h, uint32_t *ret_stage_of)
 			ret_stage_of[at++] = s;
 	while (at < h->workers)
 		ret_stage_of[at++] = SKEP_SPARE;
-	shuffle(h, ret_stage_of, h->workers);
+	skep_random_shuffle(&h->random, ret_stage_of, h->workers);
 	skep_bounds_repair(&h->bounds, ret_stage_of, h->count);
 }
 

@@ -33,16 +33,6 @@ const char *skep_allocation_name(enum skep_allocation allocation)
 	return skep_allocation_names[allocation];
 }
 
-static void shuffle(uint32_t *item, uint32_t count, uint64_t seed)
-{
-	uint64_t state = skep_mix(seed ^ 0x616c6c6f63617465u); /* a stream of its own */
-	for (uint32_t i = count; i > 1; i--) {
-		uint32_t j = skep_random_below(&state, i), swap = item[i - 1];
-		item[i - 1] = item[j];
-		item[j] = swap;
-	}
-}
-
 /* Workers that a trace lets come later are spares. */
 void skep_plan_allocate(struct skep_scenario *s)
 {
@@ -55,8 +45,9 @@ void skep_plan_allocate(struct skep_scenario *s)
 		s->first_stage_of[i] = s->allocation == SKEP_ALLOCATION_CONTIGUOUS
 		                               ? (uint32_t)((uint64_t)i * stages / count)
 		                               : i % stages;
+	uint64_t random = skep_mix(s->seed ^ 0x616c6c6f63617465u); /* a stream of its own */
 	if (s->allocation == SKEP_ALLOCATION_RANDOM)
-		shuffle(s->first_stage_of, count, s->seed);
+		skep_random_shuffle(&random, s->first_stage_of, count);
 	for (uint32_t i = count; skep_scenario_has_absent(s) &&
 				 i-- > 0;) { /* present[] rises, so nothing is overwritten that is needed */
 		uint32_t worker = s->churn.present[i], stage = s->first_stage_of[i];
