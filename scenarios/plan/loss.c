@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/layout.h"
+#include "scenarios/plan/plan.h"
 
 void skep_loss_read(struct skep_reader *r, const struct skep_yaml_node *train, struct skep_scenario *s)
 {
@@ -51,14 +52,6 @@ static double tokens_of_a_microbatch(const struct skep_scenario *s)
 	return (double)s->samples * (s->model.sequence > 0 ? s->model.sequence : 1);
 }
 
-static double replicas(const struct skep_scenario *s)
-{
-	uint32_t count = 0;
-	for (uint32_t i = 0; i < s->plan.workers; i++)
-		count += s->first_stage_of[i] == s->plan.stages - 1;
-	return count > 0 ? count : 1;
-}
-
 /* No update is older than the run: in round r the staleness is at most r. */
 static double staleness(const struct skep_scenario *s, uint32_t round)
 {
@@ -76,7 +69,7 @@ void skep_loss_at(const struct skep_scenario *s, uint32_t round, uint32_t microb
 	if (skep_plan_steps(&s->plan, round) > 1)
 		ret[SKEP_LAW_TOKENS] += step_tokens * skep_plan_inner_step(&s->plan, round, microbatch);
 	ret[SKEP_LAW_EVERY] = skep_plan_mean_steps(&s->plan);
-	ret[SKEP_LAW_MEMBERS] = replicas(s);
+	ret[SKEP_LAW_MEMBERS] = fmax(1, skep_plan_serving(s, s->plan.stages - 1));
 	ret[SKEP_LAW_STALE] = staleness(s, round);
 	ret[SKEP_LAW_BATCH] = step_tokens;
 }

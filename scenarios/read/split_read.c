@@ -128,14 +128,6 @@ void skep_split_read_sync(struct skep_reader *r, const struct skep_yaml_node *sy
 	s->plan.sharded = s->zero < 3;
 }
 
-static uint32_t spares(const struct skep_scenario *s)
-{
-	uint32_t count = 0;
-	for (uint32_t i = 0; i < s->plan.workers; i++)
-		count += s->first_stage_of[i] == SKEP_NO_STAGE;
-	return count;
-}
-
 void skep_split_check_zero(struct skep_reader *r, const struct skep_yaml_node *sync, const struct skep_scenario *s)
 {
 	const struct skep_plan *plan = &s->plan;
@@ -145,8 +137,9 @@ void skep_split_check_zero(struct skep_reader *r, const struct skep_yaml_node *s
 	} not_with[] = {
 		{plan->scale != NULL,
 			"a machine that is given back takes its part of the optimizer's state along; leave out `cluster.scale`"},
-		{spares(s) > 0, "a spare could take over no part of the optimizer's state; give all workers a stage in "
-				"`cluster.allocation`"},
+		{skep_plan_serving(s, SKEP_NO_STAGE) > 0,
+			"a spare could take over no part of the optimizer's state; give all workers a stage in "
+			"`cluster.allocation`"},
 		{plan->on_loss != SKEP_ON_LOSS_REPORT,
 			"with a worker that is lost its part of the optimizer's state is, and the run ends; leave out "
 			"`schedule.on_loss`"},
