@@ -199,12 +199,13 @@ static void page_cell(const char *text, FILE *out)
 /* How each experiment does, with a link to it. */
 static void page_overview(const struct skep_published_experiment *experiment, uint32_t count, FILE *out)
 {
-	fputs("\n| experiment | within | outside | nothing to compare |\n| --- | --- | --- | --- |\n", out);
+	fputs("\n| experiment | within | outside | fitted | nothing to compare |\n| --- | --- | --- | --- | --- |\n",
+		out);
 	for (uint32_t i = 0; i < count; i++) {
 		struct count c = count_rows(&experiment[i], 1);
 		if (experiment[i].wanted)
-			fprintf(out, "| [%s](#%s): %s | %u | %u | %u |\n", experiment[i].name, experiment[i].name,
-				experiment[i].title, c.within, c.outside, c.unknown + c.fitted);
+			fprintf(out, "| [%s](#%s): %s | %u | %u | %u | %u |\n", experiment[i].name, experiment[i].name,
+				experiment[i].title, c.within, c.outside, c.fitted, c.unknown);
 	}
 }
 

@@ -118,6 +118,10 @@ section other.md swarm-large >"$scratch/new"
 check 'are the same figures' diff "$scratch/old" "$scratch/new"
 check 'the page of the documentation has every experiment' sh -c 'for f in "$2"/*.yaml; do
 	grep -qx "## $(basename "$f" .yaml)" "$1" || { echo "$f"; exit 1; }; done' - "$root/docs/published.md" "$tables"
+check 'whose overview adds up to its head' sh -c '
+	head=$(sed -n "s/^\([0-9]* rows: .*\)/\1/p" "$1" | tr -cs "0-9" " ")
+	sums=$(grep "^| \[" "$1" | awk -F" [|] " "{ a += \$2; b += \$3; c += \$4; d += \$5 } END { print a + b + c + d, a, b, c, d }")
+	[ "$sums" = "${head% }" ] || { echo "$sums against $head"; false; }' - "$root/docs/published.md"
 accepts 'it may be replaced' published gpipe-gpu --tables "$tables" -o page.md -q
 rm page.md
 echo mine >mine.md
