@@ -122,12 +122,12 @@ __attribute__((destructor)) static void end(void)
 
 /* ---- memory ------------------------------------------------------------------------------------------------------ */
 
-/* Is the code that called part of what is tested? Looked up once for each library. */
-static bool is_ours(const void *caller)
+/* Is the code that called part of what is tested? dladdr() is asked once for each library. */
+static bool look_up(const void *caller)
 {
 	Dl_info info;
 	static _Thread_local bool inside;
-	if (inside || !ready)
+	if (inside)
 		return false;
 	inside = true;
 	bool known = dladdr(caller, &info) != 0 && info.dli_fname, ours = false;
@@ -146,6 +146,22 @@ static bool is_ours(const void *caller)
 		modules = count + 1;
 	}
 	return ours;
+}
+
+/* The answers of look_up() that were asked for lately: dladdr() takes longer than all that a short run does. A slot has the caller and,
+ * as its lowest bit, the answer. */
+static bool is_ours(const void *caller)
+{
+	static atomic_uintptr_t answers[4096];
+	if (!ready)
+		return false;
+	uintptr_t key = (uintptr_t)caller << 1, slot = ((uintptr_t)caller * UINT64_C(0x9e3779b97f4a7c15)) >> 52;
+	uintptr_t answer = answers[slot];
+	if ((answer & ~(uintptr_t)1) != key) {
+		answer = key | look_up(caller);
+		answers[slot] = answer;
+	}
+	return answer & 1;
 }
 
 static void add_stack(long now)

@@ -48,6 +48,8 @@ def words_of(name, folder):
 def environment(faults):
     more = {'LD_PRELOAD': LIBRARY, 'OPENBLAS_NUM_THREADS': '1', 'ASAN_OPTIONS': 'verify_asan_link_order=0:detect_leaks=0'}
     more.update(OMPI_ALLOW_RUN_AS_ROOT='1', OMPI_ALLOW_RUN_AS_ROOT_CONFIRM='1')
+    # All ranks are on this host: Open MPI need not look for networks, and a rank that waits leaves the core to others.
+    more.update(OMPI_MCA_pml='ob1', OMPI_MCA_btl='self,vader', OMPI_MCA_mpi_yield_when_idle='1')
     return {**os.environ, **more, **faults}
 
 
