@@ -88,8 +88,9 @@ bool skep_exec_init(uint32_t limit_s, bool threads, uint32_t *ret_rank, uint32_t
 	MPI_Comm_size(MPI_COMM_WORLD, &ranks);
 	*ret_rank = (uint32_t)rank;
 	*ret_ranks = (uint32_t)ranks;
-	struct skep_start start = {.limit_s = limit_s};
-	if (!skep_together_agree(&start, "to answer after MPI_Init", 1, reterr))
+	struct skep_start start;
+	if (!skep_start_begin(&start, limit_s, reterr) ||
+		!skep_together_agree(&start, "to answer after MPI_Init", 1, reterr))
 		end_all(rank, &start, reterr);
 	skep_start_finish(&start);
 	if (provided >= wanted)
@@ -130,13 +131,13 @@ void skep_exec_finish(int status, const struct skep_exec_result *result)
 
 void skep_exec_tell_all(uint64_t *number, uint32_t count, uint32_t limit_s)
 {
-	struct skep_start start = {.limit_s = limit_s};
+	struct skep_start start;
 	struct skep_diag error = {0};
 	int rank;
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-	bool told = skep_together_tell(
-		&start, "to hear what rank 0 has found", SKEP_START_AT_WORK, number, count * sizeof *number, &error);
-	if (!told)
+	if (!skep_start_begin(&start, limit_s, &error) ||
+		!skep_together_tell(&start, "to hear what rank 0 has found", SKEP_START_AT_WORK, number,
+			count * sizeof *number, &error))
 		end_all(rank, &start, &error);
 	skep_start_finish(&start);
 }
@@ -267,16 +268,18 @@ static bool connect_all(
 	struct skep_transport *whole = shards->ranks > 1 ? &shards->all : setup->transport;
 	struct skep_watchdog watchdog;
 	uint64_t name;
-	if (!skep_together_name(start, &name, reterr))
-		return false;
-	skep_watchdog_begin(&watchdog, start->limit_s, "all processes, to connect the transport");
-	bool connected = skep_transport_mpi_create(whole, name, setup->rejects);
-	if (connected && shards->ranks > 1) {
+	bool created = skep_transport_mpi_create(whole, setup->rejects);
+	if (created && shards->ranks > 1) {
 		setup->plane = shards->plane = skep_plane_create(whole, shards->ranks, setup->transport);
 		setup->abandoned = &shards->tensor.abandoned;
 	}
-	if (!connected || (shards->ranks > 1 && shards->plane == NULL))
+	if (!created || (shards->ranks > 1 && shards->plane == NULL))
 		skep_fail(reterr, "no memory for the transport");
+	if (!skep_together_agree(start, "its transport", 1, reterr) || !skep_together_name(start, &name, reterr))
+		return false;
+	skep_watchdog_begin(&watchdog, start->limit_s, "all processes, to connect the transport");
+	if (!skep_transport_mpi_connect(whole, name))
+		skep_fail(reterr, "MPI does not connect the transport");
 	skep_watchdog_end(&watchdog);
 	return skep_together_agree(start, "its transport", 1, reterr);
 }
@@ -416,8 +419,10 @@ bool skep_exec_run(const struct skep_scenario *scenario, const struct skep_exec_
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	if (rank == 0 && scenario->has_trace)
 		say_how_hard((uint32_t)ranks - workers - 1);
-	struct skep_start start = {
-		.limit_s = options->start_limit_s > 0 ? options->start_limit_s : SKEP_EXEC_START_LIMIT_S};
+	struct skep_start start;
+	if (!skep_start_begin(
+		    &start, options->start_limit_s > 0 ? options->start_limit_s : SKEP_EXEC_START_LIMIT_S, reterr))
+		end_all(rank, &start, reterr);
 	bool fine = run_checked(
 		&start, scenario, options, recorder != NULL ? recorder : &no_worker, &shards, ret, &clean, reterr);
 	if (shards.ranks > 1)

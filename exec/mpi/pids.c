@@ -12,24 +12,30 @@
 
 #define LOOK_NS 1000000u
 
-void skep_pids_create(struct skep_pids *pids, MPI_Comm comm)
+bool skep_pids_create(struct skep_pids *ret, int rank, int ranks)
 {
-	int rank, ranks, own = (int)getpid();
-	*pids = (struct skep_pids){0};
-	MPI_Comm_rank(comm, &rank);
+	*ret = (struct skep_pids){0};
+	if (rank > 0)
+		return true;
+	ret->pid = calloc((size_t)ranks, sizeof *ret->pid);
+	ret->process = calloc((size_t)ranks, sizeof *ret->process);
+	for (int i = 0; ret->process != NULL && i < ranks; i++)
+		ret->process[i].fd = -1; /* poll passes over it */
+	if (ret->pid != NULL && ret->process != NULL)
+		return true;
+	skep_pids_destroy(ret);
+	return false;
+}
+
+void skep_pids_connect(struct skep_pids *pids, MPI_Comm comm)
+{
+	int ranks, own = (int)getpid();
 	MPI_Comm_size(comm, &ranks);
-	int *all = calloc((size_t)ranks, sizeof *all);
-	struct pollfd *process = calloc((size_t)ranks, sizeof *process);
-	MPI_Gather(&own, 1, MPI_INT, all, 1, MPI_INT, 0, comm);
-	for (int i = 0; rank == 0 && all != NULL && process != NULL && i < ranks; i++) {
-		int file = i > 0 ? (int)syscall(SYS_pidfd_open, all[i], 0) : -1; /* poll passes over -1 */
-		process[i] = (struct pollfd){.fd = file, .events = POLLIN};
-	}
-	free(all);
-	if (rank == 0 && process != NULL)
-		*pids = (struct skep_pids){.process = process, .ranks = (uint32_t)ranks};
-	else
-		free(process);
+	MPI_Gather(&own, 1, MPI_INT, pids->pid, 1, MPI_INT, 0, comm);
+	for (int i = 1; pids->process != NULL && i < ranks; i++)
+		pids->process[i] =
+			(struct pollfd){.fd = (int)syscall(SYS_pidfd_open, pids->pid[i], 0), .events = POLLIN};
+	pids->ranks = pids->process != NULL ? (uint32_t)ranks : 0;
 }
 
 void skep_pids_destroy(struct skep_pids *pids)
@@ -39,6 +45,7 @@ void skep_pids_destroy(struct skep_pids *pids)
 			close(pids->process[i].fd);
 	}
 	free(pids->process);
+	free(pids->pid);
 	*pids = (struct skep_pids){0};
 }
 

@@ -85,7 +85,9 @@ static bool hear_first(struct skep_start *start, struct reading *r, struct skep_
 	free(r->first);
 	r->first = calloc(count + 1, sizeof *r->first);
 	if (r->first == NULL)
-		return skep_fail(reterr, "no memory for the list of rank 0's files");
+		skep_fail(reterr, "no memory for the list of rank 0's files");
+	if (!skep_together_agree(start, "the files of its scenario", 1, reterr))
+		return false;
 	if (r->rank == 0)
 		memcpy(r->first, r->mine, count * sizeof *r->first);
 	return skep_together_tell(start, "the files of its scenario", 1, r->first, count * sizeof *r->first, reterr);

@@ -4,7 +4,8 @@
  *
  * A collective of MPI waits for ever for a rank that is gone, and does not say for which. So each rank sends rank 0 a word, and
  * rank 0 answers when it has all of them. Where MPI survives deaths (mpi_bytes.h) a request fails as soon as its peer is known to
- * be dead. Requests to those who do not answer are left to the end of the process, and so is the memory that they may touch.
+ * be dead. Requests to those who do not answer are left to the end of the process, and so is the memory that they may touch. All memory is
+there before the first word, for a rank that fails between two words fails alone.
  */
 #include "exec/mpi/startup.h"
 
@@ -38,10 +39,16 @@ struct wait {
 	bool said;
 };
 
+struct skep_start_memory {
+	struct word
+		*word; /* rank 0: [ranks], and one for the last answer; other ranks: what it says and what it hears */
+	MPI_Request *request; /* rank 0: [ranks] */
+};
+
 struct gathering { /* on rank 0 */
 	int ranks;
-	struct word *word;    /* [ranks] */
-	MPI_Request *request; /* [ranks] */
+	struct word *word;
+	MPI_Request *request;
 };
 
 static struct wait begin(const struct skep_start *start, const char *what, uint32_t times)
@@ -66,7 +73,7 @@ static void lose(struct skep_start *start, const char *who, const char *how, con
 static void who_is(const struct skep_start *start, int rank, char *ret, size_t room)
 {
 	assert(rank >= 0);
-	const char *host = start->host != NULL && start->host[rank][0] != '\0' ? start->host[rank] : NULL;
+	const char *host = start->host[rank][0] != '\0' ? start->host[rank] : NULL;
 	snprintf(ret, room, "rank %d%s%.64s", rank, host != NULL ? " on " : " (whose host is not known yet)",
 		host != NULL ? host : "");
 }
@@ -125,18 +132,14 @@ static bool all_done(struct skep_start *start, struct gathering *g, struct wait 
 	return awaited == 0;
 }
 
-static bool gathering_init(struct skep_start *start, struct gathering *g, struct skep_diag *reterr)
+static struct gathering gather(const struct skep_start *start)
 {
-	MPI_Comm_size(MPI_COMM_WORLD, &g->ranks);
-	g->word = calloc((size_t)g->ranks, sizeof *g->word);
-	g->request = calloc((size_t)g->ranks, sizeof(MPI_Request));
-	if (start->host == NULL)
-		start->host = calloc((size_t)g->ranks, sizeof *start->host);
-	if (g->word == NULL || g->request == NULL || start->host == NULL)
-		return skep_fail(reterr, "no memory to hear from %d ranks", g->ranks);
-	for (int i = 0; i < g->ranks; i++)
-		g->request[i] = MPI_REQUEST_NULL;
-	return true;
+	struct gathering g = {.word = start->memory->word, .request = start->memory->request};
+	MPI_Comm_size(MPI_COMM_WORLD, &g.ranks);
+	memset(g.word, 0, ((size_t)g.ranks + 1) * sizeof *g.word);
+	for (int i = 0; i < g.ranks; i++)
+		g.request[i] = MPI_REQUEST_NULL;
+	return g;
 }
 
 /* To each rank, those who have failed among them: they may be there to hear of it. */
@@ -156,11 +159,9 @@ static bool answer(struct skep_start *start, struct gathering *g, struct wait *w
 /* Tells who still hears that the start has failed. */
 static void say_lost(struct skep_start *start, struct gathering *g, const struct skep_diag *why)
 {
-	struct word *last = calloc(1, sizeof *last);
+	struct word *last = &g->word[g->ranks];
 	struct skep_diag ignored = {0};
 	struct wait wait = {"the end", skep_monotonic_ns(), FAREWELL_NS, true};
-	if (last == NULL)
-		return;
 	*last = (struct word){.diag = *why, .lost = true};
 	answer(start, g, &wait, last, sizeof *last, &ignored);
 }
@@ -168,9 +169,7 @@ static void say_lost(struct skep_start *start, struct gathering *g, const struct
 static bool agree_root(
 	struct skep_start *start, struct wait *wait, struct word *mine, uint64_t *ret, struct skep_diag *reterr)
 {
-	struct gathering g;
-	if (!gathering_init(start, &g, reterr))
-		return false;
+	struct gathering g = gather(start);
 	g.word[0] = *mine;
 	for (int i = 1; i < g.ranks; i++) {
 		if (MPI_Irecv(&g.word[i], sizeof *g.word, MPI_BYTE, i, WORD_TAG, MPI_COMM_WORLD, &g.request[i]) !=
@@ -195,11 +194,7 @@ static bool agree_root(
 	bool told = answer(start, &g, wait, first, sizeof *first, reterr);
 	if (told)
 		mine->diag = first->diag;
-	if (!told)
-		return false;
-	free(g.word);
-	free(g.request);
-	return true;
+	return told;
 }
 
 /* ---- by the others ----------------------------------------------------------------------------------------------- */
@@ -233,9 +228,7 @@ static bool hear(struct skep_start *start, struct wait *wait, MPI_Request *reque
 static bool agree_other(struct skep_start *start, struct wait *wait, struct word *mine, struct skep_diag *reterr)
 {
 	MPI_Request request[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
-	struct word *said = calloc(2, sizeof *said), *heard = said + 1;
-	if (said == NULL)
-		return skep_fail(reterr, "no memory to agree with the other ranks");
+	struct word *said = &start->memory->word[0], *heard = &start->memory->word[1];
 	*said = *mine;
 	int rc = MPI_Isend(said, sizeof *said, MPI_BYTE, 0, WORD_TAG, MPI_COMM_WORLD, &request[0]);
 	if (rc == MPI_SUCCESS)
@@ -249,7 +242,6 @@ static bool agree_other(struct skep_start *start, struct wait *wait, struct word
 		return false;
 	mine->diag = heard->diag;
 	start->lost = heard->lost;
-	free(said);
 	return true;
 }
 
@@ -286,12 +278,8 @@ bool skep_together_agree(struct skep_start *start, const char *what, uint32_t ti
 static bool tell_root(
 	struct skep_start *start, struct wait *wait, void *bytes, uint64_t count, struct skep_diag *reterr)
 {
-	struct gathering g;
-	if (!gathering_init(start, &g, reterr) || !answer(start, &g, wait, bytes, count, reterr))
-		return false;
-	free(g.word);
-	free(g.request);
-	return true;
+	struct gathering g = gather(start);
+	return answer(start, &g, wait, bytes, count, reterr);
 }
 
 bool skep_together_tell(struct skep_start *start, const char *what, uint32_t times, void *bytes, uint64_t count,
@@ -310,10 +298,43 @@ bool skep_together_tell(struct skep_start *start, const char *what, uint32_t tim
 	return (rc == MPI_SUCCESS || request != MPI_REQUEST_NULL) && hear(start, &wait, &request, reterr);
 }
 
+/* ---- begin and end ------------------------------------------------------------------------------------------------ */
+
+static void free_memory(struct skep_start *start)
+{
+	if (start->memory != NULL) {
+		free(start->memory->word);
+		free(start->memory->request);
+	}
+	free(start->memory);
+	free(start->host);
+}
+
+bool skep_start_begin(struct skep_start *ret, uint32_t limit_s, struct skep_diag *reterr)
+{
+	int rank, ranks;
+	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+	MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+	const size_t all = rank == 0 ? (size_t)ranks : 1;
+	*ret = (struct skep_start){.limit_s = limit_s, .memory = calloc(1, sizeof *ret->memory)};
+	ret->host = calloc(all, sizeof *ret->host);
+	if (ret->memory != NULL) {
+		ret->memory->word = calloc(all + 1, sizeof(struct word));
+		ret->memory->request = calloc(all, sizeof(MPI_Request));
+	}
+	if (ret->host != NULL && ret->memory != NULL && ret->memory->word != NULL && ret->memory->request != NULL)
+		return true;
+	free_memory(ret);
+	*ret = (struct skep_start){.limit_s = limit_s};
+	return skep_fail(reterr, "rank %d has no memory to agree with the others", rank);
+}
+
+/* What is sent or heard lies in this memory until MPI is done with it, which after a loss may be never. */
 void skep_start_finish(struct skep_start *start)
 {
-	free(start->host);
-	start->host = NULL;
+	if (!start->lost)
+		free_memory(start);
+	*start = (struct skep_start){.limit_s = start->limit_s};
 }
 
 /* MPI_COMM_NULL: a process died meanwhile. */

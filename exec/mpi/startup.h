@@ -19,14 +19,18 @@
 #define SKEP_START_AT_WORK                                                                                             \
 	10u /* times as long as the limit is what a rank may take that has files to read or to search */
 
-/* The start of a run, in one process. Begins as {.limit_s = ...}. */
+/* The start of a run, in one process. */
 struct skep_start {
-	uint32_t limit_s; /* longest wait for a rank that has nothing to do but to answer */
+	uint32_t limit_s;                 /* longest wait for a rank that has nothing to do but to answer */
+	struct skep_start_memory *memory; /* of what is said and heard */
 	bool lost; /* some rank is dead, or has not answered: the start has failed, and nothing waits for it any more */
 	bool orphaned;    /* that one is rank 0 */
-	char (*host)[64]; /* rank 0: [ranks] of those who have answered before; NULL: none has */
+	char (*host)[64]; /* rank 0: [ranks] of those who have answered before; "": it has not */
 };
 
+/* False, and set: no memory. The others do not know that, and wait for this rank: it has to end them (skep_exec_abort). Nothing
+ * below asks for more, so that no rank fails alone. */
+bool skep_start_begin(struct skep_start *ret, uint32_t limit_s, struct skep_diag *reterr);
 void skep_start_finish(struct skep_start *start);
 
 /* True if the diagnosis of no rank is set; else all ranks get that of the lowest one that has failed. `what` they do

@@ -528,13 +528,12 @@ static void mpi_wake(void *self)
 
 /* ---- up and down ------------------------------------------------------------------------------------------------- */
 
-bool skep_transport_mpi_create(struct skep_transport *ret, uint64_t run, struct skep_rejects *rejects)
+bool skep_transport_mpi_create(struct skep_transport *ret, struct skep_rejects *rejects)
 {
 	struct mpi *mpi = calloc(1, sizeof *mpi);
 	int rank = 0, ranks = 0, found = 0, *limit = NULL;
 	if (mpi == NULL)
 		return false;
-	mpi->run = run;
 	mpi->nap_ns = NAP_FIRST_NS;
 	mpi->rejects = rejects;
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -545,17 +544,13 @@ bool skep_transport_mpi_create(struct skep_transport *ret, uint64_t run, struct 
 	mpi->survives = skep_ulfm_active();
 	mpi->gone = calloc((size_t)ranks, 2 * sizeof *mpi->gone);
 	mpi->told = mpi->gone + ranks;
-	if (mpi->gone == NULL || !skep_wakeups_create(&mpi->wakeups, mpi->survives, run ^ 1) ||
-		MPI_Comm_dup(MPI_COMM_WORLD, &mpi->frames) != MPI_SUCCESS ||
-		MPI_Comm_dup(MPI_COMM_WORLD, &mpi->bodies) != MPI_SUCCESS) {
+	if (mpi->gone == NULL || (mpi->survives && !skep_pids_create(&mpi->pids, rank, ranks)) ||
+		!skep_wakeups_create(&mpi->wakeups, mpi->survives)) {
+		skep_pids_destroy(&mpi->pids);
 		free(mpi->gone);
 		free(mpi);
 		return false;
 	}
-	if (mpi->survives && mpi->wakeups.alone)
-		skep_pids_create(&mpi->pids, MPI_COMM_WORLD);
-	MPI_Comm_set_errhandler(mpi->frames, MPI_ERRORS_RETURN);
-	MPI_Comm_set_errhandler(mpi->bodies, MPI_ERRORS_RETURN);
 	*ret = (struct skep_transport){.self = mpi,
 		.rank = (uint32_t)rank,
 		.ranks = (uint32_t)ranks,
@@ -566,6 +561,21 @@ bool skep_transport_mpi_create(struct skep_transport *ret, uint64_t run, struct 
 		.pending = mpi_pending,
 		.wait = mpi_wait,
 		.wake = mpi_wake};
+	return true;
+}
+
+bool skep_transport_mpi_connect(struct skep_transport *transport, uint64_t run)
+{
+	struct mpi *mpi = transport->self;
+	mpi->run = run;
+	skep_wakeups_connect(&mpi->wakeups, run ^ 1);
+	if (MPI_Comm_dup(MPI_COMM_WORLD, &mpi->frames) != MPI_SUCCESS ||
+		MPI_Comm_dup(MPI_COMM_WORLD, &mpi->bodies) != MPI_SUCCESS)
+		return false;
+	if (mpi->survives && mpi->wakeups.alone)
+		skep_pids_connect(&mpi->pids, MPI_COMM_WORLD);
+	MPI_Comm_set_errhandler(mpi->frames, MPI_ERRORS_RETURN);
+	MPI_Comm_set_errhandler(mpi->bodies, MPI_ERRORS_RETURN);
 	return true;
 }
 

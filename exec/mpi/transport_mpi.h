@@ -14,8 +14,11 @@
 #include "exec/transport/transport.h"
 #include "exec/transport/wakeup.h"
 
-/* All ranks together. `run` must be the same on all. False: MPI refused or no memory. */
-bool skep_transport_mpi_create(struct skep_transport *ret, uint64_t run, struct skep_rejects *rejects);
+/* What this rank needs: the ranks agree that all have it before any connects. False: no memory. */
+bool skep_transport_mpi_create(struct skep_transport *ret, struct skep_rejects *rejects);
+
+/* All ranks together, and `run` is the same on all. False: MPI refused. */
+bool skep_transport_mpi_connect(struct skep_transport *transport, uint64_t run);
 
 /* All ranks together if `clean`, and nothing may be pending; else everything is left to the end of the process. */
 void skep_transport_mpi_destroy(struct skep_transport *transport, bool clean);
@@ -24,12 +27,14 @@ void skep_transport_mpi_destroy(struct skep_transport *transport, bool clean);
  * to the dead one. */
 struct skep_pids {
 	struct pollfd *process; /* [ranks] of rank 0; NULL: nothing is watched */
-	uint32_t ranks;
+	int *pid;               /* [ranks] of rank 0 */
+	uint32_t ranks;         /* that are watched */
 	uint64_t looked_ns;
 };
 
+bool skep_pids_create(struct skep_pids *ret, int rank, int ranks); /* false: no memory */
 /* All ranks of `comm` together, on one host. Rank 0 watches the others. */
-void skep_pids_create(struct skep_pids *pids, MPI_Comm comm);
+void skep_pids_connect(struct skep_pids *pids, MPI_Comm comm);
 void skep_pids_destroy(struct skep_pids *pids);
 
 /* Now and then: sets gone[] of those that have ended; true: some have that had not. */
@@ -41,9 +46,12 @@ struct skep_wakeups {
 	struct skep_wakeup *own;     /* the one of this rank */
 	bool alone;                  /* no peer on another host */
 	bool lasting;
-	MPI_Win window; /* unless lasting */
+	MPI_Win window;           /* unless lasting */
+	struct skep_wakeup *lone; /* this rank's, where there is no memory to share */
+	int *number;              /* [2 * ranks] */
 };
 
-/* All ranks together. lasting: they are of use when processes have died; `name` is then the run's. False: no memory. */
-bool skep_wakeups_create(struct skep_wakeups *wakeups, bool lasting, uint64_t name);
-void skep_wakeups_destroy(struct skep_wakeups *wakeups); /* all ranks together */
+/* What this rank needs. lasting: they are of use when processes have died. False: no memory. */
+bool skep_wakeups_create(struct skep_wakeups *ret, bool lasting);
+void skep_wakeups_connect(struct skep_wakeups *wakeups, uint64_t run); /* all ranks together */
+void skep_wakeups_destroy(struct skep_wakeups *wakeups);               /* all ranks together */

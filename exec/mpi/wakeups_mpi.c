@@ -10,9 +10,16 @@
 
 #include "exec/mpi/startup.h"
 
+static void free_memory(struct skep_wakeups *wakeups)
+{
+	free(wakeups->wakeup);
+	free(wakeups->lone);
+	free(wakeups->number);
+}
+
 /* Makes the wake-ups of a run that survives the death of a process. On several hosts there are none, and all
  * sleeps are short. */
-static bool create_lasting(struct skep_wakeups *wakeups, int rank, int ranks, uint64_t name)
+static void connect_lasting(struct skep_wakeups *wakeups, int rank, int ranks, uint64_t run)
 {
 	MPI_Comm host = MPI_COMM_NULL; /* it stays that when a process dies meanwhile */
 	int here = 0;
@@ -22,36 +29,42 @@ static bool create_lasting(struct skep_wakeups *wakeups, int rank, int ranks, ui
 	const size_t line = 64;
 	unsigned char *memory = NULL;
 	if (here == ranks) /* on all of them, or on none */
-		memory = skep_host_memory_create(MPI_COMM_WORLD, name, (size_t)ranks * line);
+		memory = skep_host_memory_create(MPI_COMM_WORLD, run, (size_t)ranks * line);
 	wakeups->alone = memory != NULL;
-	wakeups->wakeup = calloc((size_t)ranks, sizeof(struct skep_wakeup *));
-	if (wakeups->wakeup == NULL)
-		return false;
 	for (int i = 0; memory != NULL && i < ranks; i++)
 		wakeups->wakeup[i] = (struct skep_wakeup *)(void *)(memory + (size_t)i * line);
 	if (memory == NULL)
-		wakeups->wakeup[rank] = calloc(1, sizeof(struct skep_wakeup));
+		wakeups->wakeup[rank] = wakeups->lone;
 	wakeups->own = wakeups->wakeup[rank];
-	return wakeups->own != NULL;
 }
 
-/* Makes the wake-ups of the processes of this host, in a window of the host's communicator. */
-bool skep_wakeups_create(struct skep_wakeups *wakeups, bool lasting, uint64_t name)
+bool skep_wakeups_create(struct skep_wakeups *ret, bool lasting)
 {
-	int rank, ranks;
+	int ranks;
+	MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+	*ret = (struct skep_wakeups){.lasting = lasting};
+	ret->wakeup = calloc((size_t)ranks, sizeof(struct skep_wakeup *));
+	ret->lone = calloc(1, sizeof(struct skep_wakeup));
+	ret->number = calloc((size_t)ranks, 2 * sizeof *ret->number);
+	if (ret->wakeup != NULL && ret->lone != NULL && ret->number != NULL)
+		return true;
+	free_memory(ret);
+	return false;
+}
+
+/* Unless they have to last they are in a window of the host's communicator. */
+void skep_wakeups_connect(struct skep_wakeups *wakeups, uint64_t run)
+{
+	int rank, ranks, here = 0;
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-	*wakeups = (struct skep_wakeups){.lasting = lasting};
-	if (lasting)
-		return create_lasting(wakeups, rank, ranks, name);
+	if (wakeups->lasting) {
+		connect_lasting(wakeups, rank, ranks, run);
+		return;
+	}
 	MPI_Comm host;
 	MPI_Group world_group, host_group;
-	int *number = calloc((size_t)ranks, 2 * sizeof *number), *of_host = number + ranks, here = 0;
-	wakeups->wakeup = calloc((size_t)ranks, sizeof(struct skep_wakeup *));
-	if (number == NULL || wakeups->wakeup == NULL) {
-		free(number);
-		return false;
-	}
+	int *number = wakeups->number, *of_host = number + ranks;
 	MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &host);
 	MPI_Win_allocate_shared(64, 1, MPI_INFO_NULL, host, &wakeups->own, &wakeups->window); /* a cache line each */
 	memset(wakeups->own, 0, sizeof *wakeups->own);
@@ -72,15 +85,11 @@ bool skep_wakeups_create(struct skep_wakeups *wakeups, bool lasting, uint64_t na
 	MPI_Group_free(&host_group);
 	MPI_Barrier(host); /* no process signals a wake-up that its owner is still clearing */
 	MPI_Comm_free(&host);
-	free(number);
-	return true;
 }
 
 void skep_wakeups_destroy(struct skep_wakeups *wakeups)
 {
 	if (!wakeups->lasting)
 		MPI_Win_free(&wakeups->window);
-	else if (!wakeups->alone)
-		free(wakeups->own);
-	free(wakeups->wakeup);
+	free_memory(wakeups);
 }

@@ -48,8 +48,11 @@ static bool cluster_init(struct cluster *c, struct skep_diag *reterr)
 	char name[MPI_MAX_PROCESSOR_NAME + NAME_BYTES] = "";
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-	*c = (struct cluster){
-		.rank = (uint32_t)rank, .ranks = (uint32_t)ranks, .start.limit_s = SKEP_EXEC_START_LIMIT_S};
+	*c = (struct cluster){.rank = (uint32_t)rank, .ranks = (uint32_t)ranks};
+	if (!skep_start_begin(&c->start, SKEP_EXEC_START_LIMIT_S, reterr)) {
+		fprintf(stderr, "skep: %s\n", reterr->message);
+		skep_exec_abort(1);
+	}
 	c->host_of = calloc(c->ranks, sizeof *c->host_of);
 	c->name = calloc(c->ranks, sizeof *c->name);
 	if (c->host_of == NULL || c->name == NULL)
@@ -254,10 +257,13 @@ static bool measure(const struct skep_probe_options *o, struct cluster *c, const
 	struct own_device own;
 	bool clean = false;
 	uint64_t name;
-	if (!skep_together_name(&c->start, &name, reterr))
-		return false;
-	if (!skep_transport_mpi_create(&transport, name, &rejects))
+	if (!skep_transport_mpi_create(&transport, &rejects))
 		skep_fail(reterr, "no memory for the transport");
+	if (!skep_together_agree(&c->start, "its transport", 1, reterr) ||
+		!skep_together_name(&c->start, &name, reterr))
+		return false;
+	if (!skep_transport_mpi_connect(&transport, name))
+		skep_fail(reterr, "MPI does not connect the transport");
 	if (!skep_together_agree(&c->start, "its transport", 1, reterr))
 		return false;
 	find_device(o, c, &own);

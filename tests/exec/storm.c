@@ -226,7 +226,8 @@ static void refuse_a_send(uint32_t rank, struct processes *processes)
 	struct skep_transport transport;
 	struct skep_transport_event event;
 	struct skep_frame frame = {.type = SKEP_FRAME_LAST};
-	if (!skep_transport_mpi_create(&transport, 4712, &processes->rejects)) {
+	if (!skep_transport_mpi_create(&transport, &processes->rejects) ||
+		!skep_transport_mpi_connect(&transport, 4712)) {
 		fail(processes, "no second transport");
 		return;
 	}
@@ -318,7 +319,8 @@ int main(int argc, char **argv)
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	processes.rejects.rank = (uint32_t)rank;
 	processes.seed = (uint64_t)rank + 1;
-	if (!skep_transport_mpi_create(&processes.transport, 4711, &processes.rejects) || processes.transport.ranks < 2)
+	if (!skep_transport_mpi_create(&processes.transport, &processes.rejects) ||
+		!skep_transport_mpi_connect(&processes.transport, 4711) || processes.transport.ranks < 2)
 		fail(&processes, "needs 2 ranks or more");
 	else if (argc > 1 && strcmp(argv[1], "--bench") == 0)
 		bench(&processes);
