@@ -94,8 +94,10 @@ static bool resolve_together(const struct run_arguments *a, uint32_t rank, struc
 	char *allocation =
 		tell_all(rank == 0 ? skep_resolve_search(scenario, &options, &diag) : NULL, a->exec.start_limit_s);
 	bool resolved = allocation && skep_resolve_with(scenario, &options, allocation, &diag);
-	if (!resolved && rank == 0)
+	if (!resolved && (rank == 0 || allocation))
 		skep_report_diag(STATUS_BAD_INPUT, &diag);
+	if (!resolved && allocation)
+		skep_exec_abort((int)STATUS_BAD_INPUT); /* of this rank alone: the others go on, and wait for it */
 	free(allocation);
 	return resolved;
 }

@@ -284,6 +284,15 @@ static bool connect_all(
 	return skep_together_agree(start, "its transport", 1, reterr);
 }
 
+/* What happened to this rank no other one knows, and all wait for it. */
+static void end_alone(const struct skep_diag *why)
+{
+	int rank;
+	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+	fprintf(stderr, "skep: rank %d: %s\n", rank, why->message);
+	skep_exec_abort(1);
+}
+
 /* The clock starts when all ranks have their transport, for a simulation has its first START at time 0, and connecting the ranks
  * takes some tenths of a second. Device and transport are kept when the loop did not end cleanly: a transfer may still touch
  * their memory, and the process is about to end. */
@@ -297,6 +306,8 @@ static bool run_loop(struct skep_start *start, struct skep_shards *shards, struc
 		return false;
 	setup->clock = &clock;
 	bool fine = skep_loop_run(setup, ret, ret_clean, reterr);
+	if (!ret->begun)
+		end_alone(reterr);
 	skep_rejects_close(&rejects);
 	skep_transport_mpi_destroy(shards->ranks > 1 ? &shards->all : setup->transport, *ret_clean);
 	if (*ret_clean)

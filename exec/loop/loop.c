@@ -479,6 +479,7 @@ bool skep_loop_run(
 		rank_finish(&rank);
 		return false;
 	}
+	ret->begun = true;
 	skep_incarnations_missing(&rank);
 	while (!finished(&rank) && !rank.broken && !given_up(&rank) && !skep_incarnations_left(&rank))
 		turn(&rank);
