@@ -196,7 +196,10 @@ static bool run_stretch(const struct course *c, const struct skep_ask_variation 
 	bool ok = skep_assignments_copy(&c->with, &with);
 	with.has_seed = true;
 	with.seed = c->scenario.seed + nth;
-	snprintf(start, sizeof start, "cluster.trace.start=%.0f s", v->start_s + v->spread_s * place_of(nth));
+	double before =
+		fmax(0, 1 - span->rounds * f->every / f->steps); /* the part of the run in which a stretch can begin */
+	snprintf(
+		start, sizeof start, "cluster.trace.start=%.0f s", before * (v->start_s + v->spread_s * place_of(nth)));
 	bool moved = v->start_s + v->spread_s > 0 && !(v->from_start && f->whole);
 	ok = ok && (!moved || skep_assignments_add(&with, start));
 	bool read = ok && skep_assignments_read(&with, &s, &error);
@@ -277,12 +280,14 @@ static void fill(const struct course *c, struct skep_ask_figures *f)
 	f->stages = s->plan.stages;
 	f->every = (uint32_t)(c->planning.throughput[0].period + 0.5);
 	f->samples = (uint32_t)(s->batch / f->every);
-	for (uint32_t i = 0; i < c->planning.workers; i++) {
-		f->replicas += c->stage_of[i] == f->stages - 1;
-		f->machines += c->stage_of[i] != SKEP_SPARE;
+	for (uint32_t stage = 0; stage < f->stages; stage++) {
+		uint32_t members = 0;
+		for (uint32_t i = 0; i < c->planning.workers; i++)
+			members += c->stage_of[i] == stage;
+		f->machines += members;
+		f->replicas = members > f->replicas ? members : f->replicas;
+		f->memory_bytes = fmax(f->memory_bytes, s->memory_bytes[stage]);
 	}
-	for (uint32_t i = 0; i < f->stages; i++)
-		f->memory_bytes = fmax(f->memory_bytes, s->memory_bytes[i]);
 	skep_forecast_make(&c->planning, c->stage_of, 1, &forecast);
 	f->extrapolated = forecast.extrapolated;
 	memcpy(f->how, forecast.how, sizeof f->how);

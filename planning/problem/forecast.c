@@ -30,7 +30,7 @@ static double price_of(const struct skep_planning *p, const uint32_t *stage_of)
 
 static void forecast_loss(const struct skep_planning *p, const uint32_t *stage_of, struct skep_forecast *ret)
 {
-	struct skep_scenario with = *p->scenario; /* whose last stage the law asks about */
+	struct skep_scenario with = *p->scenario; /* whose largest stage the law asks about */
 	with.first_stage_of = calloc(with.plan.workers, sizeof *with.first_stage_of);
 	if (!with.first_stage_of)
 		return;

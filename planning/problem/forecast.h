@@ -4,7 +4,7 @@
  * what that costs. And what a reduction takes with the collective that the scenario asks for: the searches know a ring alone.
  *
  * The loss is the law's (scenarios/plan/law.h): the target is reached with the first round whose microbatches it gives that loss,
- * with as many replicas as the allocation has in the last stage. Where the law is asked outside of what it was fitted in, the
+ * with as many replicas as the allocation has in its largest stage. Where the law is asked outside of what it was fitted in, the
  * forecast says so. Money is that of all who are there at the start, at the prices of the start, and that of a step's
  * traffic (traffic.h).
  */

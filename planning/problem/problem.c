@@ -15,6 +15,7 @@
 #include "planning/problem/tables.h"
 #include "scenarios/plan/loss.h"
 #include "scenarios/plan/memory.h"
+#include "scenarios/plan/plan.h"
 #include "scenarios/read/planned.h"
 #include "scenarios/read/pool.h"
 #include "topologies/read/path.h"
@@ -106,15 +107,17 @@ static void fill_rent(struct skep_planning *p)
 	p->rent = NULL;
 }
 
-static uint32_t last_stage_at_start(const struct skep_planning *p)
+static uint32_t replicas_at_start(const struct skep_planning *p)
 {
-	uint32_t count = 0;
-	for (uint32_t i = 0; i < p->scenario->plan.workers; i++)
-		count += p->scenario->first_stage_of[i] + 1 == p->stages;
-	return count < p->workers ? count : p->workers;
+	uint32_t most = 0;
+	for (uint32_t stage = 0; stage < p->stages; stage++) {
+		uint32_t count = skep_plan_serving(p->scenario, stage);
+		most = count > most ? count : most;
+	}
+	return most < p->workers ? most : p->workers;
 }
 
-/* The rounds that the law wants until the target with so many workers in the last stage; 0: never, or beyond what it knows. */
+/* The rounds that the law wants until the target with so many workers in the largest stage; 0: never, or beyond what it knows. */
 static uint32_t rounds_with(struct skep_scenario *with, uint32_t members)
 {
 	char how[160];
@@ -140,7 +143,7 @@ static bool fill_rounds(struct skep_planning *p)
 		free(with.first_stage_of);
 		return false;
 	}
-	double unit = 0, fewest = SKEP_NEVER, start = last_stage_at_start(p);
+	double unit = 0, fewest = SKEP_NEVER, start = replicas_at_start(p);
 	for (uint32_t n = 1; n <= p->workers; n++) {
 		uint32_t rounds = rounds_with(&with, n);
 		p->rounds[n] = rounds > 0 ? rounds : SKEP_NEVER;
@@ -320,10 +323,14 @@ bool skep_planning_pose(const struct skep_scenario *s, struct skep_planning *p, 
 
 double skep_planning_rounds(const struct skep_planning *p, const uint32_t *stage_of)
 {
-	uint32_t members = 0;
-	for (uint32_t i = 0; i < p->workers; i++)
-		members += stage_of[i] + 1 == p->stages;
-	return p->rounds ? p->rounds[members] : 1;
+	uint32_t most = 0;
+	for (uint32_t stage = 0; p->rounds && stage < p->stages; stage++) {
+		uint32_t members = 0;
+		for (uint32_t i = 0; i < p->workers; i++)
+			members += stage_of[i] == stage;
+		most = members > most ? members : most;
+	}
+	return p->rounds ? p->rounds[most] : 1;
 }
 
 bool skep_planning_check(const struct skep_planning *p, struct skep_diag *reterr)

@@ -307,7 +307,10 @@ static double add_up(struct flow *f)
 	skep_throughput_sum(&f->t, f->count[0], &p);
 	p.step_s += possible(f);
 	f->parts = p;
-	double rounds = f->t.rounds ? f->t.rounds[f->count[f->stages - 1]] : 1;
+	uint32_t most = 0;
+	for (uint32_t stage = 0; f->t.rounds && stage < f->stages; stage++)
+		most = f->count[stage] > most ? f->count[stage] : most;
+	double rounds = f->t.rounds ? f->t.rounds[most] : 1;
 	if (!(p.step_s < SKEP_NEVER && rounds < SKEP_NEVER))
 		return SKEP_NEVER;
 	return rounds * (f->t.rent ? p.step_s * rent + egress_usd : p.step_s);

@@ -8,7 +8,7 @@
  *   L      mean loss of a microbatch: nats per token of a text, the unit of the squared error of `quadratic`
  *   D      tokens trained on before the parameters that it is computed with; of models without sequences samples
  *   H      inner steps between two outer ones; 1: every step is synchronous
- *   M      replicas: workers that take part in the reduction of the last stage
+ *   M      replicas: workers that take part in the reduction of a stage, of the stage that has most
  *   s      staleness: steps that the parameters lacked on which the gradients were computed
  *   E      what no training takes away, and A: how far above it a synchronous run is after D1 tokens. D1 is no parameter:
  *          the most tokens of the runs that were fitted, so that A is what the points lie near

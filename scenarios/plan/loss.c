@@ -52,6 +52,18 @@ static double tokens_of_a_microbatch(const struct skep_scenario *s)
 	return (double)s->samples * (s->model.sequence > 0 ? s->model.sequence : 1);
 }
 
+/* Laws were fitted to whole models. Where stages have different numbers of workers the stage with the most counts: what fewer in
+ * another stage would save in tokens nothing has measured. */
+static double replicas(const struct skep_scenario *s)
+{
+	uint32_t most = 1;
+	for (uint32_t stage = 0; stage < s->plan.stages; stage++) {
+		uint32_t count = skep_plan_serving(s, stage);
+		most = count > most ? count : most;
+	}
+	return most;
+}
+
 /* No update is older than the run: in round r the staleness is at most r. */
 static double staleness(const struct skep_scenario *s, uint32_t round)
 {
@@ -69,7 +81,7 @@ void skep_loss_at(const struct skep_scenario *s, uint32_t round, uint32_t microb
 	if (skep_plan_steps(&s->plan, round) > 1)
 		ret[SKEP_LAW_TOKENS] += step_tokens * skep_plan_inner_step(&s->plan, round, microbatch);
 	ret[SKEP_LAW_EVERY] = skep_plan_mean_steps(&s->plan);
-	ret[SKEP_LAW_MEMBERS] = fmax(1, skep_plan_serving(s, s->plan.stages - 1));
+	ret[SKEP_LAW_MEMBERS] = replicas(s);
 	ret[SKEP_LAW_STALE] = staleness(s, round);
 	ret[SKEP_LAW_BATCH] = step_tokens;
 }

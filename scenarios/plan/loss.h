@@ -12,7 +12,7 @@
 void skep_loss_read(struct skep_reader *r, const struct skep_yaml_node *train, struct skep_scenario *s);
 
 /* Of a pass of the last stage; ret is [SKEP_LAW_AXES]. Tokens are those that the rounds before were to have: what a round lost
- * and did not replace is not taken off. Replicas are the workers that the last stage begins with. */
+ * and did not replace is not taken off. Replicas are the workers that the stage with the most of them begins with. */
 void skep_loss_at(const struct skep_scenario *s, uint32_t round, uint32_t microbatch, double *ret);
 
 /* What the law says, in 1e-9 units. */
