@@ -92,9 +92,9 @@ static enum status begin_options(
 	if (!skep_generate_like(ret_stats, ret))
 		return skep_report_error(STATUS_BAD_INPUT, error);
 	if (a->life == SKEP_LIFETIME_EXPONENTIAL)
-		ret->life = ret_stats->exponential;
+		ret->life = skep_generate_life(ret_stats, &ret_stats->exponential);
 	else if (a->life == SKEP_LIFETIME_WEIBULL)
-		ret->life = ret_stats->weibull;
+		ret->life = skep_generate_life(ret_stats, &ret_stats->weibull);
 	return STATUS_DONE;
 }
 

@@ -283,12 +283,20 @@ const char *skep_generate_check(const struct skep_generate_options *o)
 	return NULL;
 }
 
+struct skep_lifetime_fit skep_generate_life(const struct skep_trace_stats *stats, const struct skep_lifetime_fit *law)
+{
+	struct skep_lifetime_fit life = *law;
+	double mean_s = stats->mean_alive * stats->duration_s / (double)stats->lives;
+	life.scale_s *= mean_s / skep_lifetime_mean_s(law);
+	return life;
+}
+
 bool skep_generate_like(const struct skep_trace_stats *stats, struct skep_generate_options *ret)
 {
 	*ret = (struct skep_generate_options){.machines = stats->report.most, .duration_s = stats->duration_s};
 	if (!stats->fitted)
 		return false;
-	ret->life = *skep_trace_stats_best(stats);
+	ret->life = skep_generate_life(stats, skep_trace_stats_best(stats));
 	ret->bursts = stats->window;
 	ret->refusal = stats->refusal_rate > 0 ? fmin(stats->refusal_rate, 0.999) : 0;
 	/* Little's law: missing machines = losses per second * mean time until one is replaced. */
