@@ -48,8 +48,10 @@ static void write_stages(const struct skep_planner *w, const struct skep_scenari
 	char *text = NULL;
 	size_t bytes;
 	FILE *table = open_memstream(&text, &bytes);
-	if (!table)
+	if (!table) {
+		fputs("# Not enough memory for what is expected of each stage.\n", out);
 		return;
+	}
 	skep_planner_print_stages(w, planned, table);
 	fprintf(out,
 		"# Expected of a microbatch (forward and backward: on the worker that sets the pace; * the bottleneck):\n");
