@@ -119,6 +119,11 @@ static bool is_less(const struct skep_ask_tried *own, const struct skep_ask_trie
 	return r.mean < than && (!t->refined || 0.5 * (r.mean + r.high) < 1);
 }
 
+static double lost_share(const struct skep_ask_figures *f)
+{
+	return f->lost > 0 ? (double)f->lost / (f->lost + f->stretches) : 0;
+}
+
 /* What is as fast is better if it is cheaper; what is hardly faster is not if it is dear; and what its seeds do not tell from the
  * choice is not better. */
 static bool takes_its_place(const struct skep_ask_tried *own, const struct skep_ask_tried *t, bool money)
@@ -128,7 +133,7 @@ static bool takes_its_place(const struct skep_ask_tried *own, const struct skep_
 	if (!own->figures.ok ||
 		(own->figures.lost > 0 && f->lost == 0)) /* it may come to no end, and the other one does */
 		return true;
-	if (f->lost > 0)
+	if (lost_share(f) > lost_share(&own->figures))
 		return false;
 	if (money)
 		return is_less(own, t, true, SKEP_ASK_BETTER);
@@ -250,7 +255,7 @@ static void sum_usd(const struct skep_ask_figures *f, double *ret_machines, doub
 /* Short stretches have another share of newcomers than a run has, and these download what is paid by the byte: machines and
  * egress are scaled each by itself. */
 static void scale_stretches(struct skep_ask_tried *tried, uint32_t count, const struct skep_ask_figures *own,
-	double usd_machines, double usd_egress)
+	double times, double usd_machines, double usd_egress)
 {
 	double machines, egress;
 	uint32_t stretches = own->stretches;
@@ -258,9 +263,10 @@ static void scale_stretches(struct skep_ask_tried *tried, uint32_t count, const 
 	double times_machines = machines > 0 && isfinite(usd_machines) ? usd_machines * stretches / machines : 1;
 	double times_egress = egress > 0 && isfinite(usd_egress) ? usd_egress * stretches / egress : 1;
 	for (uint32_t i = 0; i < count; i++)
-		for (uint32_t k = 0; k < SKEP_ASK_SEEDS_MAX; k++) {
+		for (uint32_t k = 0; k < SKEP_ASK_SEEDS_MAX && !tried[i].variation.stays; k++) {
 			struct skep_ask_stretch *s = &tried[i].figures.stretch[k];
 			double of_machines = s->usd - s->egress_usd;
+			s->time_s *= times;
 			s->egress_usd *= times_egress;
 			s->usd = of_machines * times_machines + s->egress_usd;
 		}
@@ -271,13 +277,13 @@ void skep_ask_scale(struct skep_ask_tried *tried, uint32_t count, const struct s
 {
 	struct skep_ask_figures *own = &tried[0].figures;
 	double time_s = by->time_s, usd = skep_ask_usd(by), busier = by->utilisation / own->utilisation;
-	scale_stretches(tried, count, own, by->usd_machines, by->usd_egress);
+	scale_stretches(tried, count, own, time_s / own->time_s, by->usd_machines, by->usd_egress);
 	for (uint32_t i = 0; i < count; i++) {
 		struct skep_ask_figures *f = &tried[i].figures;
 		double long_s = time_s * skep_ask_times(f, own, false).mean, machines, egress;
 		double dear_usd = usd * skep_ask_times(f, own, true).mean;
-		if (!f->ok || !isfinite(long_s))
-			continue;
+		if (!f->ok || !isfinite(long_s) || tried[i].variation.stays)
+			continue; /* a stretch in which no machine is lost is as the run is */
 		f->step_s *= long_s / f->time_s;
 		f->time_s = long_s;
 		f->utilisation = isfinite(busier) ? fmin(1, busier * f->utilisation) : f->utilisation;

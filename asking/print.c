@@ -13,6 +13,8 @@
 #define SHOWN_SETTINGS 9u
 #define SHOWN_HELPS 8u
 #define WIDTH 100 /* of a line of text */
+/* So many seeds have an interval that says something: of two or three, Student's t is a multiple of their spread. */
+#define SEEDS_THAT_TELL 4u
 
 /* ---- what it is -------------------------------------------------------------------------------------------------------- */
 
@@ -136,6 +138,20 @@ static void print_question(const struct skep_ask_answer *a, FILE *out)
 	wrap("", text, out);
 }
 
+/* How fast GPUs are is not known as well as the interval of runs suggests. */
+static void print_doubted(const struct skep_ask_answer *a, FILE *out)
+{
+	char text[400], low[SKEP_TEXT_BYTES], high[SKEP_TEXT_BYTES], money[80] = "";
+	if (a->doubts == 0 || a->figures.stretches < SEEDS_THAT_TELL)
+		return;
+	if (!isnan(a->usd.mean))
+		snprintf(money, sizeof money, ", %.4g to %.4g USD", fmax(0, a->doubted_usd.low), a->doubted_usd.high);
+	snprintf(text, sizeof text, "since how fast %s is not measured: %s to %s%s (95 %%)",
+		a->doubts > 1 ? "these GPUs are" : "this GPU is", days(fmax(0, a->doubted_time_s.low), low),
+		days(a->doubted_time_s.high, high), money);
+	wrap("  ", text, out);
+}
+
 static void print_answer(const struct skep_ask_answer *a, FILE *out)
 {
 	const struct skep_ask_figures *f = &a->figures;
@@ -148,16 +164,17 @@ static void print_answer(const struct skep_ask_answer *a, FILE *out)
 	if (alike)
 		snprintf(text, sizeof text, "%s (%u seeds differ by less than 1 %%)", days(a->time_s.mean, mean),
 			f->stretches);
-	else if (f->stretches > 1)
+	else if (f->stretches >= SEEDS_THAT_TELL)
 		snprintf(text, sizeof text, "%s (95 %% of runs: %s to %s; %u %s)", days(a->time_s.mean, mean),
 			days(fmax(0, a->time_s.low), low), days(a->time_s.high, high), f->stretches, seeds);
 	else
-		snprintf(text, sizeof text, "%s (one seed alone came to an end)", days(a->time_s.mean, mean));
+		snprintf(text, sizeof text, "%s (%u seed%s alone came to an end)", days(a->time_s.mean, mean),
+			f->stretches, skep_plural(f->stretches));
 	wrap("  ", text, out);
 	if (isnan(a->usd.mean)) {
 		wrap("  ", "USD unknown: a price is missing (below)", out);
 	} else {
-		if (alike || f->stretches < 2)
+		if (alike || f->stretches < SEEDS_THAT_TELL)
 			snprintf(low, sizeof low, "%s", "");
 		else
 			snprintf(low, sizeof low, " (95 %% of runs: %.4g to %.4g)", fmax(0, a->usd.low), a->usd.high);
@@ -165,6 +182,7 @@ static void print_answer(const struct skep_ask_answer *a, FILE *out)
 			f->usd_machines, f->usd_egress);
 		wrap("  ", text, out);
 	}
+	print_doubted(a, out);
 	snprintf(text, sizeof text,
 		"to the loss of synchronous training behind %s tokens, %.3f by the law: %s tokens, %.0f steps%s%s%s",
 		skep_count_text(a->job.tokens, low), a->job.target_loss, skep_count_text(f->tokens, high), f->steps,
@@ -203,9 +221,6 @@ static void print_stages(const struct skep_ask_answer *a, FILE *out)
 			? "; activations are computed twice, for want of memory"
 			: "");
 }
-
-/* So many seeds have an interval that says something: of two or three, Student's t is a multiple of their spread. */
-#define SEEDS_THAT_TELL 4u
 
 /* What interval the seeds leave around what it takes more than the choice: nothing where they hardly differ. */
 static void lay_spread(struct skep_layout *layout, const struct skep_ask_figures *f, const struct skep_ask_figures *own)
@@ -500,7 +515,7 @@ static void print_assumed(const struct skep_ask_answer *a, FILE *out)
 		wrap("  - ", q->note[i], out);
 	snprintf(text, sizeof text,
 		"losses fall as published (Hoffmann et al. 2022; DiLoCo: Charles et al. 2025, up to 8 replicas, H = "
-		"30): with H = %u and %u replica%s %.3g times the tokens%s",
+		"30): with H = %u and %u replica%s %.3g times the tokens, in whole rounds%s",
 		a->figures.every, a->figures.replicas, skep_plural(a->figures.replicas),
 		a->figures.tokens / a->job.tokens, a->law_outside ? "; the model is outside of their sizes" : "");
 	wrap("  - ", text, out);
@@ -536,9 +551,19 @@ static void print_next(const struct skep_ask_answer *a, FILE *out)
 {
 	const char *folder = a->files.folder;
 	fputs("\nwhat to measure before you pay for it\n", out);
+	for (uint32_t i = 0; i < a->doubts; i++) {
+		const struct skep_ask_doubt *d = &a->doubt[i];
+		char text[400], money[40] = "";
+		if (isfinite(d->money))
+			snprintf(money, sizeof money, " and costs %.0f %% more", 100 * (d->money - 1));
+		snprintf(text, sizeof text,
+			"how fast the %s is with this model: if its passes take %.0f %% longer than is assumed (one standard "
+			"deviation), all of it takes %.0f %% longer%s",
+			d->gpu, 100 * expm1(d->deviation), 100 * (d->time - 1), money);
+		wrap("  - ", text, out);
+	}
 	wrap("  - ",
-		"the links, and how fast your GPUs are with this model: skep probe --model on the machines, "
-		"then put its topology in place of this one",
+		"the links; both by skep probe --model on the machines, then put its topology in place of this one",
 		out);
 	wrap("  - ", "the law: skep fit from a few short runs of your data", out);
 	fprintf(out,

@@ -84,6 +84,21 @@ static void add_helps(const struct skep_ask_answer *a, cJSON *root)
 	skep_json_add_count(root, "help_seeds", a->help_seeds);
 }
 
+/* `slower` and `longer`: 0.2: 20 % more. */
+static void add_doubts(const struct skep_ask_answer *a, cJSON *root)
+{
+	cJSON *list = cJSON_AddArrayToObject(root, "doubts");
+	for (uint32_t i = 0; i < a->doubts; i++) {
+		cJSON *o = skep_json_add_row(list);
+		skep_json_add_text(o, "gpu", a->doubt[i].gpu);
+		skep_json_add_number(o, "slower", expm1(a->doubt[i].deviation));
+		skep_json_add_number(o, "longer", a->doubt[i].time - 1);
+		skep_json_add_number(o, "dearer", a->doubt[i].money - 1);
+	}
+	add_interval(root, "doubted_time_s", &a->doubted_time_s);
+	add_interval(root, "doubted_cost_usd", &a->doubted_usd);
+}
+
 /* What the same question is answered with for the other aim; null: there is no price, or nothing was found. */
 static void add_other_aim(const struct skep_ask_answer *a, cJSON *root)
 {
@@ -168,6 +183,7 @@ void skep_ask_print_json(const struct skep_ask_answer *a, FILE *out)
 	add_settings(a, root, money);
 	add_other_aim(a, root);
 	add_helps(a, root);
+	add_doubts(a, root);
 	add_traffic(a, root);
 	skep_json_add_number(root, "downloaded_bytes", f->state_bytes);
 	cJSON *notes = cJSON_AddArrayToObject(root, "assumed");

@@ -69,7 +69,8 @@ static void list_syncs(struct skep_ask_answer *a, const struct skep_scenario *s)
 	uint32_t own = skep_plan_most_steps(&s->plan);
 	if (has_local_steps(s)) {
 		struct skep_ask_variation *v = add_other(a, "sums of every step (H = 1), no DiLoCo, in full");
-		set(v, "sync={method: step}");
+		set(v, "sync={method: step, collective: %s}",
+			s->plan.collective == SKEP_COLLECTIVE_HIERARCHICAL ? "hierarchical" : "ring");
 	}
 	for (uint32_t i = 0; i < sizeof every / sizeof every[0]; i++) {
 		bool far = every[i] > 300 && own < 300; /* it takes long to simulate, and little speaks for it */
