@@ -32,8 +32,8 @@ struct skep_ask_other_aim { /* what is chosen if money counts and not time, or t
 	char method[400], machines[600];
 };
 
-struct skep_ask_doubt {  /* a kind of GPU whose passes take one deviation longer */
-	const char *gpu; /* of the question's groups */
+struct skep_ask_uncertain { /* a kind of GPU whose passes take one deviation longer */
+	const char *gpu;    /* of the question's groups */
 	double deviation;
 	double time, money; /* times those of the choice; money NAN: prices unknown */
 	struct skep_ask_tried tried;
@@ -54,9 +54,9 @@ struct skep_ask_answer {
 	bool cut_short; /* settings might still be better than the choice: so many events were simulated */
 	struct skep_ask_figures figures; /* of the choice, with more seeds */
 	struct skep_interval time_s, usd;
-	struct skep_ask_doubt doubt[SKEP_ASK_GROUPS_MAX];
-	uint32_t doubts;
-	struct skep_interval doubted_time_s, doubted_usd; /* as time_s and usd, with how fast GPUs may be besides */
+	struct skep_ask_uncertain uncertain[SKEP_ASK_GROUPS_MAX];
+	uint32_t uncertain_gpus;
+	struct skep_interval uncertain_time_s, uncertain_usd; /* as time_s and usd, with how fast GPUs may be besides */
 	struct skep_ask_other_aim other_aim;
 	struct skep_scenario chosen; /* as it was written */
 	bool has_chosen, law_outside;
@@ -104,10 +104,10 @@ enum status skep_ask_state(struct skep_ask_answer *answer, struct skep_diag *ret
 /* Searched for as the answer is. What is better by both aims becomes the choice. */
 enum status skep_ask_find_other_aim(struct skep_ask_answer *answer, struct skep_diag *reterr);
 
-/* ---- doubts.c */
+/* ---- uncertain.c */
 
 /* Behind skep_ask_state(), whose intervals become wider. */
-enum status skep_ask_doubt(struct skep_ask_answer *answer, struct skep_diag *reterr);
+enum status skep_ask_find_uncertain(struct skep_ask_answer *answer, struct skep_diag *reterr);
 
 /* ---- variations.c */
 

@@ -231,7 +231,7 @@ static enum status find_out(struct skep_ask_answer *a, const char *folder, struc
 		status = help(a, reterr);
 	}
 	if (status == STATUS_DONE)
-		status = skep_ask_doubt(a, reterr);
+		status = skep_ask_find_uncertain(a, reterr);
 	if (status == STATUS_DONE) {
 		skep_ask_scale(a->other, a->others, &a->figures);
 		skep_ask_scale(a->help, a->helps, &a->figures);

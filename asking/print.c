@@ -139,16 +139,17 @@ static void print_question(const struct skep_ask_answer *a, FILE *out)
 }
 
 /* How fast GPUs are is not known as well as the interval of runs suggests. */
-static void print_doubted(const struct skep_ask_answer *a, FILE *out)
+static void print_uncertain(const struct skep_ask_answer *a, FILE *out)
 {
 	char text[400], low[SKEP_TEXT_BYTES], high[SKEP_TEXT_BYTES], money[80] = "";
-	if (a->doubts == 0 || a->figures.stretches < SEEDS_THAT_TELL)
+	if (a->uncertain_gpus == 0 || a->figures.stretches < SEEDS_THAT_TELL)
 		return;
 	if (!isnan(a->usd.mean))
-		snprintf(money, sizeof money, ", %.4g to %.4g USD", fmax(0, a->doubted_usd.low), a->doubted_usd.high);
+		snprintf(money, sizeof money, ", %.4g to %.4g USD", fmax(0, a->uncertain_usd.low),
+			a->uncertain_usd.high);
 	snprintf(text, sizeof text, "since how fast %s is not measured: %s to %s%s (95 %%)",
-		a->doubts > 1 ? "these GPUs are" : "this GPU is", days(fmax(0, a->doubted_time_s.low), low),
-		days(a->doubted_time_s.high, high), money);
+		a->uncertain_gpus > 1 ? "these GPUs are" : "this GPU is", days(fmax(0, a->uncertain_time_s.low), low),
+		days(a->uncertain_time_s.high, high), money);
 	wrap("  ", text, out);
 }
 
@@ -182,7 +183,7 @@ static void print_answer(const struct skep_ask_answer *a, FILE *out)
 			f->usd_machines, f->usd_egress);
 		wrap("  ", text, out);
 	}
-	print_doubted(a, out);
+	print_uncertain(a, out);
 	snprintf(text, sizeof text,
 		"to the loss of synchronous training behind %s tokens, %.3f by the law: %s tokens, %.0f steps%s%s%s",
 		skep_count_text(a->job.tokens, low), a->job.target_loss, skep_count_text(f->tokens, high), f->steps,
@@ -551,8 +552,8 @@ static void print_next(const struct skep_ask_answer *a, FILE *out)
 {
 	const char *folder = a->files.folder;
 	fputs("\nwhat to measure before you pay for it\n", out);
-	for (uint32_t i = 0; i < a->doubts; i++) {
-		const struct skep_ask_doubt *d = &a->doubt[i];
+	for (uint32_t i = 0; i < a->uncertain_gpus; i++) {
+		const struct skep_ask_uncertain *d = &a->uncertain[i];
 		char text[400], money[40] = "";
 		if (isfinite(d->money))
 			snprintf(money, sizeof money, " and costs %.0f %% more", 100 * (d->money - 1));

@@ -85,18 +85,18 @@ static void add_helps(const struct skep_ask_answer *a, cJSON *root)
 }
 
 /* `slower` and `longer`: 0.2: 20 % more. */
-static void add_doubts(const struct skep_ask_answer *a, cJSON *root)
+static void add_uncertain(const struct skep_ask_answer *a, cJSON *root)
 {
-	cJSON *list = cJSON_AddArrayToObject(root, "doubts");
-	for (uint32_t i = 0; i < a->doubts; i++) {
+	cJSON *list = cJSON_AddArrayToObject(root, "uncertain_gpus");
+	for (uint32_t i = 0; i < a->uncertain_gpus; i++) {
 		cJSON *o = skep_json_add_row(list);
-		skep_json_add_text(o, "gpu", a->doubt[i].gpu);
-		skep_json_add_number(o, "slower", expm1(a->doubt[i].deviation));
-		skep_json_add_number(o, "longer", a->doubt[i].time - 1);
-		skep_json_add_number(o, "dearer", a->doubt[i].money - 1);
+		skep_json_add_text(o, "gpu", a->uncertain[i].gpu);
+		skep_json_add_number(o, "slower", expm1(a->uncertain[i].deviation));
+		skep_json_add_number(o, "longer", a->uncertain[i].time - 1);
+		skep_json_add_number(o, "dearer", a->uncertain[i].money - 1);
 	}
-	add_interval(root, "doubted_time_s", &a->doubted_time_s);
-	add_interval(root, "doubted_cost_usd", &a->doubted_usd);
+	add_interval(root, "uncertain_time_s", &a->uncertain_time_s);
+	add_interval(root, "uncertain_cost_usd", &a->uncertain_usd);
 }
 
 /* What the same question is answered with for the other aim; null: there is no price, or nothing was found. */
@@ -183,7 +183,7 @@ void skep_ask_print_json(const struct skep_ask_answer *a, FILE *out)
 	add_settings(a, root, money);
 	add_other_aim(a, root);
 	add_helps(a, root);
-	add_doubts(a, root);
+	add_uncertain(a, root);
 	add_traffic(a, root);
 	skep_json_add_number(root, "downloaded_bytes", f->state_bytes);
 	cJSON *notes = cJSON_AddArrayToObject(root, "assumed");

@@ -83,9 +83,9 @@ static bool read_source(struct skep_store *store, int64_t id, uint32_t from, str
 
 static bool read_replicas(struct skep_store *store, struct source *source, struct skep_diag *reterr)
 {
-	sqlite3_stmt *row =
-		skep_store_query(store, "SELECT max(mean) FROM (SELECT avg(members) mean FROM stage_rounds WHERE run = ?1 GROUP BY stage)",
-			source->id, 0, reterr);
+	static const char *const SQL =
+		"SELECT max(mean) FROM (SELECT avg(members) mean FROM stage_rounds WHERE run = ?1 GROUP BY stage)";
+	sqlite3_stmt *row = skep_store_query(store, SQL, source->id, 0, reterr);
 	if (row == NULL)
 		return false;
 	source->replicas = skep_store_row(store, row) ? fmax(1, round(sqlite3_column_double(row, 0))) : 1;

@@ -4,8 +4,8 @@
  *
  * A collective of MPI waits for ever for a rank that is gone, and does not say for which. So each rank sends rank 0 a word, and
  * rank 0 answers when it has all of them. Where MPI survives deaths (mpi_bytes.h) a request fails as soon as its peer is known to
- * be dead. Requests to those who do not answer are left to the end of the process, and so is the memory that they may touch. All memory is
-there before the first word, for a rank that fails between two words fails alone.
+ * be dead. Requests to those who do not answer are left to the end of the process, and so is the memory that they may touch. All
+ * memory is there before the first word, for a rank that fails between two words fails alone.
  */
 #include "exec/mpi/startup.h"
 

@@ -522,8 +522,7 @@ static void mpi_wait(void *self, uint64_t most_ns)
 
 static void mpi_wake(void *self)
 {
-	struct mpi *mpi = self;
-	skep_wakeup_ring(mpi->wakeups.own);
+	skep_wakeup_ring(((struct mpi *)self)->wakeups.own);
 }
 
 /* ---- up and down ------------------------------------------------------------------------------------------------- */
@@ -534,8 +533,7 @@ bool skep_transport_mpi_create(struct skep_transport *ret, struct skep_rejects *
 	int rank = 0, ranks = 0, found = 0, *limit = NULL;
 	if (mpi == NULL)
 		return false;
-	mpi->nap_ns = NAP_FIRST_NS;
-	mpi->rejects = rejects;
+	*mpi = (struct mpi){.nap_ns = NAP_FIRST_NS, .rejects = rejects};
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	MPI_Comm_size(MPI_COMM_WORLD, &ranks);
 	MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &limit, &found);
@@ -569,8 +567,7 @@ bool skep_transport_mpi_connect(struct skep_transport *transport, uint64_t run)
 	struct mpi *mpi = transport->self;
 	mpi->run = run;
 	skep_wakeups_connect(&mpi->wakeups, run ^ 1);
-	if (MPI_Comm_dup(MPI_COMM_WORLD, &mpi->frames) != MPI_SUCCESS ||
-		MPI_Comm_dup(MPI_COMM_WORLD, &mpi->bodies) != MPI_SUCCESS)
+	if (MPI_Comm_dup(MPI_COMM_WORLD, &mpi->frames) || MPI_Comm_dup(MPI_COMM_WORLD, &mpi->bodies))
 		return false;
 	if (mpi->survives && mpi->wakeups.alone)
 		skep_pids_connect(&mpi->pids, MPI_COMM_WORLD);

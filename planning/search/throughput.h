@@ -60,8 +60,8 @@ struct skep_throughput {
 	double (*outstanding)(const void *room, const uint32_t *workers);
 	const double *directory_s; /* [workers] to the directory and back; NULL: 0 */
 	double period;             /* steps from reduction to reduction, >= 1 */
-	/* [workers + 1] with so many in the largest stage, how many times as many rounds it takes to what is aimed at: the cost is
-	 * that of a step so many times; NULL: as many with any. */
+	/* [workers + 1] with so many in the largest stage, how many times as many rounds it takes to what is aimed at: the cost
+	 * is that of a step so many times; NULL: as many with any. */
 	const double *rounds;
 	bool delayed;
 	const double *rent; /* [workers] per second; NULL: time is what counts */

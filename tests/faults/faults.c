@@ -148,8 +148,8 @@ static bool look_up(const void *caller)
 	return ours;
 }
 
-/* The answers of look_up() that were asked for lately: dladdr() takes longer than all that a short run does. A slot has the caller and,
- * as its lowest bit, the answer. */
+/* The answers of look_up() that were asked for lately: dladdr() takes longer than all that a short run does. A slot has the
+ * caller and, as its lowest bit, the answer. */
 static bool is_ours(const void *caller)
 {
 	static atomic_uintptr_t answers[4096];

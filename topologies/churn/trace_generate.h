@@ -24,7 +24,7 @@ struct skep_generate_options {
 	uint64_t seed;
 };
 
-/* A law that was fitted to the trace, with its shape, made longer or shorter so that machines are lost as often as in the trace: the
+/* A law that was fitted to the trace, with its shape, made longer or shorter so that machines are lost as often as in it: the
  * likeliest law need not have the mean of what was seen. Some life has ended in the trace. */
 struct skep_lifetime_fit skep_generate_life(const struct skep_trace_stats *stats, const struct skep_lifetime_fit *law);
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * doubts.c - how much the answer leans on how fast GPUs are, which is taken from data sheets where nothing was measured. For each
- * kind of GPU that serves a stage the choice is simulated again with passes that take one deviation longer (`uncertainty` of its
- * profile, the deviation of ln(real / predicted)), with the same allocation, while no machine is lost: losses would add noise to
- * both. Kinds are off each by itself, so that to first order ln(time) has the variance that is the sum of what they add: with that
- * the interval of runs becomes wider.
+ * uncertain.c - how much the answer leans on how fast GPUs are, which is taken from data sheets where nothing was measured. For
+ * each kind of GPU that serves a stage the choice is simulated again with passes that take one deviation longer (`uncertainty` of
+ * its profile, the deviation of ln(real / predicted)), with the same allocation, while no machine is lost: losses would add noise
+ * to both. Kinds are off each by itself, so that to first order ln(time) has the variance that is the sum of what they add: the
+ * interval of runs becomes wider by that.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -40,14 +40,14 @@ static void stay(struct skep_ask_answer *a, struct skep_ask_tried *t, const stru
 	skep_ask_stretch(a, &t->variation, SKEP_ASK_COMPARED_EVENTS, SEEDS);
 }
 
-static bool add_doubt(struct skep_ask_answer *a, uint32_t group, struct skep_diag *reterr)
+static bool add_kind(struct skep_ask_answer *a, uint32_t group, struct skep_diag *reterr)
 {
-	struct skep_ask_doubt *d = &a->doubt[a->doubts];
+	struct skep_ask_uncertain *d = &a->uncertain[a->uncertain_gpus];
 	struct skep_ask_variation *v = &d->tried.variation;
 	struct skep_gpu gpu;
 	if (!skep_gpu_read(a->files.topology, a->question.group[group].base, &gpu, reterr))
 		return false;
-	*d = (struct skep_ask_doubt){.gpu = a->question.group[group].gpu, .deviation = gpu.uncertainty};
+	*d = (struct skep_ask_uncertain){.gpu = a->question.group[group].gpu, .deviation = gpu.uncertainty};
 	skep_gpu_finish(&gpu);
 	if (!(d->deviation > 0))
 		return true;
@@ -60,9 +60,10 @@ static bool add_doubt(struct skep_ask_answer *a, uint32_t group, struct skep_dia
 			d->tried.question->group[i].speed *= exp(-d->deviation);
 	}
 	stay(a, &d->tried, d->tried.question);
-	snprintf(d->tried.topology, sizeof d->tried.topology, "%.1000s/.slower-%u.yaml", a->files.folder, a->doubts);
-	snprintf(v->set[v->sets++], sizeof v->set[0], "cluster.topology=.slower-%u.yaml", a->doubts);
-	a->doubts++;
+	snprintf(d->tried.topology, sizeof d->tried.topology, "%.1000s/.slower-%u.yaml", a->files.folder,
+		a->uncertain_gpus);
+	snprintf(v->set[v->sets++], sizeof v->set[0], "cluster.topology=.slower-%u.yaml", a->uncertain_gpus);
+	a->uncertain_gpus++;
 	return skep_ask_write_topology(d->tried.question, d->tried.topology, reterr);
 }
 
@@ -80,37 +81,37 @@ static void take(struct skep_ask_answer *a, const struct skep_ask_figures *own)
 {
 	double time = 0, money = 0;
 	uint32_t kept = 0;
-	for (uint32_t i = 0; i < a->doubts; i++) {
-		struct skep_ask_doubt *d = &a->doubt[i];
+	for (uint32_t i = 0; i < a->uncertain_gpus; i++) {
+		struct skep_ask_uncertain *d = &a->uncertain[i];
 		d->time = skep_ask_times(&d->tried.figures, own, false).mean;
 		d->money = skep_ask_times(&d->tried.figures, own, true).mean;
 		if (!d->tried.figures.ok || !isfinite(d->time))
 			continue;
 		time += log(d->time) * log(d->time);
 		money += isfinite(d->money) ? log(d->money) * log(d->money) : 0;
-		a->doubt[kept++] = *d;
+		a->uncertain[kept++] = *d;
 	}
-	a->doubts = kept;
-	a->doubted_time_s = widen(&a->time_s, sqrt(time));
-	a->doubted_usd = widen(&a->usd, sqrt(money));
+	a->uncertain_gpus = kept;
+	a->uncertain_time_s = widen(&a->time_s, sqrt(time));
+	a->uncertain_usd = widen(&a->usd, sqrt(money));
 }
 
-enum status skep_ask_doubt(struct skep_ask_answer *a, struct skep_diag *reterr)
+enum status skep_ask_find_uncertain(struct skep_ask_answer *a, struct skep_diag *reterr)
 {
 	struct skep_ask_tried *tried = calloc(SKEP_ASK_GROUPS_MAX + 1, sizeof *tried);
 	bool ok = tried != NULL || skep_fail(reterr, "not enough memory to look at slower GPUs");
 	int by = 0;
 	for (uint32_t i = 0; ok && i < a->question.groups; i++)
-		ok = !stands_for_kind(a, i) || add_doubt(a, i, reterr);
+		ok = !stands_for_kind(a, i) || add_kind(a, i, reterr);
 	enum status status = ok ? STATUS_DONE : STATUS_FAILED;
-	for (uint32_t i = 0; ok && i < a->doubts; i++)
-		tried[i + 1] = a->doubt[i].tried;
+	for (uint32_t i = 0; ok && i < a->uncertain_gpus; i++)
+		tried[i + 1] = a->uncertain[i].tried;
 	if (ok)
 		stay(a, &tried[0], &a->question);
-	if (ok && a->doubts > 0 && !skep_ask_try(a, tried, a->doubts + 1, &by))
+	if (ok && a->uncertain_gpus > 0 && !skep_ask_try(a, tried, a->uncertain_gpus + 1, &by))
 		status = skep_ask_died(by, reterr);
-	for (uint32_t i = 0; i < a->doubts; i++) {
-		struct skep_ask_doubt *d = &a->doubt[i];
+	for (uint32_t i = 0; i < a->uncertain_gpus; i++) {
+		struct skep_ask_uncertain *d = &a->uncertain[i];
 		if (status == STATUS_DONE)
 			d->tried.figures = tried[i + 1].figures;
 		if (d->tried.topology[0] != '\0')
