@@ -20,6 +20,13 @@ void skep_chunk_range(uint64_t parameters, uint32_t chunk, uint32_t size, uint64
 	*ret_count = base + (chunk < rest);
 }
 
+uint32_t skep_state_chunks(const struct skep_plan *plan, uint32_t stage)
+{
+	assert(stage < plan->stages);
+	uint32_t chunks = plan->stage[stage].state_chunks;
+	return chunks > 0 ? chunks : 1;
+}
+
 uint64_t skep_state_chunk_bytes(const struct skep_plan *plan, uint32_t stage, uint32_t chunk)
 {
 	const struct skep_stage_plan *s = &plan->stage[stage];
@@ -35,6 +42,33 @@ uint64_t skep_state_chunk_bytes(const struct skep_plan *plan, uint32_t stage, ui
 	uint64_t begin = first > s->frozen ? first : s->frozen, end = s->parameters - s->frozen_end;
 	end = first + count < end ? first + count : end;
 	return SKEP_STATE_HEADER_BYTES + count * ELEMENT_BYTES + (end > begin ? (end - begin) * moments : 0);
+}
+
+enum skep_codec skep_plan_codec(const struct skep_plan *plan, uint32_t stage)
+{
+	assert(stage < plan->stages);
+	return plan->reduction_codecs ? (enum skep_codec)plan->reduction_codecs[stage] : plan->reduction_codec;
+}
+
+bool skep_plan_compresses(const struct skep_plan *plan)
+{
+	for (uint32_t stage = 0; stage < plan->stages; stage++)
+		if (skep_plan_codec(plan, stage) != SKEP_CODEC_NONE)
+			return true;
+	return false;
+}
+
+bool skep_plan_has_scales(const struct skep_plan *plan)
+{
+	for (uint32_t stage = 0; stage < plan->stages; stage++)
+		if (skep_codec_blocks(skep_plan_codec(plan, stage)))
+			return true;
+	return false;
+}
+
+uint64_t skep_plan_encoded_bytes(const struct skep_plan *plan, uint32_t stage, uint64_t elements)
+{
+	return skep_codec_bytes(skep_plan_codec(plan, stage), plan->reduction_block, elements);
 }
 
 uint32_t skep_plan_buckets(const struct skep_plan *plan, uint32_t stage)

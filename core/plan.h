@@ -164,7 +164,10 @@ struct skep_plan {
 	uint32_t synchronous; /* without a flush: in so many rounds at the start of training passes lack no step */
 	enum skep_collective collective;
 	enum skep_codec reduction_codec; /* of the chunks of a reduction */
-	uint32_t reduction_block;        /* the same: elements with a scale in common (core/codec.h) */
+	/* [stages] enum skep_codec: that of what the stage reduces. NULL: `reduction_codec`, in all of them. The two that hold a
+	 * tied table have the same one: each decodes what the other has summed. With `gossip` none of them encodes. */
+	const uint8_t *reduction_codecs;
+	uint32_t reduction_block; /* of any codec: elements with a scale in common (core/codec.h) */
 	enum skep_on_loss on_loss;
 	enum skep_joins joins;
 	enum skep_rebalance_by rebalance_by;
@@ -296,12 +299,7 @@ static inline bool skep_plan_is_frozen(const struct skep_plan *plan, uint32_t vs
 
 /* Chunks that the state of a stage is downloaded in, and bytes of one of them. */
 #define SKEP_STATE_HEADER_BYTES 32u /* of each chunk */
-static inline uint32_t skep_state_chunks(const struct skep_plan *plan, uint32_t stage)
-{
-	assert(stage < plan->stages);
-	uint32_t chunks = plan->stage[stage].state_chunks;
-	return chunks > 0 ? chunks : 1;
-}
+uint32_t skep_state_chunks(const struct skep_plan *plan, uint32_t stage);
 uint64_t skep_state_chunk_bytes(const struct skep_plan *plan, uint32_t stage, uint32_t chunk);
 /* With `sharded`: the elements of a stage's vector that rank `rank` of `size` members steps, which are those of the chunk that it
  * has when a ring's reduce-scatter is done (collective/ring.h). Without, or of one member: all that is trained. */
@@ -352,11 +350,13 @@ static inline uint32_t skep_plan_first_epoch(const struct skep_plan *plan, uint3
 	return index == plan->workers || plan->first_stage_of[index] != SKEP_NO_STAGE;
 }
 
-/* Bytes of so many elements that a reduction sends in one message. */
-static inline uint64_t skep_plan_encoded_bytes(const struct skep_plan *plan, uint64_t elements)
-{
-	return skep_codec_bytes(plan->reduction_codec, plan->reduction_block, elements);
-}
+/* The codec of the chunks of a stage's reductions; is that of any stage other than `none`; has that of any stage scales, each
+ * for several elements? */
+enum skep_codec skep_plan_codec(const struct skep_plan *plan, uint32_t stage);
+bool skep_plan_compresses(const struct skep_plan *plan);
+bool skep_plan_has_scales(const struct skep_plan *plan);
+/* Bytes of so many elements of a stage that a reduction sends in one message. */
+uint64_t skep_plan_encoded_bytes(const struct skep_plan *plan, uint32_t stage, uint64_t elements);
 
 /* Is stage `stage` visited twice, forwards and backwards, and told its input both times? */
 static inline bool skep_plan_visits_twice(const struct skep_plan *plan, uint32_t stage)

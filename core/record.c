@@ -28,7 +28,7 @@ uint64_t skep_message_payload_max(const struct skep_plan *plan, const struct ske
 	case SKEP_MESSAGE_BACKWARD:
 		return stage > 0 ? skep_plan_gradient_bytes(plan, stage - 1) : 0;
 	case SKEP_MESSAGE_CHUNK:
-		return skep_plan_encoded_bytes(plan, plan->stage[stage].parameters) + SKEP_PART_HEADER_BYTES;
+		return skep_plan_encoded_bytes(plan, stage, plan->stage[stage].parameters) + SKEP_PART_HEADER_BYTES;
 	case SKEP_MESSAGE_STATE:
 		return message->u.state.chunk < skep_state_chunks(plan, stage)
 		               ? skep_state_chunk_bytes(plan, stage, message->u.state.chunk)

@@ -75,7 +75,8 @@ static uint64_t chunk_bytes(const struct skep_world *world, const struct skep_fu
 	assert(whole->size > 0);
 	uint64_t first, count;
 	skep_chunk_range(whole->elements, chunk % whole->size, whole->size, &first, &count);
-	return skep_ring_chunk_bytes(world->plan, count, whole->segments) + whole->segments * SKEP_HEADER_BYTES;
+	return skep_ring_chunk_bytes(world->plan, whole->stage, count, whole->segments) +
+	       whole->segments * SKEP_HEADER_BYTES;
 }
 
 static uint32_t make(struct skep_world *world, const struct skep_op *op)
@@ -95,7 +96,7 @@ static uint32_t make(struct skep_world *world, const struct skep_op *op)
 	whole.rank = rank;
 	whole.first = op->first;
 	whole.elements = op->count;
-	whole.segments = skep_ring_segments(world->plan, op->count, op->members);
+	whole.segments = skep_ring_segments(world->plan, op->stage, op->count, op->members);
 	whole.number = world->fused_made++ & INT32_MAX;
 	for (uint32_t chunk = 0; chunk < whole.size; chunk++)
 		whole.chunks_bytes += chunk_bytes(world, &whole, chunk);

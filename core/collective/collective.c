@@ -405,10 +405,11 @@ bool skep_collective_encodes_again(enum skep_collective kind)
 	return kind == SKEP_COLLECTIVE_HALVING_DOUBLING || kind == SKEP_COLLECTIVE_HIERARCHICAL;
 }
 
-uint64_t skep_scheme_payload_bytes(const struct skep_plan *plan, const struct skep_scheme_transfer *transfer)
+uint64_t skep_scheme_payload_bytes(
+	const struct skep_plan *plan, uint32_t stage, const struct skep_scheme_transfer *transfer)
 {
 	uint64_t header = transfer->op == SKEP_OP_PACK_PART ? SKEP_PART_HEADER_BYTES : 0;
-	return header + skep_plan_encoded_bytes(plan, transfer->count);
+	return header + skep_plan_encoded_bytes(plan, stage, transfer->count);
 }
 
 static uint32_t parts_of(const struct skep_plan *plan)
@@ -421,7 +422,7 @@ static uint32_t ring_segments_max(const struct skep_plan *plan, uint32_t size)
 {
 	uint64_t most_bytes = 0;
 	for (uint32_t stage = 0; stage < plan->stages; stage++) {
-		uint64_t bytes = skep_plan_encoded_bytes(plan, plan->stage[stage].parameters);
+		uint64_t bytes = skep_plan_encoded_bytes(plan, stage, plan->stage[stage].parameters);
 		most_bytes = bytes > most_bytes ? bytes : most_bytes;
 	}
 	if (plan->sync_chunks > 0)
@@ -431,23 +432,23 @@ static uint32_t ring_segments_max(const struct skep_plan *plan, uint32_t size)
 	return segments > size ? (uint32_t)segments : size;
 }
 
-uint32_t skep_ring_segments(const struct skep_plan *plan, uint64_t elements, uint32_t size)
+uint32_t skep_ring_segments(const struct skep_plan *plan, uint32_t stage, uint64_t elements, uint32_t size)
 {
 	if (plan->sync_chunks > 0 || size < 2)
 		return plan->sync_chunks > 0 ? plan->sync_chunks : 1;
-	uint64_t bytes = skep_plan_encoded_bytes(plan, elements);
+	uint64_t bytes = skep_plan_encoded_bytes(plan, stage, elements);
 	return skep_ring_segments_for(bytes / size, plan->ring_latency_bytes);
 }
 
-uint64_t skep_ring_chunk_bytes(const struct skep_plan *plan, uint64_t elements, uint32_t segments)
+uint64_t skep_ring_chunk_bytes(const struct skep_plan *plan, uint32_t stage, uint64_t elements, uint32_t segments)
 {
-	if (!skep_codec_blocks(plan->reduction_codec) || plan->reduction_block != SKEP_CODEC_TENSOR)
-		return skep_plan_encoded_bytes(plan, elements);
+	if (!skep_codec_blocks(skep_plan_codec(plan, stage)) || plan->reduction_block != SKEP_CODEC_TENSOR)
+		return skep_plan_encoded_bytes(plan, stage, elements);
 	uint64_t bytes = 0;
 	for (uint32_t nth = 0; nth < segments; nth++) {
 		uint64_t first, count;
 		skep_chunk_range(elements, nth, segments, &first, &count);
-		bytes += skep_plan_encoded_bytes(plan, count);
+		bytes += skep_plan_encoded_bytes(plan, stage, count);
 	}
 	return bytes;
 }
@@ -490,9 +491,9 @@ uint32_t skep_scheme_early_max(const struct skep_plan *plan, uint32_t size)
 }
 
 /* A scale for each message needs no cut between blocks, and no kind may encode a final once more. */
-static uint32_t block_of(const struct skep_plan *plan)
+static uint32_t block_of(const struct skep_plan *plan, uint32_t stage)
 {
-	if (!skep_codec_blocks(plan->reduction_codec))
+	if (!skep_codec_blocks(skep_plan_codec(plan, stage)))
 		return 1;
 	if (plan->reduction_block != SKEP_CODEC_TENSOR)
 		return (uint32_t)skep_codec_block_of(plan->reduction_block, 0);
@@ -500,17 +501,17 @@ static uint32_t block_of(const struct skep_plan *plan)
 	return 1;
 }
 
-void skep_scheme_init(struct skep_scheme *scheme, const struct skep_plan *plan, uint64_t elements, uint32_t rank,
-	uint32_t size, const struct skep_peer *roster, uint64_t *ret_fact)
+void skep_scheme_init(struct skep_scheme *scheme, const struct skep_plan *plan, uint32_t stage, uint64_t elements,
+	uint32_t rank, uint32_t size, const struct skep_peer *roster, uint64_t *ret_fact)
 {
 	*scheme = (struct skep_scheme){.kind = (uint8_t)plan->collective,
 		.size = size,
 		.rank = rank,
-		.parts = plan->collective == SKEP_COLLECTIVE_RING ? skep_ring_segments(plan, elements, size)
+		.parts = plan->collective == SKEP_COLLECTIVE_RING ? skep_ring_segments(plan, stage, elements, size)
 	                                                          : parts_of(plan),
 		.elements = elements,
 		.gather = plan->gather,
-		.block = block_of(plan),
+		.block = block_of(plan, stage),
 		.sites = 1,
 		.members = size,
 		.position = rank};

@@ -100,24 +100,25 @@ uint32_t skep_scheme_transfers_max(const struct skep_plan *plan, uint32_t size);
 /* Most messages that may come to a member before it takes part itself. */
 uint32_t skep_scheme_early_max(const struct skep_plan *plan, uint32_t size);
 /* In how many segments each member's chunk travels round a ring of so many (ring.h); by plan->sync_chunks, or the rule there. */
-uint32_t skep_ring_segments(const struct skep_plan *plan, uint64_t elements, uint32_t size);
+uint32_t skep_ring_segments(const struct skep_plan *plan, uint32_t stage, uint64_t elements, uint32_t size);
 
 /* Bytes of one member's chunk of so many elements in its segments, without headers. */
-uint64_t skep_ring_chunk_bytes(const struct skep_plan *plan, uint64_t elements, uint32_t segments);
+uint64_t skep_ring_chunk_bytes(const struct skep_plan *plan, uint32_t stage, uint64_t elements, uint32_t segments);
 
 /* Does it encode finals that came in parts once more, as one? Then a scale must not be each message's own (SKEP_CODEC_TENSOR):
  * the members that got the parts would have other bits than those that got them as one. */
 bool skep_collective_encodes_again(enum skep_collective kind);
 /* Does it bring every member's part, unaltered, to where the whole is made? Those that do can gather (plan->gather). */
 bool skep_collective_gathers(enum skep_collective kind);
-/* Bytes of the tensor that a transfer sends. */
-uint64_t skep_scheme_payload_bytes(const struct skep_plan *plan, const struct skep_scheme_transfer *transfer);
+/* Bytes of the tensor that a transfer of the stage sends. */
+uint64_t skep_scheme_payload_bytes(
+	const struct skep_plan *plan, uint32_t stage, const struct skep_scheme_transfer *transfer);
 
 /* What follows from who takes part. `roster` [size] by rank, NULL for those without one. ret_fact [size + 1]: of a
  * butterfly, where each rank's share begins; hierarchical: the leader of each rank's site. It goes with the scheme wherever that
  * goes; a ring has none. */
-void skep_scheme_init(struct skep_scheme *scheme, const struct skep_plan *plan, uint64_t elements, uint32_t rank,
-	uint32_t size, const struct skep_peer *roster, uint64_t *ret_fact);
+void skep_scheme_init(struct skep_scheme *scheme, const struct skep_plan *plan, uint32_t stage, uint64_t elements,
+	uint32_t rank, uint32_t size, const struct skep_peer *roster, uint64_t *ret_fact);
 /* Makes one of the two halves of a ring of it: its chunks and segments are those of the ring. */
 void skep_scheme_halve(struct skep_scheme *scheme, enum skep_collective half);
 uint32_t skep_scheme_transfers(const struct skep_scheme *scheme); /* 0: there is nothing to do */

@@ -120,7 +120,7 @@ void skep_methods_check(const struct skep_plan *plan)
 	assert(!plan->async || (plan->delayed && skep_plan_periodic(plan) && plan->tied == 0 && !plan->clip));
 	assert(!plan->gossip || (method == FLUSH && skep_plan_periodic(plan) && !plan->inner_by_share && !rerun));
 	assert(!plan->gossip || (plan->tied == 0 && !plan->clip && !plan->gather && skep_plan_fragments(plan) == 1));
-	assert(!plan->gossip || (!skep_plan_has_candidates(plan) && plan->reduction_codec == SKEP_CODEC_NONE));
+	assert(!plan->gossip || (!skep_plan_has_candidates(plan) && !skep_plan_compresses(plan)));
 	assert(!plan->inner_fixed || (skep_plan_periodic(plan) && !plan->async && !plan->inner_by_share && !fixed));
 	assert(!rerun || (method != DELAYED && method != ASYNC));
 	assert((!voids && !waits) || ((method == FLUSH || method == EAGER) && !plan->gossip));
@@ -137,7 +137,8 @@ void skep_methods_check(const struct skep_plan *plan)
 	assert(!plan->sharded || method == FLUSH || method == DELAYED);
 	/* Of 16 bits: where passes compute in them, gradients and the parameters that passes read have no others. */
 	assert(!plan->sharded || plan->collective == SKEP_COLLECTIVE_RING);
-	assert(!plan->sharded || plan->reduction_codec == SKEP_CODEC_NONE || plan->reduction_codec == SKEP_CODEC_FP16);
+	assert(!plan->sharded || !skep_plan_has_scales(plan));
+	assert(plan->tied == 0 || skep_plan_codec(plan, 0) == skep_plan_codec(plan, plan->stages - 1));
 	assert(!plan->sharded || (!skep_plan_periodic(plan) && !plan->gossip && !plan->gather && plan->tied == 0));
 	assert(!plan->sharded || (skep_plan_model_chunks(plan) == 1 && plan->frozen_vstages == 0 && !plan->scale));
 	assert(!plan->sharded || (plan->on_loss == SKEP_ON_LOSS_REPORT && !skep_plan_has_candidates(plan)));

@@ -134,7 +134,7 @@ static struct skep_message message_for(
 	message.attempt = w->reduction.attempt;
 	message.u.chunk.hop = SKEP_HOP_TIED;
 	message.payload = payload;
-	message.payload_bytes = skep_plan_encoded_bytes(plan, plan->tied);
+	message.payload_bytes = skep_plan_encoded_bytes(plan, w->node.stage, plan->tied);
 	return message;
 }
 

@@ -28,7 +28,7 @@ void skep_transfers_prepare(struct worker *w, const struct skep_plan *plan)
 	struct reduction *r = &w->reduction;
 	uint64_t elements;
 	skep_plan_range(plan, w->node.stage, w->version, r->gathering ? 0 : r->fragment, &r->first, &elements);
-	skep_scheme_init(&r->scheme, plan, elements, r->rank, r->size, worker_roster(w), worker_fact(w));
+	skep_scheme_init(&r->scheme, plan, w->node.stage, elements, r->rank, r->size, worker_roster(w), worker_fact(w));
 	if (w->sharded)
 		skep_scheme_halve(&r->scheme, skep_shards_half(w));
 	uint32_t transfers = skep_scheme_transfers(&r->scheme);
@@ -89,7 +89,7 @@ static struct skep_message message_for(struct worker *w, const struct skep_plan 
 	if (hop->taken)
 		return message;
 	message.payload = payload;
-	message.payload_bytes = skep_scheme_payload_bytes(plan, transfer);
+	message.payload_bytes = skep_scheme_payload_bytes(plan, w->node.stage, transfer);
 	return message;
 }
 

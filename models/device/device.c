@@ -375,7 +375,7 @@ bool skep_device_chunk(struct skep_device *device, const struct skep_op *op, str
 	ret->own = reads_own(op) ? skep_device_own(device, op, op->first, op->count) : NULL;
 	ret->result = device->stage.result + op->first;
 	ret->count = op->count;
-	ret->bytes = skep_codec_bytes(device->training->reduction_codec, device->training->reduction_block, op->count);
+	ret->bytes = skep_codec_bytes(skep_device_codec(device), device->training->reduction_block, op->count);
 	return ret->own || !reads_own(op);
 }
 
@@ -383,7 +383,7 @@ bool skep_device_chunk(struct skep_device *device, const struct skep_op *op, str
  * own part where the stage has one member. */
 static bool run_take(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret)
 {
-	const enum skep_codec codec = device->training->reduction_codec;
+	const enum skep_codec codec = skep_device_codec(device);
 	const uint32_t block = device->training->reduction_block;
 	const bool gives = op->kind == SKEP_OP_COPY_RESULT || op->kind == SKEP_OP_COPY_TIED;
 	struct skep_chunk chunk;
@@ -407,7 +407,7 @@ static bool run_take(struct skep_device *device, const struct skep_op *op, struc
  * that the worker that made the sum has the same bits as the workers that receive it. */
 static bool run_receive(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret)
 {
-	const enum skep_codec codec = device->training->reduction_codec;
+	const enum skep_codec codec = skep_device_codec(device);
 	const uint32_t block = device->training->reduction_block;
 	struct skep_chunk chunk;
 	void *in = skep_device_chunk(device, op, &chunk) ? find(device, op->in, chunk.bytes) : NULL;
@@ -440,7 +440,7 @@ static bool run_fold(struct skep_device *device, const struct skep_op *op, struc
 	const void *in = skep_device_chunk(device, op, &chunk) ? find(device, op->in, chunk.bytes) : NULL;
 	(void)ret;
 	if (in)
-		device->backend->fold(device_queue(device, op), device->training->reduction_codec,
+		device->backend->fold(device_queue(device, op), skep_device_codec(device),
 			device->training->reduction_block, chunk.count, in, chunk.result);
 	else
 		skep_pool_release(device->pool, op->in);
@@ -451,7 +451,7 @@ static bool run_fold(struct skep_device *device, const struct skep_op *op, struc
 static bool run_take_tied_peer(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret)
 {
 	const struct skep_stage *stage = &device->stage;
-	const enum skep_codec codec = device->training->reduction_codec;
+	const enum skep_codec codec = skep_device_codec(device);
 	const uint32_t block = device->training->reduction_block;
 	bool ours = stage->tied_peer && op->first == stage->tied.first && op->count == stage->tied.count;
 	const void *in = ours ? find(device, op->in, skep_codec_bytes(codec, block, op->count)) : NULL;

@@ -80,7 +80,8 @@ struct skep_training { /* constant, shared */
 	float mixing; /* the same, with delayed updates: the part of its own parameters that a worker keeps in a STEP */
 	uint32_t samples;                 /* per microbatch */
 	enum skep_codec activation_codec; /* of the payloads of FORWARD and BACKWARD: activations and their gradients */
-	enum skep_codec reduction_codec;  /* of the payloads of reductions */
+	enum skep_codec reduction_codec;  /* of the payloads of reductions, */
+	const uint8_t *reduction_codecs;  /* or of those of each stage, as in the plan; NULL: that one */
 	uint32_t activation_block, reduction_block; /* the same: elements with a scale in common (core/codec.h) */
 	struct skep_robust robust;                  /* what is made of parts that are gathered (plan->gather) */
 	enum skep_offload offload;

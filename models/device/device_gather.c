@@ -78,7 +78,7 @@ bool skep_device_pack_part(struct skep_device *device, const struct skep_op *op,
 		return false;
 	memcpy(out, &op->microbatches, SKEP_PART_HEADER_BYTES);
 	if (chunk.own)
-		device->backend->encode(device_queue(device, op), device->training->reduction_codec,
+		device->backend->encode(device_queue(device, op), skep_device_codec(device),
 			device->training->reduction_block, chunk.count, chunk.own,
 			(char *)out + SKEP_PART_HEADER_BYTES);
 	else
@@ -116,7 +116,7 @@ bool skep_device_unpack_part(struct skep_device *device, const struct skep_op *o
 		return true;
 	}
 	memcpy(&gathered->weight[op->member], in, SKEP_PART_HEADER_BYTES);
-	backend->decode(device_queue(device, op), device->training->reduction_codec, device->training->reduction_block,
+	backend->decode(device_queue(device, op), skep_device_codec(device), device->training->reduction_block,
 		chunk.count, in + SKEP_PART_HEADER_BYTES, part);
 	return true;
 }

@@ -48,6 +48,14 @@ static inline void *device_queue(const struct skep_device *device, const struct 
 	return device->queue[op->lane];
 }
 
+/* Of what its stage reduces. */
+static inline enum skep_codec skep_device_codec(const struct skep_device *device)
+{
+	const struct skep_training *training = device->training;
+	return training->reduction_codecs ? (enum skep_codec)training->reduction_codecs[device->stage.index]
+	                                  : training->reduction_codec;
+}
+
 /* The virtual stage that an operation is about; its queue is that of the operation's lane. */
 struct skep_stage skep_device_part(const struct skep_device *device, const struct skep_op *op);
 

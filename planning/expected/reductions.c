@@ -104,7 +104,7 @@ static uint32_t member(const struct skep_loads *l, uint32_t stage, uint32_t nth)
 
 static double table_bytes(const struct skep_loads *l)
 {
-	return (double)skep_plan_encoded_bytes(&l->p->scenario->plan, l->p->scenario->plan.tied);
+	return (double)skep_plan_encoded_bytes(&l->p->scenario->plan, 0, l->p->scenario->plan.tied);
 }
 
 /* Each rank of a stage gives its table to the same one of the other stage. The longest delay. */

@@ -50,8 +50,8 @@ static void begin_stage(struct rehearsal *r, uint32_t stage, uint64_t **fact)
 	for (uint32_t rank = 0; size > 1 && rank < size; rank++) {
 		struct party *party = &r->party[r->parties++];
 		*party = (struct party){.fact = *fact, .others = first, .transfer = r->transfers, .stage = stage};
-		skep_scheme_init(
-			&party->scheme, &p->scenario->plan, skep_sum_elements(p, stage), rank, size, roster, *fact);
+		skep_scheme_init(&party->scheme, &p->scenario->plan, stage, skep_sum_elements(p, stage), rank, size,
+			roster, *fact);
 		r->transfers += skep_scheme_transfers(&party->scheme);
 		*fact += size + 1;
 	}
@@ -77,7 +77,7 @@ static void arrive(struct rehearsal *r, uint32_t transfer);
 static void send_on(struct rehearsal *r, const struct party *party, uint32_t number)
 {
 	struct skep_scheme_transfer transfer = transfer_at(party, number);
-	uint64_t bytes = skep_scheme_payload_bytes(&r->l->p->scenario->plan, &transfer);
+	uint64_t bytes = skep_scheme_payload_bytes(&r->l->p->scenario->plan, party->stage, &transfer);
 	for (uint32_t nth = 0; nth < transfer.hops; nth++) {
 		struct skep_hop hop = skep_scheme_hop(&party->scheme, party->fact, number, nth);
 		uint32_t to = party->others + hop.to;

@@ -100,7 +100,8 @@ static bool ask_layers(struct work *k)
 	}
 	for (uint32_t l = 0; asked && l < k->layers; l++) {
 		k->layer[l] = seconds_of(k, single, l);
-		k->layer[k->layers + l] = (double)skep_plan_encoded_bytes(&of->plan, single->stage[l].parameters);
+		k->layer[k->layers + l] = (double)skep_codec_bytes(
+			of->plan.reduction_codec, of->plan.reduction_block, single->stage[l].parameters);
 		k->layer[2 * (size_t)k->layers + l] = (double)single->vstage_bytes[l];
 	}
 	if (asked)
@@ -229,6 +230,11 @@ enum status skep_published_take(struct skep_planner *w)
 		return skep_planner_refuse(w,
 			"plan.method: %s looks at models of at most %u layers, this has %u; take `search`",
 			w->published, SKEP_PIPEDREAM_LAYERS, w->scenario.model.layers);
+	if (w->scenario.codecs)
+		return skep_planner_refuse(w,
+			"plan.method: %s looks for the number of stages, and sync.compression has a codec for each of %u; "
+			"take one for all, or `search`",
+			w->published, w->scenario.plan.stages);
 	if (skep_plan_model_chunks(&w->scenario.plan) > 1)
 		return skep_planner_refuse(w,
 			"plan.method: %s has one virtual stage in each stage, and schedule.model_chunks has %u; take `search`",

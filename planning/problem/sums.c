@@ -21,12 +21,12 @@ static uint32_t members_max(const struct skep_planning *p)
 }
 
 /* What one rank sends. */
-static void tell_rank(const struct skep_plan *plan, const struct skep_scheme *scheme, const uint64_t *fact,
-	skep_sum_hear *hear, void *context)
+static void tell_rank(const struct skep_plan *plan, uint32_t stage, const struct skep_scheme *scheme,
+	const uint64_t *fact, skep_sum_hear *hear, void *context)
 {
 	for (uint32_t m = 0; m < skep_scheme_transfers(scheme); m++) {
 		struct skep_scheme_transfer transfer = skep_scheme_transfer_at(scheme, fact, m);
-		uint64_t bytes = skep_scheme_payload_bytes(plan, &transfer);
+		uint64_t bytes = skep_scheme_payload_bytes(plan, stage, &transfer);
 		for (uint32_t nth = 0; nth < transfer.hops; nth++) {
 			struct skep_hop hop = skep_scheme_hop(scheme, fact, m, nth);
 			if (hop.to != scheme->rank)
@@ -45,8 +45,8 @@ static void tell(const struct skep_planning *p, const struct skep_plan *plan, ui
 		roster[rank] = (struct skep_peer){p->machine[member[rank]], 1};
 	for (uint32_t rank = 0; members > 1 && elements > 0 && rank < members; rank++) {
 		struct skep_scheme scheme;
-		skep_scheme_init(&scheme, plan, elements, rank, members, roster, fact);
-		tell_rank(plan, &scheme, fact, hear, context);
+		skep_scheme_init(&scheme, plan, stage, elements, rank, members, roster, fact);
+		tell_rank(plan, stage, &scheme, fact, hear, context);
 	}
 }
 

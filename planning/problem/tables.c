@@ -60,7 +60,7 @@ static void add_times(struct skep_planning *p, uint32_t vstage)
 static void fill_reduced(struct skep_planning *p, uint32_t stage)
 {
 	const struct skep_scenario *s = p->scenario;
-	p->reduced_bytes[stage] = (double)skep_plan_encoded_bytes(&s->plan, skep_plan_trained(&s->plan, stage)) /
+	p->reduced_bytes[stage] = (double)skep_plan_encoded_bytes(&s->plan, stage, skep_plan_trained(&s->plan, stage)) /
 	                          skep_plan_fragments(&s->plan);
 }
 

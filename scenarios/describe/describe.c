@@ -285,7 +285,7 @@ static uint32_t segments_of(const struct skep_scenario *s, uint32_t stage)
 	for (uint32_t i = 0; i < s->plan.workers; i++)
 		workers += s->first_stage_of[i] == stage;
 	skep_plan_range(&s->plan, stage, 0, 0, &first, &elements);
-	return skep_ring_segments(&s->plan, elements, s->plan.gossip ? 2 : workers);
+	return skep_ring_segments(&s->plan, stage, elements, s->plan.gossip ? 2 : workers);
 }
 
 static void print_segments(const struct skep_scenario *s, FILE *out)
@@ -429,10 +429,19 @@ static void print_codecs(const struct skep_scenario *s, FILE *out)
 {
 	char a[SKEP_TEXT_BYTES], b[SKEP_TEXT_BYTES];
 	const struct skep_plan *plan = &s->plan;
-	if (skep_scenario_encodes(s) || (plan->reduction_codec != SKEP_CODEC_NONE && !s->native_gradients))
-		fprintf(out, "  codecs    activations and their gradients travel as %s, what is reduced as %s\n",
-			codec_text(s->activation_codec, s->activation_block, s->native_activations, a),
-			codec_text(plan->reduction_codec, plan->reduction_block, s->native_gradients, b));
+	bool encodes = skep_scenario_encodes(s);
+	for (uint32_t stage = 0; stage < plan->stages; stage++)
+		encodes = encodes || skep_scenario_encodes_sums(s, stage);
+	if (!encodes)
+		return;
+	fprintf(out, "  codecs    activations and their gradients travel as %s, what is reduced as ",
+		codec_text(s->activation_codec, s->activation_block, s->native_activations, a));
+	for (uint32_t stage = 0; stage < (s->codecs ? plan->stages : 1); stage++) {
+		bool native = s->native_gradients && !skep_scenario_encodes_sums(s, stage);
+		fprintf(out, "%s%s", stage > 0 ? ", " : "",
+			codec_text(skep_plan_codec(plan, stage), plan->reduction_block, native, b));
+	}
+	fprintf(out, "%s\n", s->codecs ? ", by stage" : "");
 }
 
 static void print_text(const struct skep_scenario *s, FILE *out)

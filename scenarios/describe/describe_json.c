@@ -10,6 +10,7 @@
 #include "core/names.h"
 #include "core/schedule/pipelines.h"
 #include "scenarios/outage/outage.h"
+#include "scenarios/plan/plan.h"
 #include "scenarios/plan/split.h"
 
 static void add_cluster(const struct skep_scenario *s, cJSON *root)
@@ -65,9 +66,9 @@ static void add_pipelines(const struct skep_scenario *s, cJSON *root)
 }
 
 /* Numbers with a scale in common, "tensor", or null where there is no scale. */
-static void add_block(cJSON *root, const char *key, enum skep_codec codec, uint32_t block)
+static void add_block(cJSON *root, const char *key, bool scales, uint32_t block)
 {
-	if (!skep_codec_blocks(codec))
+	if (!scales)
 		cJSON_AddNullToObject(root, key);
 	else if (block == SKEP_CODEC_TENSOR)
 		cJSON_AddStringToObject(root, key, "tensor");
@@ -75,9 +76,22 @@ static void add_block(cJSON *root, const char *key, enum skep_codec codec, uint3
 		cJSON_AddNumberToObject(root, key, block);
 }
 
+static const char *const codecs[] = {"none", "fp16", "int8", "e3m0"};
+
+/* As the file says it: of all stages, or a list. */
+static void add_reduction_codecs(const struct skep_scenario *s, cJSON *root)
+{
+	if (!s->codecs) {
+		cJSON_AddStringToObject(root, "reduction_compression", codecs[skep_scenario_codec(s, 0)]);
+		return;
+	}
+	cJSON *list = cJSON_AddArrayToObject(root, "reduction_compression");
+	for (uint32_t stage = 0; stage < s->plan.stages; stage++)
+		cJSON_AddItemToArray(list, cJSON_CreateString(codecs[skep_scenario_codec(s, stage)]));
+}
+
 static void add_schedule(const struct skep_scenario *s, cJSON *root)
 {
-	static const char *const codecs[] = {"none", "fp16", "int8", "e3m0"};
 	const struct skep_plan *plan = &s->plan;
 	cJSON_AddNumberToObject(root, "samples_per_round", s->batch);
 	if (s->points > 0)
@@ -98,10 +112,9 @@ static void add_schedule(const struct skep_scenario *s, cJSON *root)
 			recomputed, cJSON_CreateBool(skep_plan_recomputes(plan, s->checkpoint_activations, vstage)));
 	cJSON_AddStringToObject(
 		root, "activation_compression", codecs[s->native_activations ? SKEP_CODEC_NONE : s->activation_codec]);
-	cJSON_AddStringToObject(
-		root, "reduction_compression", codecs[s->native_gradients ? SKEP_CODEC_NONE : plan->reduction_codec]);
-	add_block(root, "activation_compression_block", s->activation_codec, s->activation_block);
-	add_block(root, "reduction_compression_block", plan->reduction_codec, plan->reduction_block);
+	add_reduction_codecs(s, root);
+	add_block(root, "activation_compression_block", skep_codec_blocks(s->activation_codec), s->activation_block);
+	add_block(root, "reduction_compression_block", skep_plan_has_scales(plan), plan->reduction_block);
 	cJSON_AddNumberToObject(root, "sync_chunks", plan->sync_chunks);
 	skep_robust_add_json(s, root);
 	cJSON_AddStringToObject(root, "collectives", s->collectives_as_flows ? "flows" : "messages");

@@ -20,12 +20,13 @@ struct skep_round_visit skep_round_visit_bytes(const struct skep_scenario *s, ui
 }
 
 /* What one member sends, headers included. */
-static uint64_t member_bytes(const struct skep_scenario *s, const struct skep_scheme *scheme, const uint64_t *fact)
+static uint64_t member_bytes(
+	const struct skep_scenario *s, uint32_t stage, const struct skep_scheme *scheme, const uint64_t *fact)
 {
 	uint64_t bytes = 0;
 	for (uint32_t m = 0; m < skep_scheme_transfers(scheme); m++) {
 		struct skep_scheme_transfer move = skep_scheme_transfer_at(scheme, fact, m);
-		uint64_t each = SKEP_HEADER_BYTES + skep_scheme_payload_bytes(&s->plan, &move);
+		uint64_t each = SKEP_HEADER_BYTES + skep_scheme_payload_bytes(&s->plan, stage, &move);
 		for (uint32_t nth = 0; nth < move.hops; nth++) {
 			struct skep_hop hop = skep_scheme_hop(scheme, fact, m, nth);
 			bytes += hop.taken || hop.to == scheme->rank ? 0 : each;
@@ -36,28 +37,28 @@ static uint64_t member_bytes(const struct skep_scenario *s, const struct skep_sc
 
 /* Each chunk makes 2(n-1) hops, in segments. In closed form, for a ring may have a million members, with two million moves
  * each. */
-static uint64_t ring_bytes(const struct skep_scenario *s, uint64_t elements, uint64_t n)
+static uint64_t ring_bytes(const struct skep_scenario *s, uint32_t stage, uint64_t elements, uint64_t n)
 {
 	if (n < 2)
 		return 0;
-	uint32_t segments = skep_ring_segments(&s->plan, elements, (uint32_t)n);
+	uint32_t segments = skep_ring_segments(&s->plan, stage, elements, (uint32_t)n);
 	uint64_t bytes = 2 * (n - 1) * n * segments * SKEP_HEADER_BYTES;
 	for (uint32_t chunk = 0; chunk < n; chunk++) {
 		uint64_t first, count;
 		skep_chunk_range(elements, chunk, (uint32_t)n, &first, &count);
-		bytes += 2 * (n - 1) * skep_ring_chunk_bytes(&s->plan, count, segments);
+		bytes += 2 * (n - 1) * skep_ring_chunk_bytes(&s->plan, stage, count, segments);
 	}
 	return bytes;
 }
 
 /* A chain passes all of the vector on 2(n-1) times, a broadcast n-1 times, in chunks. */
-static uint64_t passed_on_bytes(const struct skep_scenario *s, uint64_t elements, uint64_t n)
+static uint64_t passed_on_bytes(const struct skep_scenario *s, uint32_t stage, uint64_t elements, uint64_t n)
 {
 	uint64_t each = 0, hops = (s->plan.collective == SKEP_COLLECTIVE_CHAIN ? 2 : 1) * (n - 1);
 	for (uint32_t chunk = 0; n > 1 && chunk < s->plan.sync_chunks; chunk++) {
 		uint64_t first, count;
 		skep_chunk_range(elements, chunk, s->plan.sync_chunks, &first, &count);
-		each += SKEP_HEADER_BYTES + skep_plan_encoded_bytes(&s->plan, count);
+		each += SKEP_HEADER_BYTES + skep_plan_encoded_bytes(&s->plan, stage, count);
 	}
 	return hops * each;
 }
@@ -70,16 +71,16 @@ static uint64_t fragment_bytes(const struct skep_scenario *s, uint32_t stage, ui
 	if (elements == 0)
 		return 0;
 	if (s->plan.collective == SKEP_COLLECTIVE_RING)
-		return ring_bytes(s, elements, workers);
+		return ring_bytes(s, stage, elements, workers);
 	if (!skep_collective_has_roster(s->plan.collective)) /* and no member needs more than its rank */
-		return passed_on_bytes(s, elements, workers);
+		return passed_on_bytes(s, stage, elements, workers);
 	for (uint32_t i = 0, rank = 0; i < s->plan.workers; i++)
 		if (s->first_stage_of[i] == stage)
 			roster[rank++] = (struct skep_peer){i, 1};
 	for (uint32_t rank = 0; rank < workers; rank++) {
 		struct skep_scheme scheme;
-		skep_scheme_init(&scheme, &s->plan, elements, rank, workers, roster, fact);
-		bytes += member_bytes(s, &scheme, fact);
+		skep_scheme_init(&scheme, &s->plan, stage, elements, rank, workers, roster, fact);
+		bytes += member_bytes(s, stage, &scheme, fact);
 	}
 	return bytes;
 }
@@ -89,7 +90,7 @@ uint64_t skep_round_tied_bytes(const struct skep_scenario *s, uint32_t stage, ui
 {
 	if (!skep_plan_is_tied(&s->plan, stage))
 		return 0;
-	return workers * (SKEP_HEADER_BYTES + skep_plan_encoded_bytes(&s->plan, s->plan.tied));
+	return workers * (SKEP_HEADER_BYTES + skep_plan_encoded_bytes(&s->plan, stage, s->plan.tied));
 }
 
 /* With gossip of all pairs. */

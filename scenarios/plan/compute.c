@@ -246,6 +246,9 @@ static void travel_in_halves(struct skep_scenario *s)
 	s->native_gradients = s->plan.reduction_codec == SKEP_CODEC_NONE && !skep_plan_periodic(&s->plan);
 	if (s->native_activations)
 		s->activation_codec = SKEP_CODEC_FP16;
+	for (uint32_t stage = 0; s->codecs && s->native_gradients && stage < s->plan.stages; stage++)
+		if (s->codecs[stage] == SKEP_CODEC_NONE)
+			s->codecs[stage] = SKEP_CODEC_FP16;
 	if (s->native_gradients)
 		s->plan.reduction_codec = SKEP_CODEC_FP16;
 }

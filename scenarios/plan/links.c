@@ -25,7 +25,7 @@ double skep_ring_order_bytes(const struct skep_scenario *s, uint32_t stage, uint
 	uint64_t first, elements, count;
 	skep_plan_range(&s->plan, stage, 0, 0, &first, &elements);
 	skep_chunk_range(elements, 0, members, &first, &count);
-	return (double)(skep_codec_bytes(s->plan.reduction_codec, s->plan.reduction_block, count) + SKEP_HEADER_BYTES);
+	return (double)(skep_plan_encoded_bytes(&s->plan, stage, count) + SKEP_HEADER_BYTES);
 }
 
 uint32_t skep_ring_order_members(const struct skep_scenario *s, uint32_t stage, uint32_t *ret_worker)

@@ -181,8 +181,8 @@ static double chunks(const struct terms *t, uint32_t stage, double parameters)
 {
 	double n = serving(t->s, t->of, stage);
 	if (n > 1 && t->plan.collective == SKEP_COLLECTIVE_BUTTERFLY)
-		return 2 * (double)skep_plan_encoded_bytes(&t->plan, (uint64_t)ceil(parameters * (n - 1) / n));
-	double encoded = (double)skep_plan_encoded_bytes(&t->plan, (uint64_t)ceil(parameters / n));
+		return 2 * (double)skep_plan_encoded_bytes(&t->plan, stage, (uint64_t)ceil(parameters * (n - 1) / n));
+	double encoded = (double)skep_plan_encoded_bytes(&t->plan, stage, (uint64_t)ceil(parameters / n));
 	return n > 1 ? 2 * encoded : 0;
 }
 
@@ -191,7 +191,7 @@ static double tied_peer(const struct terms *t, uint32_t stage)
 {
 	double plain = (double)(skep_model_number_bytes(&t->s->model) * t->plan.tied);
 	bool ties = t->plan.tied > 0 && t->of->stages > 1 && (stage == 0 || stage + 1 == t->of->stages);
-	return ties ? (plain + 2 * (double)skep_plan_encoded_bytes(&t->plan, t->plan.tied)) / t->gpus : 0;
+	return ties ? (plain + 2 * (double)skep_plan_encoded_bytes(&t->plan, stage, t->plan.tied)) / t->gpus : 0;
 }
 
 /* Two chunks of a newcomer's state, which it gets or gives away. */

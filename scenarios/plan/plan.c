@@ -256,9 +256,9 @@ static double gather_traffic(
 
 static uint64_t reduce_ns(const struct skep_scenario *s, uint32_t gpu, const struct skep_op *op)
 {
-	bool encodes = s->plan.reduction_codec != SKEP_CODEC_NONE && !s->native_gradients;
+	bool encodes = skep_scenario_encodes_sums(s, op->stage);
 	double plain = reduced_bytes(s, op->count);
-	double encoded = (double)skep_plan_encoded_bytes(&s->plan, op->count);
+	double encoded = (double)skep_plan_encoded_bytes(&s->plan, op->stage, op->count);
 	bool gathers = op->kind >= SKEP_OP_PACK_PART && op->kind <= SKEP_OP_AGGREGATE;
 	return skep_split_migrate_ns(s, gpu, SKEP_PART_GRADIENT,
 		gathers ? gather_traffic(s, op, plain, encoded) : chunk_traffic(op->kind, encodes, plain, encoded));
@@ -503,6 +503,7 @@ bool skep_plan_make(struct skep_scenario *s)
 		.samples = s->samples,
 		.activation_codec = s->activation_codec,
 		.reduction_codec = s->plan.reduction_codec,
+		.reduction_codecs = s->plan.reduction_codecs,
 		.activation_block = s->activation_block,
 		.reduction_block = s->plan.reduction_block,
 		.robust = s->robust,

@@ -59,6 +59,19 @@ static inline bool skep_scenario_encodes(const struct skep_scenario *scenario)
 	return scenario->activation_codec != SKEP_CODEC_NONE && !scenario->native_activations;
 }
 
+/* The codec of what a stage reduces, as the file says; and does it pass through that on its way? */
+static inline enum skep_codec skep_scenario_codec(const struct skep_scenario *scenario, uint32_t stage)
+{
+	assert(stage < scenario->plan.stages);
+	if (scenario->codecs)
+		return (enum skep_codec)scenario->codecs[scenario->plan.stages + stage];
+	return scenario->native_gradients ? SKEP_CODEC_NONE : scenario->plan.reduction_codec;
+}
+static inline bool skep_scenario_encodes_sums(const struct skep_scenario *scenario, uint32_t stage)
+{
+	return skep_scenario_codec(scenario, stage) != SKEP_CODEC_NONE;
+}
+
 /* Time that the run takes at least if every GPU computes without a pause. */
 double skep_plan_least_seconds(const struct skep_scenario *scenario);
 

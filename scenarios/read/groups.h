@@ -58,6 +58,9 @@ void skep_sync_read_ring_order(
  * summed, which may have fewer bits. */
 void skep_sync_read_codec(struct skep_reader *reader, const struct skep_yaml_node *map, const char *name, bool reduced,
 	enum skep_codec *ret_codec, uint32_t *ret_block);
+/* The same of `sync`, where `compression` may be a list with a codec for each stage. */
+void skep_sync_read_codecs(
+	struct skep_reader *reader, const struct skep_yaml_node *map, struct skep_scenario *scenario);
 /* When the plan is made: `map` as above. */
 void skep_sync_check_members(
 	struct skep_reader *reader, const struct skep_yaml_node *map, const struct skep_plan *plan);

@@ -210,7 +210,7 @@ static void read_gossip(struct skep_reader *r, const struct skep_yaml_node *sync
 		{skep_read_has(r, sync, "mixing"), "mixing",
 			"a worker waits for its partner and has nothing of its own to mix; leave this out"},
 		{plan->gather, "aggregate", "there are two parts, and nothing to compare them with; leave this out"},
-		{plan->reduction_codec != SKEP_CODEC_NONE, "compression",
+		{skep_plan_compresses(plan), "compression",
 			"workers exchange parameters, and would train on rounded ones; take `none`, or `diloco`, which sums "
 			"differences"},
 		{plan->inner_by_share, "every",

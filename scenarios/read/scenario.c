@@ -261,7 +261,7 @@ static void read_schedule(struct draft *d)
 static void read_sync(struct draft *d)
 {
 	const struct skep_yaml_node *map = skep_read_map(&d->r, d->root, "sync", false);
-	skep_sync_read_codec(&d->r, map, "sync", true, &d->s->plan.reduction_codec, &d->s->plan.reduction_block);
+	skep_sync_read_codecs(&d->r, map, d->s);
 	skep_sync_read_collective(&d->r, map, &d->s->plan);
 	skep_robust_read_sync(&d->r, map, d->s);
 	d->s->plan.delayed = skep_read_bool(&d->r, map, "delayed", false);
@@ -584,6 +584,7 @@ void skep_scenario_finish(struct skep_scenario *scenario)
 	free(scenario->bucket_first);
 	free(scenario->part_end);
 	free(scenario->fragment_first);
+	free(scenario->codecs);
 	free(scenario->liar);
 	free(scenario->machine_of);
 	free(scenario->stands_by);

@@ -119,7 +119,7 @@ void skep_split_read_sync(struct skep_reader *r, const struct skep_yaml_node *sy
 		skep_reader_fail(r, sync, "collective",
 			"sync.collective: sync.zero needs `ring`, whose halves are the scatter and the gather that it "
 			"is made of");
-	else if (plan->reduction_codec != SKEP_CODEC_NONE)
+	else if (skep_plan_compresses(plan))
 		skep_reader_fail(r, sync, "compression",
 			"sync.compression: with sync.zero half of what a reduction moves are parameters, which must not "
 			"be rounded");

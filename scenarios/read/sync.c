@@ -35,21 +35,67 @@ static uint32_t read_block(struct skep_reader *r, const struct skep_yaml_node *m
 	return r->diag->set ? 0 : (uint32_t)block;
 }
 
-/* Activations are wanted with more than 4 bits. */
+/* By enum skep_codec. Activations are wanted with more than 4 bits. */
+static const char *const summed[] = {"none", "fp16", "int8", "e3m0", NULL}, *const passed[] = {
+										    "none", "fp16", "int8", NULL};
+
+/* After the codec, which has scales if `blocks`. */
+static uint32_t read_block_of(
+	struct skep_reader *r, const struct skep_yaml_node *map, const char *name, bool blocks, const char *codec)
+{
+	bool reduced = strcmp(name, "sync") == 0;
+	if (r->diag->set || !skep_read_has(r, map, "compression_block"))
+		return SKEP_CODEC_BLOCK;
+	uint32_t block = read_block(r, map, name);
+	if (!r->diag->set && !blocks)
+		skep_reader_fail(r, map, "compression_block",
+			"%s.compression_block: says how many numbers share a scale, and with `compression: %s` there is none; "
+			"take `int8`%s, or leave it out",
+			name, codec, reduced ? " or `e3m0`" : "");
+	return block;
+}
+
 void skep_sync_read_codec(struct skep_reader *reader, const struct skep_yaml_node *map, const char *name, bool reduced,
 	enum skep_codec *ret_codec, uint32_t *ret_block)
 {
-	const char *const codecs[] = {"none", "fp16", "int8", reduced ? "e3m0" : NULL, NULL};
+	const char *const *codecs = reduced ? summed : passed;
 	*ret_codec = (enum skep_codec)skep_read_choice(reader, map, "compression", codecs, SKEP_CODEC_NONE);
-	*ret_block = SKEP_CODEC_BLOCK;
-	if (reader->diag->set || !skep_read_has(reader, map, "compression_block"))
+	*ret_block = read_block_of(reader, map, name, skep_codec_blocks(*ret_codec), codecs[*ret_codec]);
+}
+
+/* One for each stage. What is the same in all of them is said so once. */
+static void read_each_codec(struct skep_reader *r, const struct skep_yaml_node *map, const struct skep_yaml_node *list,
+	struct skep_scenario *s)
+{
+	uint32_t stages = s->plan.stages, length = skep_yaml_length(list);
+	bool blocks = false;
+	if (length != stages) {
+		skep_reader_fail(r, map, "compression",
+			"sync.compression: a list has one codec for each stage, %u of them, and here are %u; or take one for "
+			"all, such as `int8`",
+			stages, length);
 		return;
-	*ret_block = read_block(reader, map, name);
-	if (!reader->diag->set && !skep_codec_blocks(*ret_codec))
-		skep_reader_fail(reader, map, "compression_block",
-			"%s.compression_block: says how many numbers share a scale, and with `compression: %s` there is none; "
-			"take `int8`%s, or leave it out",
-			name, codecs[*ret_codec], reduced ? " or `e3m0`" : "");
+	}
+	s->codecs = calloc(2 * (size_t)stages, sizeof *s->codecs);
+	for (uint32_t stage = 0; stage < stages && s->codecs && !r->diag->set; stage++) {
+		int codec = skep_read_choice(r, skep_yaml_item(list, stage), NULL, summed, -1);
+		s->codecs[stage] = s->codecs[stages + stage] = (uint8_t)codec;
+		blocks = blocks || skep_codec_blocks((enum skep_codec)codec);
+	}
+	if (!s->codecs)
+		skep_reader_fail(r, NULL, NULL, "not enough memory for this scenario");
+	s->plan.reduction_codec = SKEP_CODEC_NONE;
+	s->plan.reduction_codecs = s->codecs;
+	s->plan.reduction_block = read_block_of(r, map, "sync", blocks, "[none, ..]");
+}
+
+void skep_sync_read_codecs(struct skep_reader *reader, const struct skep_yaml_node *map, struct skep_scenario *s)
+{
+	const struct skep_yaml_node *node = skep_read_any(reader, map, "compression");
+	if (skep_yaml_kind(node) == SKEP_YAML_LIST)
+		read_each_codec(reader, map, node, s);
+	else
+		skep_sync_read_codec(reader, map, "sync", true, &s->plan.reduction_codec, &s->plan.reduction_block);
 }
 
 /* After the codec. */
@@ -110,7 +156,11 @@ void skep_sync_read_ring_order(struct skep_reader *reader, const struct skep_yam
 
 void skep_sync_check_members(struct skep_reader *reader, const struct skep_yaml_node *map, const struct skep_plan *plan)
 {
-	uint32_t most = skep_stage_size_max(plan);
+	uint32_t most = skep_stage_size_max(plan), last = plan->stages - 1;
+	if (!reader->diag->set && plan->tied > 0 && skep_plan_codec(plan, 0) != skep_plan_codec(plan, last))
+		skep_reader_fail(reader, map, "compression",
+			"sync.compression: the head of the model is tied to its embedding, so the first stage and the last one "
+			"sum one table and have to have the same codec; or take one for all stages");
 	if (!reader->diag->set && skep_collective_has_roster(plan->collective) && most > SKEP_ROSTER_MAX)
 		skep_reader_fail(reader, map, "collective",
 			"sync.collective: `%s` is for at most %u workers in a stage, and here one may have %u; take "

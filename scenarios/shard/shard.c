@@ -83,7 +83,7 @@ bool skep_shard_runs(const struct skep_scenario *s, const char *ret_key[2], stru
 		{plan->gather || s->liar, {"sync", "aggregate"},
 			"each rank would judge the gradients of others by its own shard: leave out sync.aggregate and "
 			"Byzantine workers"},
-		{skep_codec_blocks(plan->reduction_codec), {"sync", "compression"},
+		{skep_plan_has_scales(plan), {"sync", "compression"},
 			"numbers that share a scale are others in each rank's gradients: take `fp16`, or none"},
 		{plan->eager, {"sync", "overlap"}, "leave out sync.overlap"},
 		{plan->strided, {"sync", "fragment_pattern"}, "take `fragment_pattern: consecutive`"},

@@ -261,7 +261,7 @@ static uint64_t out_bytes(const struct skep_trace *trace, const struct skep_op *
 		return op->chunks > 1 ? skep_state_chunk_bytes(trace->plan, op->stage, op->chunk)
 		                      : trace->scenario->stage[op->stage].state_bytes;
 	default:
-		return skep_plan_encoded_bytes(trace->plan, op->count);
+		return skep_plan_encoded_bytes(trace->plan, op->stage, op->count);
 	}
 }
 

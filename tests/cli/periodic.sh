@@ -222,4 +222,43 @@ refuses 'waiting for those who wait' 'sync.delayed: a worker whose part waits' c
 refuses 'no delayed descent' 'sync.outer.optimizer: with `method: async`' check swarm.yaml "${async[@]}" --set sync.outer.optimizer=sgd
 refuses 'a buffer of nothing' 'sync.outer.buffer: comes with `method: async` alone' check swarm.yaml --set sync.method=diloco --set sync.every=4 --set sync.outer.buffer=2
 refuses 'what overlaps cannot be run again' 'sync.method: a round that is reduced|sync.overlap_steps: a round' check swarm.yaml "${streaming[@]}" --set schedule.on_loss=rerun
+
+# A codec for each stage: of each stage the bytes of a run in which all have that one, and all of them those that are planned.
+by_stage() {
+	accepts 'a codec for each stage, planned' check swarm.yaml --json "${mixed[@]}" "$@"
+	cp "$out" planned.json
+	accepts 'that, simulated' sim swarm.yaml --json -q --db stages.db "${mixed[@]}" "$@"
+	cp "$out" mixed.json
+	for codec in int8 none; do
+		accepts "all with $codec" check swarm.yaml --json "${mixed[@]}" "$@" --set "sync.compression=$codec"
+		cp "$out" "$codec.json"
+	done
+}
+as_planned() { # as_planned ROUNDS
+	python3 - "$1" <<-'END'
+	import json, sys
+	planned, run, int8, none = (json.load(open(f"{name}.json")) for name in ("planned", "mixed", "int8", "none"))
+	of = lambda plan: [s["sync_bytes"] for s in plan["stages"]]
+	assert of(planned) == [of(int8)[0], of(none)[1]] and of(planned)[0] < of(none)[0], (of(planned), of(int8), of(none))
+	assert planned["bytes_sync_per_round"] == sum(of(planned)) and run["bytes_sync"] == int(sys.argv[1]) * sum(of(planned)), run
+	assert planned["reduction_compression"] == ["int8", "none"] and planned["reduction_compression_block"] == 64, planned
+	assert none["reduction_compression"] == "none" and none["reduction_compression_block"] is None, none
+	memory = lambda plan: [s["memory_bytes"] for s in plan["stages"]]
+	assert memory(planned) == [memory(int8)[0], memory(none)[1]], (memory(planned), memory(int8), memory(none))
+	END
+}
+mixed=(--set sync.method=diloco --set sync.every=4 --set 'sync.compression=[int8, none]')
+by_stage
+check 'each stage has the bytes of its own codec' as_planned 6
+by_stage --set sync.collective=chain
+check 'round a chain too' as_planned 6
+mixed=(--set 'sync.compression=[int8, none]')
+by_stage --set sync.collective=butterfly --set cluster.compute.type=fp32
+check 'and of gradients' as_planned 24
+accepts 'what travels in 2 bytes' check swarm.yaml --json "${mixed[@]}" --set train.arithmetic=none --set cluster.compute.type=fp16
+check 'is no codec, of that stage' grep -q '"reduction_compression":.*"int8",.*"none"' <(tr -d '\n\t' <"$out")
+accepts 'in words' check swarm.yaml "${mixed[@]}"
+check 'by stage' grep -q 'what is reduced as int8, fp32, by stage' "$out" "$err"
+refuses 'a codec for too few stages' 'sync.compression: a list has one codec for each stage, 2 of them, and here are 1' check swarm.yaml \
+	--set 'sync.compression=[int8]'
 plan

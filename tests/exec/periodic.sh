@@ -45,10 +45,16 @@ pipes=(--set schedule.pipeline=1f1b --set sync.method=diloco --set sync.every=2 
 accepts 'beside the backward pass' run swarm.yaml --json -q "${pipes[@]}"
 accepts 'replay of that' replay 12
 accepts 'the same, simulated' sim swarm.yaml --json -q "${pipes[@]}"
+stages=(--set schedule.pipeline=1f1b --set sync.method=diloco --set sync.every=2 --set 'sync.compression=[int8, none]')
+accepts 'a codec for each stage' run swarm.yaml --json -q "${stages[@]}"
+accepts 'replay of that' replay 14
+accepts 'the same, simulated' sim swarm.yaml --json -q "${stages[@]}"
+accepts 'and planned' check swarm.yaml --json "${stages[@]}"
+cp "$out" planned.json
 
 compared() {
 	python3 - <<-'END'
-	import sqlite3
+	import json, sqlite3
 	db = sqlite3.connect("skep.db")
 	losses = lambda run: [r[0] for r in db.execute("SELECT loss FROM losses WHERE run = ? ORDER BY round", (run,))]
 	ops = lambda run: dict(db.execute("SELECT kind, count(*) FROM ops WHERE run = ? GROUP BY kind", (run,)))
@@ -93,6 +99,9 @@ compared() {
 	# pipelines are fixed, so both worlds make the same steps on the same microbatches
 	assert len(losses(12)) == 6 and all(abs(a / b - 1) < 1e-4 for a, b in zip(losses(12), losses(13), strict=True)), losses(12)
 	assert ops(12)["inner_step"] == 4 * 6 and "pseudo_grad" not in ops(12) and sync(12) == sync(13), (ops(12), sync(12))
+	# each stage with its own codec: the bytes that are planned, in both worlds
+	assert len(losses(14)) == 6 and all(abs(a / b - 1) < 1e-4 for a, b in zip(losses(14), losses(15), strict=True)), losses(14)
+	assert sync(14) == sync(15) == 6 * json.load(open("planned.json"))["bytes_sync_per_round"], (sync(14), sync(15))
 	END
 }
 check 'they are what they should be' compared

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * test_ranges.c - what a round sums of a stage's vector (skep_plan_range), by plans: all of it, buckets of which the last one
- * comes first, fragments of one length, fragments as a plan says. Together they are the vector, without a gap.
+ * comes first, fragments of one length, fragments as a plan says. Together they are the vector, without a gap. And how many
+ * bytes its elements have, where each stage has a codec of its own.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "core/plan.h"
+#include "core/record.h"
 
 static const uint64_t firsts[] = {0, 5, 40}, bucket_firsts[] = {70, 30, 0};
 static const struct skep_stage_plan stage[] = {
@@ -56,11 +57,36 @@ static void test_fragments(void **state)
 	}
 }
 
+/* Stages may have codecs of their own, with one block. */
+static void test_codecs(void **state)
+{
+	(void)state;
+	const uint8_t each[] = {SKEP_CODEC_INT8, SKEP_CODEC_NONE}, none[] = {SKEP_CODEC_NONE, SKEP_CODEC_NONE};
+	struct skep_plan plan = {.stages = 2, .stage = stage, .reduction_codec = SKEP_CODEC_FP16};
+	for (uint32_t of = 0; of < 2; of++)
+		assert_int_equal(skep_plan_encoded_bytes(&plan, of, 100), 200);
+	assert_true(skep_plan_compresses(&plan) && !skep_plan_has_scales(&plan));
+	plan.reduction_codecs = each;
+	assert_int_equal(skep_plan_encoded_bytes(&plan, 0, 100), 100 + 2 * SKEP_CODEC_SCALE_BYTES);
+	assert_int_equal(skep_plan_encoded_bytes(&plan, 1, 100), 400);
+	assert_true(skep_plan_compresses(&plan) && skep_plan_has_scales(&plan));
+	plan.reduction_block = 8;
+	assert_int_equal(skep_plan_encoded_bytes(&plan, 0, 100), 100 + 13 * SKEP_CODEC_SCALE_BYTES);
+	assert_int_equal(skep_plan_encoded_bytes(&plan, 1, 100), 400);
+	struct skep_message chunk = {.kind = SKEP_MESSAGE_CHUNK, .stage = 1};
+	assert_int_equal(skep_message_payload_max(&plan, &chunk), 400 + SKEP_PART_HEADER_BYTES);
+	chunk.stage = 0;
+	assert_int_equal(skep_message_payload_max(&plan, &chunk), 152 + SKEP_PART_HEADER_BYTES);
+	plan.reduction_codecs = none;
+	assert_true(!skep_plan_compresses(&plan) && !skep_plan_has_scales(&plan));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_buckets),
 		cmocka_unit_test(test_fragments),
+		cmocka_unit_test(test_codecs),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

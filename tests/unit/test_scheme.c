@@ -51,7 +51,7 @@ static struct skep_scheme scheme_of(struct swarm *swarm, uint32_t rank, uint32_t
 	struct skep_scheme scheme;
 	memset(swarm->fact, 0xff, (size + 1) * sizeof *swarm->fact); /* all that is read of it is written */
 	skep_scheme_init(
-		&scheme, &swarm->plan, swarm->plan.stage[0].parameters, rank, size, swarm->roster, swarm->fact);
+		&scheme, &swarm->plan, 0, swarm->plan.stage[0].parameters, rank, size, swarm->roster, swarm->fact);
 	if (swarm->half > 0)
 		skep_scheme_halve(&scheme, swarm->half);
 	return scheme;
@@ -294,14 +294,14 @@ static void test_a_ring_has_segments_enough_to_hide_a_latency(void **state)
 			skep_ring_segments_for(cases[i].chunk_bytes, cases[i].latency_bytes), cases[i].segments);
 	static struct swarm swarm;
 	init(&swarm, SKEP_COLLECTIVE_RING, 1, 8000000);
-	assert_int_equal(skep_ring_segments(&swarm.plan, 8000000, 4), 3);
+	assert_int_equal(skep_ring_segments(&swarm.plan, 0, 8000000, 4), 3);
 	swarm.plan.sync_chunks = 0;
 	swarm.plan.ring_latency_bytes = 6 * MB;
-	assert_int_equal(skep_ring_segments(&swarm.plan, 8000000, 4), 5);
+	assert_int_equal(skep_ring_segments(&swarm.plan, 0, 8000000, 4), 5);
 	for (uint32_t size = 2; size < MEMBERS_MAX; size++) {
 		struct skep_scheme scheme = scheme_of(&swarm, 0, size);
 		assert_true(skep_scheme_transfers(&scheme) <= skep_scheme_transfers_max(&swarm.plan, size));
-		assert_true(size * skep_ring_segments(&swarm.plan, 8000000, size) <=
+		assert_true(size * skep_ring_segments(&swarm.plan, 0, 8000000, size) <=
 			    skep_scheme_early_max(&swarm.plan, MEMBERS_MAX));
 	}
 }

@@ -325,8 +325,8 @@ static void test_bytes_of_zero(void **state)
 			assert_true(try_read("block.yaml", "four.yaml", sets, 2, &s, &diag));
 			assert_true(skep_sim_run(&s, &recorder, &result));
 			assert_int_equal(result.outcome, SKEP_DONE);
-			uint64_t headers =
-				2 * 6 * 4 * SKEP_HEADER_BYTES * skep_ring_segments(&s.plan, s.stage[0].parameters, 4);
+			uint64_t headers = 2 * 6 * 4 * SKEP_HEADER_BYTES *
+			                   skep_ring_segments(&s.plan, 0, s.stage[0].parameters, 4);
 			assert_int_equal(sum.bytes, 2 * expected[zero][i] * 3 * 4 * ALL + headers);
 			assert_int_equal(skep_split_round_bytes(&s, 0), (expected[zero][i] - 2) * 3 * 4 * ALL);
 			skep_scenario_finish(&s);
@@ -352,7 +352,7 @@ static void test_bytes_of_zero_in_stages(void **state)
 		for (uint32_t stage = 0; stage < 2; stage++) {
 			uint64_t n = members[stage], v = 4 * in_stages[stage];
 			uint64_t messages =
-				2 * n * (n - 1) * skep_ring_segments(&s.plan, in_stages[stage], (uint32_t)n);
+				2 * n * (n - 1) * skep_ring_segments(&s.plan, stage, in_stages[stage], (uint32_t)n);
 			uint64_t more = scatters[zero][stage] * (n - 1) * v;
 			assert_int_equal(sum.of[stage], 2 * (2 * (n - 1) * v + messages * SKEP_HEADER_BYTES + more));
 			assert_int_equal(skep_split_round_bytes(&s, stage), more);
@@ -386,7 +386,7 @@ static void test_shipped_baselines(void **state)
 		uint64_t segments = 0, first, elements;
 		for (uint32_t b = 0; b < skep_plan_buckets(&s.plan, 0); b++) {
 			skep_plan_range(&s.plan, 0, 0, b, &first, &elements);
-			segments += skep_ring_segments(&s.plan, elements, 8);
+			segments += skep_ring_segments(&s.plan, 0, elements, 8);
 		}
 		assert_int_equal(sum.bytes, 3 * (shipped[i].units * 7 * 4 * s.stage[0].parameters +
 							segments * 2 * 7 * 8 * SKEP_HEADER_BYTES));
