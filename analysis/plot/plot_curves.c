@@ -132,8 +132,8 @@ static bool name_group(struct skep_store *store, struct figure *f, uint32_t whic
 		struct skep_differences d;
 		if (strcmp(f->run[f->group[g].run[0]].scenario, f->run[group->run[0]].scenario) != 0)
 			continue; /* the names of the scenarios tell them apart */
-		if (!skep_settings_compare_runs(
-			    store, f->run[f->group[g].run[0]].id, f->run[group->run[0]].id, &d, reterr))
+		if (!skep_settings_compare_runs(store, f->run[f->group[g].run[0]].id, f->run[group->run[0]].id,
+			    skep_settings_of_runs, &d, reterr))
 			return false;
 		for (size_t i = 0; i < d.count && i < SKEP_DIFFERENCES_SHOWN; i++) {
 			char *end;

@@ -55,7 +55,7 @@ static bool list_settings(struct skep_store *store, const struct skep_plot_run *
 		struct skep_differences d;
 		if (strcmp(run[i].scenario, run[which].scenario) != 0)
 			continue;
-		if (!skep_settings_compare_runs(store, run[i].id, run[which].id, &d, reterr))
+		if (!skep_settings_compare_runs(store, run[i].id, run[which].id, skep_settings_of_runs, &d, reterr))
 			return false;
 		for (size_t k = 0; k < d.count && k < SKEP_DIFFERENCES_SHOWN; k++)
 			if (!skep_plot_add_setting(ret, ret_size, &count, &d.item[k]))
@@ -126,7 +126,7 @@ bool skep_plot_kinship(struct skep_store *store, const struct skep_plot_run *a, 
 	enum skep_plot_kin *ret, struct skep_diag *reterr)
 {
 	struct skep_differences d;
-	if (!skep_settings_compare_runs(store, a->id, b->id, &d, reterr))
+	if (!skep_settings_compare_runs(store, a->id, b->id, skep_settings_of_runs, &d, reterr))
 		return false;
 	bool same = d.count <= SKEP_DIFFERENCES_SHOWN, world = strcmp(a->world, b->world) == 0;
 	for (size_t i = 0; same && i < d.count; i++)

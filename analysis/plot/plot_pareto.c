@@ -20,6 +20,7 @@
 
 #include "analysis/plot/plot_script.h"
 #include "analysis/store/database.h"
+#include "analysis/store/settings.h"
 
 #define RUNS_MAX 4096u
 #define KEYS_MAX 5u   /* in a label */
@@ -39,7 +40,7 @@ struct dot { /* a run */
 	bool real;
 	char world[48];           /* in words */
 	double usd, time_s, loss; /* loss: the last one; NAN: none */
-	char *settings;           /* the scenario's text without its seed */
+	char *settings;           /* the scenario's text without what does not tell runs apart */
 };
 
 struct point { /* runs that differ by their seed alone */
@@ -63,16 +64,19 @@ struct figure {
 
 /* ---- which runs -------------------------------------------------------------------------------------------------- */
 
-/* The text of a scenario is printed key by key: its seed is a line of its own. */
-static char *without_seed(const char *text)
+/* Without its seed and what was searched for. The text of a scenario is printed key by key: each is a line of its own, with those
+ * behind it that stand farther in. */
+static char *what_tells_apart(const char *text)
 {
-	char *copy = strdup(text), *line = copy;
-	while (line && strncmp(line, "seed:", 5) != 0)
-		line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL;
-	if (line) {
-		size_t length = strcspn(line, "\n");
-		memmove(line, line + length + (line[length] == '\n'),
-			strlen(line + length + (line[length] == '\n')) + 1);
+	char *copy = strdup(text);
+	bool out = false;
+	for (char *line = copy; line && *line;) {
+		size_t length = strcspn(line, "\n") + (strchr(line, '\n') != NULL);
+		out = strncmp(line, "seed:", 5) == 0 || strncmp(line, "plan:", 5) == 0 || (out && *line == ' ');
+		if (out)
+			memmove(line, line + length, strlen(line + length) + 1);
+		else
+			line += length;
 	}
 	return copy;
 }
@@ -113,7 +117,7 @@ static bool read_rows(
 			.real = strcmp(skep_column_text(row, 1), "real") == 0,
 			.usd = sqlite3_column_double(row, to_target ? 7 : 4),
 			.time_s = sqlite3_column_double(row, to_target ? 5 : 3),
-			.settings = without_seed(skep_column_text(row, 2))};
+			.settings = what_tells_apart(skep_column_text(row, 2))};
 		if (!dot->settings)
 			return false;
 		name_world(row, dot);
@@ -255,24 +259,22 @@ static bool losses_differ(const struct figure *f, double *ret_least, double *ret
 	return differ;
 }
 
-static uint32_t key_number(struct figure *f, const char *key)
+static void note_key(struct figure *f, const char *key)
 {
 	uint32_t k = 0;
 	while (k < f->keys && strcmp(f->key[k], key) != 0)
 		k++;
-	if (k == KEYS_MAX) {
+	if (k == KEYS_MAX)
 		f->more_keys = true;
-		return k;
-	}
-	if (k == f->keys)
+	else if (k == f->keys)
 		snprintf(f->key[f->keys++], sizeof f->key[0], "%.95s", key);
-	return k;
 }
 
 /* Who serves which stage has no room in a label; the method says that it was given. */
 static bool is_shown(const char *key)
 {
-	return strncmp(key, "cluster.allocation.stage_of", strlen("cluster.allocation.stage_of")) != 0;
+	return skep_settings_of_runs(key) &&
+	       strncmp(key, "cluster.allocation.stage_of", strlen("cluster.allocation.stage_of")) != 0;
 }
 
 /* A file is known by its name alone. */
@@ -298,17 +300,15 @@ static bool belongs_to_method(const struct figure *f, const char *key)
 }
 
 /* The settings of a point in which it or another one differs from the first. */
-static void label_point(struct figure *f, struct point *point, char base[KEYS_MAX][64])
+static void label_point(struct figure *f, struct point *point)
 {
-	struct skep_differences d;
-	char value[KEYS_MAX][64];
-	memcpy(value, base, sizeof value);
-	skep_settings_compare(f->dot[f->point[0].first].settings, f->dot[point->first].settings, NULL, &d);
-	for (size_t i = 0; i < d.count && i < SKEP_DIFFERENCES_SHOWN; i++) {
-		uint32_t k = is_shown(d.item[i].key) ? key_number(f, d.item[i].key) : KEYS_MAX;
-		if (k < KEYS_MAX)
-			short_value(d.item[i].second, value[k], sizeof value[k]);
-	}
+	const char *name[KEYS_MAX];
+	char set_there[KEYS_MAX][SKEP_SETTING_BYTES], value[KEYS_MAX][SKEP_SETTING_BYTES];
+	for (uint32_t k = 0; k < f->keys; k++)
+		name[k] = f->key[k];
+	skep_settings_values(f->dot[point->first].settings, name, f->keys, set_there);
+	for (uint32_t k = 0; k < f->keys; k++)
+		short_value(set_there[k], value[k], sizeof value[k]);
 	size_t used = 0;
 	bool set = false; /* any of them */
 	for (uint32_t k = 0; k < f->keys; k++)
@@ -331,19 +331,16 @@ static void label_point(struct figure *f, struct point *point, char base[KEYS_MA
 
 static void label_points(struct figure *f)
 {
-	char base[KEYS_MAX][64] = {""};
-	for (uint32_t p = 0; p < f->points; p++) { /* which keys, and what the first point has there */
+	for (uint32_t p = 0; p < f->points; p++) { /* which keys */
 		struct skep_differences d;
-		skep_settings_compare(f->dot[f->point[0].first].settings, f->dot[f->point[p].first].settings, NULL, &d);
+		skep_settings_compare(
+			f->dot[f->point[0].first].settings, f->dot[f->point[p].first].settings, is_shown, &d);
 		f->more_keys = f->more_keys || d.count > SKEP_DIFFERENCES_SHOWN;
-		for (size_t i = 0; i < d.count && i < SKEP_DIFFERENCES_SHOWN; i++) {
-			uint32_t k = is_shown(d.item[i].key) ? key_number(f, d.item[i].key) : KEYS_MAX;
-			if (k < KEYS_MAX)
-				short_value(d.item[i].first, base[k], sizeof base[k]);
-		}
+		for (size_t i = 0; i < d.count && i < SKEP_DIFFERENCES_SHOWN; i++)
+			note_key(f, d.item[i].key);
 	}
 	for (uint32_t p = 0; p < f->points; p++)
-		label_point(f, &f->point[p], base);
+		label_point(f, &f->point[p]);
 }
 
 /* ---- the script --------------------------------------------------------------------------------------------------- */

@@ -260,7 +260,7 @@ static bool write_run(struct skep_page *page, int64_t first, int64_t run)
 	struct skep_differences d;
 	char text[SKEP_TEXT_BYTES];
 	FILE *out = page->out;
-	if (!skep_settings_compare_runs(page->store, first, run, &d, page->reterr))
+	if (!skep_settings_compare_runs(page->store, first, run, NULL, &d, page->reterr))
 		return false;
 	sqlite3_stmt *row = skep_store_query(page->store, sql, run, 0, page->reterr);
 	bool found = row != NULL && skep_store_row(page->store, row);

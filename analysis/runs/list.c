@@ -10,10 +10,10 @@
 #include <string.h>
 
 #include "analysis/runs/runs_db.h"
+#include "analysis/store/settings.h"
 #include "base/grow.h"
 #include "base/json.h"
 #include "base/layout.h"
-#include "base/yaml/settings.h"
 
 #define KEYS_MAX 4u
 #define VARIED_BYTES 320u
@@ -23,13 +23,9 @@
 /* As --set writes them. Every run is compared with the first one of its scenario; a key in which one of them differs is said
  * of all, up to KEYS_MAX of them, the seed behind the others. */
 
-struct key {
-	char name[96], first[64]; /* what the first run has there; "": not set */
-};
-
 struct varied_scenario {
 	char *name, *text;
-	struct key key[KEYS_MAX];
+	char key[KEYS_MAX][96];
 	uint32_t keys;
 	bool more;
 };
@@ -59,15 +55,13 @@ static bool begin_scenario(struct varied *v, const char *name, const char *text)
 static void note_key(struct varied_scenario *s, const struct skep_difference *d)
 {
 	for (uint32_t k = 0; k < s->keys; k++)
-		if (strcmp(s->key[k].name, d->key) == 0)
+		if (strcmp(s->key[k], d->key) == 0)
 			return;
 	if (s->keys == KEYS_MAX) {
 		s->more = true;
 		return;
 	}
-	struct key *key = &s->key[s->keys++];
-	snprintf(key->name, sizeof key->name, "%s", d->key);
-	snprintf(key->first, sizeof key->first, "%s", d->first);
+	snprintf(s->key[s->keys++], sizeof s->key[0], "%s", d->key);
 }
 
 /* Takes in a run by its scenario's name and text. False: no memory. */
@@ -80,39 +74,32 @@ static bool varied_add(struct varied *v, const char *scenario, const char *text)
 		return begin_scenario(v, scenario, text);
 	if (strcmp(s->text, text) == 0)
 		return true;
-	skep_settings_compare(s->text, text, NULL, &d);
+	skep_settings_compare(s->text, text, skep_settings_of_runs, &d);
 	s->more = s->more || d.count > SKEP_DIFFERENCES_SHOWN;
 	for (size_t i = 0; i < d.count && i < SKEP_DIFFERENCES_SHOWN; i++)
 		note_key(s, &d.item[i]);
 	return true;
 }
 
-/* What the run with these differences has there. */
-static const char *value_of(const struct key *key, const struct skep_differences *d)
-{
-	for (size_t i = 0; i < d->count && i < SKEP_DIFFERENCES_SHOWN; i++)
-		if (strcmp(d->item[i].key, key->name) == 0)
-			return d->item[i].second;
-	return key->first;
-}
-
 /* When all are taken in: "sync.every=10 seed=2", or "" where nothing differs. Returns `ret`. */
 static const char *varied_text(const struct varied *v, const char *scenario, const char *text, char ret[VARIED_BYTES])
 {
 	const struct varied_scenario *s = scenario_of(v, scenario);
-	struct skep_differences d = {0};
+	const char *key[KEYS_MAX];
+	char value[KEYS_MAX][SKEP_SETTING_BYTES];
 	size_t used = 0;
 	ret[0] = '\0';
 	if (s == NULL || s->keys == 0)
 		return ret;
-	skep_settings_compare(s->text, text, NULL, &d);
+	for (uint32_t k = 0; k < s->keys; k++)
+		key[k] = s->key[k];
+	skep_settings_values(text, key, s->keys, value);
 	for (uint32_t i = 0; i < 2 * s->keys && used < VARIED_BYTES - 1; i++) {
-		const struct key *key = &s->key[i % s->keys];
-		bool seed = strcmp(key->name, "seed") == 0;
-		const char *value = value_of(key, &d);
-		if (seed == (i >= s->keys) && value[0] != '\0') /* a default goes without saying */
+		uint32_t k = i % s->keys;
+		bool seed = strcmp(key[k], "seed") == 0;
+		if (seed == (i >= s->keys) && value[k][0] != '\0') /* a default goes without saying */
 			used += (size_t)snprintf(
-				ret + used, VARIED_BYTES - used, "%s%.48s=%.24s", used ? " " : "", key->name, value);
+				ret + used, VARIED_BYTES - used, "%s%.48s=%.24s", used ? " " : "", key[k], value[k]);
 	}
 	if (s->more && used < VARIED_BYTES - 1)
 		snprintf(ret + used, VARIED_BYTES - used, "%s...", used ? " " : "");

@@ -11,14 +11,19 @@
 #include "analysis/store/database.h"
 #include "base/reader.h"
 
-bool skep_settings_compare_runs(
-	struct skep_store *store, int64_t first, int64_t second, struct skep_differences *ret, struct skep_diag *reterr)
+bool skep_settings_of_runs(const char *key)
+{
+	return strncmp(key, "plan", 4) != 0 || (key[4] != '\0' && key[4] != '.');
+}
+
+bool skep_settings_compare_runs(struct skep_store *store, int64_t first, int64_t second, skep_settings_counts *counts,
+	struct skep_differences *ret, struct skep_diag *reterr)
 {
 	static const char sql[] = "SELECT a.text, b.text FROM runs AS a JOIN runs AS b WHERE a.id = ?1 AND b.id = ?2";
 	sqlite3_stmt *row = skep_store_query(store, sql, first, second, reterr);
 	bool found = row != NULL && skep_store_row(store, row);
 	if (found)
-		skep_settings_compare(skep_column_text(row, 0), skep_column_text(row, 1), NULL, ret);
+		skep_settings_compare(skep_column_text(row, 0), skep_column_text(row, 1), counts, ret);
 	else if (row != NULL)
 		skep_fail(reterr, "%s", sqlite3_errmsg(skep_store_database(store)));
 	sqlite3_finalize(row);

@@ -9,8 +9,11 @@
 #include "base/yaml/settings.h"
 
 /* As skep_settings_compare(), of two runs of the database, which must be there. */
-bool skep_settings_compare_runs(struct skep_store *store, int64_t first, int64_t second, struct skep_differences *ret,
-	struct skep_diag *reterr);
+bool skep_settings_compare_runs(struct skep_store *store, int64_t first, int64_t second, skep_settings_counts *counts,
+	struct skep_differences *ret, struct skep_diag *reterr);
+
+/* Does the key tell runs apart? What `skep plan` was to search for (plan.*) changes nothing in a run. */
+bool skep_settings_of_runs(const char *key);
 
 /* By the text of a scenario: inner steps between two outer ones (1: every step is synchronous, 0: each worker has its own), and
  * rounds until the learning rate is what it is to be. */

@@ -204,7 +204,7 @@ static bool read_comparison(
 		if (!skep_time_parts_read(store, id[k], &side->parts, reterr))
 			return false;
 	}
-	return skep_settings_compare_runs(store, first, second, &ret->settings, reterr);
+	return skep_settings_compare_runs(store, first, second, NULL, &ret->settings, reterr);
 }
 
 static double difference(const struct comparison *c, size_t i)

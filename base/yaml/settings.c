@@ -128,7 +128,7 @@ static void differ(struct skep_differences *d, const char *key, const char *firs
 {
 	if (d->count < SKEP_DIFFERENCES_SHOWN) {
 		struct skep_difference *item = &d->item[d->count];
-		snprintf(item->key, sizeof item->key, "%s", key);
+		snprintf(item->key, sizeof item->key, "%.95s", key);
 		shorten(item->first, sizeof item->first, first);
 		shorten(item->second, sizeof item->second, second);
 	}
@@ -161,4 +161,22 @@ void skep_settings_compare(
 		compare(&a, &b, counts, ret);
 	finish_settings(&a);
 	finish_settings(&b);
+}
+
+/* Keys are cut as in a difference. */
+static const char *find_cut(const struct settings *s, const char *key)
+{
+	for (size_t i = 0; i < s->count; i++)
+		if (strncmp(s->item[i].key, key, sizeof((struct skep_difference *)0)->key - 1) == 0)
+			return s->item[i].value;
+	return "";
+}
+
+void skep_settings_values(const char *text, const char *const key[], size_t count, char ret[][SKEP_SETTING_BYTES])
+{
+	struct settings s;
+	bool read = read_settings(text, &s);
+	for (size_t i = 0; i < count; i++)
+		shorten(ret[i], SKEP_SETTING_BYTES, read ? find_cut(&s, key[i]) : "");
+	finish_settings(&s);
 }

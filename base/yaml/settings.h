@@ -8,10 +8,11 @@
 #include <stddef.h>
 
 #define SKEP_DIFFERENCES_SHOWN 5u
+#define SKEP_SETTING_BYTES 64u
 
 struct skep_difference { /* what is too long is cut; "": not set there */
 	char key[96];    /* as --set writes it: schedule.microbatch */
-	char first[64], second[64];
+	char first[SKEP_SETTING_BYTES], second[SKEP_SETTING_BYTES];
 };
 
 struct skep_differences {
@@ -22,6 +23,9 @@ struct skep_differences {
 
 /* Is a difference in this key one? */
 typedef bool skep_settings_counts(const char *key);
+
+/* What the text has at each of these keys, as it stands in a difference. */
+void skep_settings_values(const char *text, const char *const key[], size_t count, char ret[][SKEP_SETTING_BYTES]);
 
 /* `counts`: NULL: every key counts. */
 void skep_settings_compare(

@@ -32,6 +32,12 @@ accepts 'runs of a sweep' sweep "${quick[@]}" --vary train.optimizer.lr=1e-3,2e-
 accepts 'are listed' runs list --db swept.db
 check 'each with its values' equals 'lr=1e-3 seed=1,lr=1e-3 seed=2,lr=2e-3 seed=1,lr=2e-3 seed=2' \
 	"$(grep -o 'lr=.*' "$out" | sort | paste -sd ,)"
+accepts 'a run as the file has it' sim "${quick[@]}" --db told.db -q
+accepts 'one of which more is set than is shown' sim "${quick[@]}" --db told.db -q --set plan.objective=throughput \
+	--set plan.seeds=2 --set schedule.in_flight=2 --set schedule.wiring=latency --set cluster.bandwidth_scale=2 \
+	--set cluster.compute_scale=2 --set train.optimizer.lr=5e-3
+accepts 'are listed' runs list --db told.db
+check 'by what changes a run' sh -c '! grep -q "plan\." "$1" && grep -q "in_flight=2" "$1"' - "$out"
 accepts 'one run alone' sim "${quick[@]}" --db alone.db -q
 accepts 'is listed' runs list --db alone.db
 check 'by its name' sh -c '! grep -q seed= "$1"' - "$out"

@@ -372,7 +372,7 @@ static void try_settings(struct skep_store *store)
 {
 	struct skep_diag diag = {0};
 	struct skep_differences d = {0};
-	if (!skep_settings_compare_runs(store, 1, 2, &d, &diag))
+	if (!skep_settings_compare_runs(store, 1, 2, NULL, &d, &diag))
 		must(diag.set || d.count == 0);
 	for (size_t i = 0; i < d.count && i < SKEP_DIFFERENCES_SHOWN; i++)
 		must(strcmp(d.item[i].first, d.item[i].second) != 0 ||

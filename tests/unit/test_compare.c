@@ -310,6 +310,11 @@ static void test_settings(void **state)
 	assert_string_equal(d.item[2].key, "z");
 	skep_settings_compare("a: 1\nb: 1\nc: 1\nd: 1\ne: 1\nf: 1\ng: 1\n", "name: none\n", NULL, &d);
 	assert_int_equal(d.count, 8);
+	char value[3][SKEP_SETTING_BYTES];
+	skep_settings_values("a: 1\nb: {c: [2, 3]}\n", (const char *[]){"b.c", "b", "a"}, 3, value);
+	assert_string_equal(value[0], "[2,3]");
+	assert_string_equal(value[1], "");
+	assert_string_equal(value[2], "1");
 	char large[400] = "a: ", broken[] = "a: [1\n";
 	memset(large + 3, 'x', sizeof large - 4);
 	skep_settings_compare(large, "a: 1\n", NULL, &d);

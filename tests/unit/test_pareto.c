@@ -124,6 +124,37 @@ static void test_seeds_are_joined_and_labels_have_what_varies(void **state)
 	skep_store_close(store);
 }
 
+/* A label has what its own run has, however many settings differ, and not what another one has; what was searched for tells no
+ * runs apart. */
+static void test_labels_have_what_is_set(void **state)
+{
+	(void)state;
+	static const struct made made[] = {
+		{"model: {stages: 1}\nschedule: {pipeline: swarm}\n", 1, 10, 1, NAN, NAN},
+		{"plan: {objective: throughput}\nmodel: {stages: 2}\nschedule: {pipeline: gpipe, a: 1, b: 2, c: 3}\n"
+		 "sync: {d: 4, e: 5}\n",
+			1, 5, 2, NAN, NAN},
+		{"schedule: {pipeline: gpipe, b: 2, c: 3}\nmodel: {stages: 3}\nsync: {d: 4, e: 5}\ntrain: {f: 6}\n", 1,
+			4, 4, NAN, NAN},
+		{"model: {stages: 1}\nschedule: {pipeline: swarm}\nplan:\n  objective: cost\n  search: {}\n", 1, 12, 3,
+			NAN, NAN},
+	};
+	double row[8][2];
+	struct skep_store *store = open_store();
+	for (size_t i = 0; i < sizeof made / sizeof made[0]; i++)
+		put(store, &made[i]);
+	play_gnuplot();
+	const char *text = pareto(store, NULL, 0, NULL);
+	assert_int_equal(block(text, "$points", row), 3);
+	assert_null(strstr(text, "objective"));
+	assert_non_null(
+		strstr(text, "'stages 1, pipeline swarm, a default, b default, c default' at first 2, first 11"));
+	assert_non_null(strstr(text, "'stages 2, pipeline gpipe, a 1, b 2, c 3' at first 2, first 5"));
+	assert_non_null(strstr(text, "'stages 3, pipeline gpipe, a default, b 2, c 3' at first 4, first 4"));
+	assert_non_null(strstr(text, "more settings differ than labels have"));
+	skep_store_close(store);
+}
+
 /* A prediction that is a little faster and cheaper than what it predicts does not beat it. */
 static void test_worlds_have_fronts_of_their_own(void **state)
 {
@@ -304,6 +335,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_front_is_what_nothing_beats),
 		TEST(test_seeds_are_joined_and_labels_have_what_varies),
+		TEST(test_labels_have_what_is_set),
 		TEST(test_worlds_have_fronts_of_their_own),
 		TEST(test_other_losses_are_said),
 		TEST(test_labels_cover_no_other),
