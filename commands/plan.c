@@ -99,6 +99,8 @@ static enum status make(
 	enum status status = skep_plan_begin(planner, options);
 	if (status == STATUS_DONE && !skep_output_no_source(common, &planner->scenario))
 		status = STATUS_BAD_INPUT;
+	if (status == STATUS_DONE && common->output && !skep_planner_may_write(planner, common->output))
+		status = STATUS_BAD_INPUT;
 	if (status == STATUS_DONE)
 		status = skep_plan_choose(planner);
 	if (status == STATUS_DONE && common->output && !skep_planner_write(planner, common->output))

@@ -15,6 +15,8 @@ void skep_planner_print_json(const struct skep_planner *planner, FILE *out); /* 
 /* The scenario as it was read, with the allocation in it that was chosen, and above it what that is and what is expected of it.
  * False: the planner's error says why; the file is as it was. */
 bool skep_planner_write(struct skep_planner *planner, const char *path);
+/* Before anything is searched for: would the scenario read from there? False: the planner's error says why not. */
+bool skep_planner_may_write(struct skep_planner *planner, const char *path);
 
 /* ---- for these three */
 

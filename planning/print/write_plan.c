@@ -147,11 +147,11 @@ static bool fail(struct skep_planner *w, const char *path, const char *what)
 	return false;
 }
 
-static bool reads(struct skep_planner *w, const char *path, const char *text)
+static bool reads(struct skep_planner *w, const char *path, const char *text, const struct skep_scenario_options *how)
 {
 	struct skep_scenario again;
 	struct skep_diag diag = {0};
-	if (skep_scenario_read_text(path, text, strlen(text), NULL, &again, &diag)) {
+	if (skep_scenario_read_text(path, text, strlen(text), how, &again, &diag)) {
 		skep_scenario_finish(&again);
 		return true;
 	}
@@ -169,6 +169,13 @@ static bool store(struct skep_planner *w, const char *path, const char *text)
 	return skep_file_write(path, text, strlen(text), &diag) || fail(w, path, diag.message);
 }
 
+/* What is searched for may yet make room in memory, but moves no file. */
+bool skep_planner_may_write(struct skep_planner *w, const char *path)
+{
+	static const struct skep_scenario_options how = {.any_memory = true};
+	return reads(w, path, w->scenario.text, &how);
+}
+
 bool skep_planner_write(struct skep_planner *w, const char *path)
 {
 	struct skep_scenario planned;
@@ -176,8 +183,8 @@ bool skep_planner_write(struct skep_planner *w, const char *path)
 	if (!skep_planner_read(w, w->candidate[w->chosen].stage_of, NULL, NULL, &planned, &diag))
 		return fail(w, path, "not enough memory to write it");
 	char *text = compose(w, &planned);
-	bool done =
-		text ? reads(w, path, text) && store(w, path, text) : fail(w, path, "not enough memory to write it");
+	bool done = text ? reads(w, path, text, NULL) && store(w, path, text)
+	                 : fail(w, path, "not enough memory to write it");
 	free(text);
 	skep_scenario_finish(&planned);
 	return done;

@@ -30,6 +30,8 @@ cp "$root/models/square-mlp.yaml" "$scratch/near/near-mlp.yaml"
 sed 's,models/square-mlp.yaml,near-mlp.yaml,' "$two" >"$scratch/near/near.yaml"
 refuses 'a place from which its files are not found' 'far/plan.yaml:[0-9]+:[0-9]+: error: model.file: .*it was not written, since it would not read from there' \
 	plan "$scratch/near/near.yaml" "${fast[@]:1}" -o "$scratch/far/plan.yaml"
+SKEP_PATIENCE=60 refuses 'and says so before it searches' 'far/plan.yaml:.*it was not written' \
+	plan "$scratch/near/near.yaml" --budget '1 h' -o "$scratch/far/plan.yaml"
 cp "$two" own.yaml
 ln -s "$root/models" "$root/topologies" .
 cat >islands.yaml <<-END
