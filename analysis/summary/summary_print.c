@@ -160,6 +160,12 @@ static void print_loss(FILE *out, const struct skep_summary *summary)
 		else
 			fprintf(out, "diverged%s\n", how);
 	}
+	if (summary->has_law && summary->lost > 0 && summary->issued > 0) {
+		print_key(out, "law");
+		fprintf(out,
+			"counts the tokens of all steps: that %.2g %% of the gradients were lost is not in its loss\n",
+			100 * (double)summary->lost / (double)summary->issued);
+	}
 	if (!isnan(summary->final_validation_loss)) {
 		print_key(out, "validation");
 		fprintf(out, isfinite(summary->final_validation_loss) ? "%.6g\n" : "diverged\n",

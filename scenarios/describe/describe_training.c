@@ -269,6 +269,8 @@ void skep_loss_print(const struct skep_scenario *s, FILE *out)
 		fprintf(out, "            source: %s\n", s->law->source);
 	if (skep_loss_extrapolates(s, s->plan.rounds, how, sizeof how))
 		fprintf(out, "            extrapolated: %s\n", how);
+	if (s->has_trace)
+		fprintf(out, "            counts the tokens of all steps: what churn loses is not in its loss\n");
 }
 
 void skep_loss_add_json(const struct skep_scenario *s, cJSON *root)

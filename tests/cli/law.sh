@@ -78,6 +78,20 @@ accepts 'until a loss' sim "${gpt[@]}" "${law[@]}" --set train.until.loss=2.9 --
 check 'it stops there' python3 -c 'import json, sys
 r = json.load(open(sys.argv[1]))
 assert 20 < r["steps"] < 120 and 2.8 < r["final_loss"] <= 2.9 and r["time_to_target_s"] <= r["time_s"], r' "$out"
+# The law takes no notice of what churn loses, and the summary says so.
+lossy=(--set "cluster.trace={file: $root/topologies/traces/small.csv, scale: 0.01, any_gpu: true}")
+accepts 'a check, with churn' check "${gpt[@]}" "${law[@]}" "${lossy[@]}"
+check 'says it beforehand' grep -q '^ *counts the tokens of all steps: what churn loses is not in its loss$' "$out"
+accepts 'by the law, with churn' sim "${gpt[@]}" "${law[@]}" "${lossy[@]}"
+check 'what was lost, in percent' python3 - "$out" <<'END'
+import re, sys
+text = open(sys.argv[1]).read()
+issued, lost = map(int, re.search(r"gradients +(\d+) issued.* (\d+) lost", text).groups())
+said = float(re.search(r"law +counts the tokens of all steps: that (\S+) % of the gradients were lost is not in its loss", text)[1])
+assert lost > 0 and abs(said - 100 * lost / issued) <= 0.051 * said, (issued, lost, said)
+END
+accepts 'by the law, without' sim "${gpt[@]}" "${law[@]}"
+check 'nothing of the kind where nothing is lost' sh -c '! grep -q "tokens of all steps" "$1"' - "$out"
 accepts 'check' check "${gpt[@]}" "${law[@]}" --set cluster.topology="$root/topologies/four-a100.yaml" --set model.stages=2
 check 'check tells of the law' grep -q 'law  *of law.yaml instead of arithmetic' "$out"
 
