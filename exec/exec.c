@@ -306,7 +306,7 @@ static bool run_loop(struct skep_start *start, struct skep_shards *shards, struc
 		return false;
 	setup->clock = &clock;
 	bool fine = skep_loop_run(setup, ret, ret_clean, reterr);
-	if (!ret->begun)
+	if (ret->alone && !skep_ulfm_active()) /* else it dies, which the others notice */
 		end_alone(reterr);
 	skep_rejects_close(&rejects);
 	skep_transport_mpi_destroy(shards->ranks > 1 ? &shards->all : setup->transport, *ret_clean);

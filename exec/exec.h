@@ -23,7 +23,7 @@ struct skep_exec_result {
 	enum skep_outcome outcome;
 	skep_time end_ns;
 	uint64_t events; /* machine steps, all ranks */
-	bool begun;      /* this rank's machine; else the others do not know that they wait for it */
+	bool alone;      /* this rank has failed, and nothing says that rank 0 knows: the others may wait for it */
 	bool orphaned;   /* rank 0 has died */
 	bool bereaved;   /* some process has */
 	int signal;      /* that rank 0 was told to end by; 0: none */

@@ -34,10 +34,11 @@
 #include "core/names.h"
 #include "exec/loop/rank.h"
 
-#define YIELDS 4u                /* turns with nothing to do before the first rest */
-#define REST_NS 10000000u        /* longest rest: what a signal or a batch of rows waits at most */
-#define ROWS_AGE_NS 200000000u   /* rows wait no longer than this */
-#define GRACE_NS 1500000000u     /* from HALT to giving up; mpirun lets rank 0 live for 3 s after SIGTERM */
+#define YIELDS 4u                        /* turns with nothing to do before the first rest */
+#define REST_NS 10000000u                /* longest rest: what a signal or a batch of rows waits at most */
+#define ROWS_AGE_NS 200000000u           /* rows wait no longer than this */
+#define UNHEARD_NS UINT64_C(10000000000) /* of a rank that has failed, until rank 0 says that it has heard of it */
+#define GRACE_NS 1500000000u             /* from HALT to giving up; mpirun lets rank 0 live for 3 s after SIGTERM */
 #define PATIENCE_NS 60000000000u /* from the directory's end to giving a worker up, at least: it has rows to send */
 #define SILENT_NS 5000000000u    /* the same for one that was silent before */
 #define KEEP_NS 30000000000u /* how long what runs is waited for before the state of an orphaned worker is given up */
@@ -105,6 +106,8 @@ void skep_rank_fail(struct rank *rank, const char *reason)
 	if (!skep_rank_is_root(rank) && !rank->halted && rank->phase != PHASE_LEAVING) /* nothing follows LAST */
 		skep_rank_send(rank, 0, &frame, NULL);
 	skep_rank_halt(rank, reason);
+	if (!skep_rank_is_root(rank) && !rank->hears_end && rank->setup->absent == NULL)
+		rank->give_up_ns = rank_now(rank) + UNHEARD_NS;
 }
 
 /* ---- one turn ---------------------------------------------------------------------------------------------------- */
@@ -471,7 +474,7 @@ bool skep_loop_run(
 {
 	struct rank rank;
 	assert(setup->transport->ranks > setup->scenario->plan.workers);
-	*ret = (struct skep_exec_result){.outcome = SKEP_FAILED};
+	*ret = (struct skep_exec_result){.outcome = SKEP_FAILED, .alone = true};
 	*ret_clean = false;
 	prctl(PR_SET_TIMERSLACK, 1000ul, 0ul, 0ul, 0ul); /* a nap of 20 us must not become one of 70 */
 	if (!rank_init(&rank, setup) || (skep_incarnations_at_start(&rank) && !skep_incarnation_begin(&rank))) {
@@ -479,7 +482,6 @@ bool skep_loop_run(
 		rank_finish(&rank);
 		return false;
 	}
-	ret->begun = true;
 	skep_incarnations_missing(&rank);
 	while (!finished(&rank) && !rank.broken && !given_up(&rank) && !skep_incarnations_left(&rank))
 		turn(&rank);
@@ -492,6 +494,8 @@ bool skep_loop_run(
 	}
 	*ret_clean = finished(&rank) && (setup->absent != NULL || !skep_slots_any_gone(&rank.slots));
 	ret->outcome = rank.node != NULL ? skep_node_outcome(rank.node) : SKEP_DONE;
+	ret->alone = rank.failed && !skep_rank_is_root(&rank) && !rank.hears_end && !rank.over && !rank.slots.last[0] &&
+	             !rank.slots.gone[0];
 	ret->end_ns = rank.ended_ns;
 	ret->signal = rank.signal;
 	ret->orphaned = rank.slots.gone[0];

@@ -111,6 +111,7 @@ struct rank {
 	uint64_t grace_ns;    /* rank 0: from its end to HALT, if a worker does not end */
 	skep_time give_up_ns; /* halted: when to stop waiting for the others */
 	bool failed;          /* `reason` says why */
+	bool hears_end;       /* rank 0 has said that the run is over */
 	bool halted;          /* the run ends early */
 	int signal;           /* on this signal; 0: on none */
 	bool orphaned,

@@ -334,6 +334,7 @@ static void on_frame(struct rank *rank, uint32_t peer, const struct skep_frame *
 		break;
 	case SKEP_FRAME_HALT:
 		fine = peer == 0;
+		rank->hears_end = rank->hears_end || fine;
 		if (fine)
 			skep_rank_halt(rank, "rank 0 has ended the run");
 		break;
