@@ -2,7 +2,8 @@
 """What a crash of the machine leaves of a folder. The process stands still behind each rename, link, removal and fsync() (watch.h), and
 what the disk may hold then is thought out: of a file what was there at its last fsync(), half of what came since, or all; of the names
 in a folder those of its last fsync(), and any of these: all changes since, none, all but the last, the last alone, all but the first. A rename is
-one change. Folders themselves stay. Each such state is then given to the command that goes on with it."""
+one change. Folders themselves stay. Each such state is then given to the command that goes on with it. Where a kept state and its name were
+on the disk before the crash, there is one to go on from."""
 
 import hashlib
 import os
@@ -21,6 +22,7 @@ class Crashes:
         self.names, self.durable_names, self.pending = {}, {}, []  # path: inode; the changes of names in order
         self.durable = {}  # inode: bytes
         self.states = {}  # by a sum of the state: path: bytes
+        self.owing = set()  # of these: those before which a kept state was on the disk
 
     def collect(self):
         """Calls the command, and returns how it ended."""
@@ -80,6 +82,8 @@ class Crashes:
 
     def add_states(self):
         content = {number: self.bytes_of(path) for path, number in self.names.items()}
+        owes = any(path.endswith('.kept') and number and self.durable.get(number) and self.durable[number] == content.get(number, self.durable[number])
+                   for path, number in self.durable_names.items())
         of = self.pending
         for changes in (of, [], of[:-1], of[-1:], of[1:]):
             names = dict(self.durable_names)
@@ -94,12 +98,15 @@ class Crashes:
                         state[path] = new if new == old else keeps(old, new)
                 key = hashlib.sha256(repr(sorted((p, hashlib.sha256(b).digest()) for p, b in state.items())).encode()).digest()
                 self.states.setdefault(key, state)
+                if owes:
+                    self.owing.add(key)
 
     def losses(self, printed):
         return [line for line in printed.splitlines() if 'final loss' in line]
 
-    def judge(self, state):
+    def judge(self, key):
         """(why it is broken or None, what was said)"""
+        state = self.states[key]
         folder = world.folder_of('state')
         try:
             for path, content in state.items():
@@ -109,6 +116,8 @@ class Crashes:
             why = 'half a file: %s' % half if half else world.broken_files(folder)
             status, said, printed = world.call_whole(ON[self.name], folder, {'LD_PRELOAD': ''})
             why = why or world.broken_end(status, said, False)
+            if why is None and status != 0 and key in self.owing and 'has no checkpoint' in said:
+                why = 'lost the state that was kept: %s' % said[-300:]
             if why is None and status == 0 and self.losses(printed) != self.usual:
                 why = 'goes on to another result: %s' % self.losses(printed)
             return why or world.broken_files(folder), (status, said)

@@ -139,8 +139,8 @@ static bool look_up(const void *caller)
 		if (module[i].begin == (uintptr_t)info.dli_fbase)
 			return module[i].ours;
 	const char *slash = strrchr(info.dli_fname, '/'), *name = slash ? slash + 1 : info.dli_fname;
-	ours = strncmp(name, "lib", 3) != 0 || strncmp(name, "libyaml", 7) == 0 || strncmp(name, "libcjson", 8) == 0 ||
-	       strncmp(name, "libsqlite3", 10) == 0;
+	ours = strstr(name, ".so") == NULL || strncmp(name, "libyaml", 7) == 0 || strncmp(name, "libcjson", 8) == 0 ||
+	       strncmp(name, "libsqlite3", 10) == 0; /* without .so: the program */
 	if (count < MODULES) {
 		module[count] = (struct module){(uintptr_t)info.dli_fbase, ours};
 		modules = count + 1;

@@ -21,6 +21,7 @@ COMMANDS = {
     'check': ['check', 'scenarios/two-datacentres.yaml', '-q'],
     'sim': ['sim'] + QUICK + ['--db', '{}/a.db'],
     'plan': ['plan', 'scenarios/two-datacentres.yaml', '--set', 'train.until.steps=3'] + NO_LOSS,
+    'few plan': ['plan', 'scenarios/two-stages.yaml', '--set', 'train.until.steps=1'] + NO_LOSS,
     'confirm': ['plan', 'scenarios/one-worker.yaml', '--set', 'train.until.steps=2', '--confirm', '2', '--db', '{}/a.db'] + NO_LOSS,
     'compare': ['compare', '1', '2', '--db', '{}/b.db'],
     'run': ['run'] + QUICK + ['--db', '{}/a.db'],
