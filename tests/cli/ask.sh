@@ -108,6 +108,20 @@ check 'other seeds are within its interval' python3 - <<-'END'
 	    assert len(seen) == 8 and inside >= 7, (key, seen, said)
 	    assert 0 < said["low"] < said["mean"] < said["high"] < 4 * max(seen), (key, seen, said)
 	END
+# Where none is lost a row is what the scenario takes without its trace; and an l4 that is slower by what its profile may be off makes
+# the run longer by no more than that, so that the interval with it is wider.
+accepts 'the same machines, which stay' sim taken/scenario.yaml -q --json --set cluster.trace=null --db a.db
+check 'a row without losses, and what is uncertain' python3 - "$out" <<-'END'
+	import json, math, sys
+	a, stays = json.load(open("taken.json")), json.load(open(sys.argv[1]))
+	row = [h for h in a["helps"] if h["name"].startswith("machines that stay")]
+	assert len(row) == 1 and abs(row[0]["time_s"] / stays["time_to_target_s"] - 1) < 0.02, (row, stays["time_to_target_s"])
+	(gpu,) = a["uncertain_gpus"]
+	assert gpu["gpu"].startswith("l4") and abs(gpu["slower"] - math.expm1(0.18)) < 1e-3, gpu
+	assert 0.5 * gpu["slower"] < gpu["longer"] < 1.02 * gpu["slower"] and 0 < gpu["dearer"] < 1.02 * gpu["slower"], gpu
+	for known, wide in (("time_s", "uncertain_time_s"), ("cost_usd", "uncertain_cost_usd")):
+	    assert a[wide]["low"] < a[known]["low"] and a[wide]["high"] > a[known]["high"], (a[known], a[wide])
+	END
 # Machines at two sites that are taken away: newcomers download over the line between them, and it is said how much of what crosses it.
 accepts 'a question about two sites that lose machines' ask --gpus '3xl4:0.1@us-central1,3xl4:0.1@europe-west4' --spot --model 30M --tokens 40M \
 	--every 10 --stages 1 --combinations 8 --json -q -o away

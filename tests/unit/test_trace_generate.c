@@ -70,6 +70,26 @@ static void a_trace_like_another_fits_the_same_law(void **state)
 	skep_trace_stats_finish(&real);
 }
 
+/* Whatever law is likeliest: that of Google's recording has a mean of 52 minutes, and a machine was lost each 62. */
+static void a_trace_like_another_loses_as_many(void **state)
+{
+	(void)state;
+	static const char *const path[] = {"topologies/traces/gcp-2020-03.csv", "topologies/traces/aws-p3.csv"};
+	for (size_t i = 0; i < COUNT(path); i++) {
+		struct skep_generate_options o;
+		struct skep_trace_stats real = stats_of(path[i]);
+		assert_true(skep_generate_like(&real, &o));
+		o.machines = 400;
+		o.duration_s = 10 * 86400;
+		generate_into("like", &o);
+		struct skep_trace_stats s = stats_of(in_folder("like"));
+		double wanted = real.mean_alive * real.duration_s / (double)real.lives;
+		assert_true(fabs(s.mean_alive * s.duration_s / (double)s.lives / wanted - 1) < 0.03);
+		skep_trace_stats_finish(&s);
+		skep_trace_stats_finish(&real);
+	}
+}
+
 /* Even where a burst is a large part of all machines. */
 static void bursts_keep_the_mean_life(void **state)
 {
@@ -252,7 +272,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_drawn_trace_has_the_law_it_was_drawn_from),
-		cmocka_unit_test(a_trace_like_another_fits_the_same_law), cmocka_unit_test(bursts_keep_the_mean_life),
+		cmocka_unit_test(a_trace_like_another_fits_the_same_law),
+		cmocka_unit_test(a_trace_like_another_loses_as_many), cmocka_unit_test(bursts_keep_the_mean_life),
 		cmocka_unit_test(the_same_seed_draws_the_same_trace), cmocka_unit_test(refusals_types_and_the_ramp),
 		cmocka_unit_test(options_out_of_range_are_refused),
 		cmocka_unit_test(commands), /* last: it changes the working directory */
