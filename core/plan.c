@@ -46,8 +46,9 @@ uint64_t skep_state_chunk_bytes(const struct skep_plan *plan, uint32_t stage, ui
 
 enum skep_codec skep_plan_codec(const struct skep_plan *plan, uint32_t stage)
 {
-	assert(stage < plan->stages);
-	return plan->reduction_codecs ? (enum skep_codec)plan->reduction_codecs[stage] : plan->reduction_codec;
+	assert(stage < skep_plan_vstages(plan));
+	return plan->reduction_codecs ? (enum skep_codec)plan->reduction_codecs[stage % plan->stages]
+	                              : plan->reduction_codec;
 }
 
 bool skep_plan_compresses(const struct skep_plan *plan)

@@ -350,8 +350,8 @@ static inline uint32_t skep_plan_first_epoch(const struct skep_plan *plan, uint3
 	return index == plan->workers || plan->first_stage_of[index] != SKEP_NO_STAGE;
 }
 
-/* The codec of the chunks of a stage's reductions; is that of any stage other than `none`; has that of any stage scales, each
- * for several elements? */
+/* The codec of the chunks of the reductions of a stage, or of the one that a virtual stage is part of; is that of any stage other
+ * than `none`; has that of any stage scales, each for several elements? */
 enum skep_codec skep_plan_codec(const struct skep_plan *plan, uint32_t stage);
 bool skep_plan_compresses(const struct skep_plan *plan);
 bool skep_plan_has_scales(const struct skep_plan *plan);

@@ -59,12 +59,13 @@ static inline bool skep_scenario_encodes(const struct skep_scenario *scenario)
 	return scenario->activation_codec != SKEP_CODEC_NONE && !scenario->native_activations;
 }
 
-/* The codec of what a stage reduces, as the file says; and does it pass through that on its way? */
+/* The codec of what a stage, or the one that a virtual stage is part of, reduces, as the file says; and does it pass through
+ * that on its way? */
 static inline enum skep_codec skep_scenario_codec(const struct skep_scenario *scenario, uint32_t stage)
 {
-	assert(stage < scenario->plan.stages);
+	assert(stage < skep_plan_vstages(&scenario->plan));
 	if (scenario->codecs)
-		return (enum skep_codec)scenario->codecs[scenario->plan.stages + stage];
+		return (enum skep_codec)scenario->codecs[scenario->plan.stages + stage % scenario->plan.stages];
 	return scenario->native_gradients ? SKEP_CODEC_NONE : scenario->plan.reduction_codec;
 }
 static inline bool skep_scenario_encodes_sums(const struct skep_scenario *scenario, uint32_t stage)
