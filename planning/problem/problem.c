@@ -109,11 +109,7 @@ static void fill_rent(struct skep_planning *p)
 
 static uint32_t replicas_at_start(const struct skep_planning *p)
 {
-	uint32_t most = 0;
-	for (uint32_t stage = 0; stage < p->stages; stage++) {
-		uint32_t count = skep_plan_serving(p->scenario, stage);
-		most = count > most ? count : most;
-	}
+	uint32_t most = skep_plan_serving_most(p->scenario);
 	return most < p->workers ? most : p->workers;
 }
 

@@ -56,12 +56,7 @@ static double tokens_of_a_microbatch(const struct skep_scenario *s)
  * another stage would save in tokens nothing has measured. */
 static double replicas(const struct skep_scenario *s)
 {
-	uint32_t most = 1;
-	for (uint32_t stage = 0; stage < s->plan.stages; stage++) {
-		uint32_t count = skep_plan_serving(s, stage);
-		most = count > most ? count : most;
-	}
-	return most;
+	return fmax(1, skep_plan_serving_most(s));
 }
 
 /* No update is older than the run: in round r the staleness is at most r. */

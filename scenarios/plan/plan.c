@@ -64,6 +64,16 @@ uint32_t skep_plan_serving(const struct skep_scenario *s, uint32_t stage)
 	return count;
 }
 
+uint32_t skep_plan_serving_most(const struct skep_scenario *s)
+{
+	uint32_t most = 0;
+	for (uint32_t stage = 0; stage < s->plan.stages; stage++) {
+		uint32_t count = skep_plan_serving(s, stage);
+		most = count > most ? count : most;
+	}
+	return most;
+}
+
 uint32_t skep_plan_empty_stage(const struct skep_scenario *s)
 {
 	for (uint32_t stage = 0; stage < s->plan.stages; stage++)

@@ -40,6 +40,7 @@ double skep_plan_state_bytes(const struct skep_scenario *scenario, uint32_t vsta
 
 /* Workers that serve the stage at the start; SKEP_NO_STAGE: spares. */
 uint32_t skep_plan_serving(const struct skep_scenario *scenario, uint32_t stage);
+uint32_t skep_plan_serving_most(const struct skep_scenario *scenario); /* those of the stage that has most */
 
 /* The plan of a simulated run: that of a real one, or with `simulate.collectives: flows` one with SKEP_COLLECTIVE_FUSED, where
  * one flow stands for both halves of a ring, and the step follows. */

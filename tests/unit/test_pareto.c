@@ -97,6 +97,15 @@ static void test_front_is_what_nothing_beats(void **state)
 	skep_store_close(store);
 }
 
+/* The script of a picture of these runs. */
+static const char *drawn(struct skep_store *store, const struct made *made, size_t runs)
+{
+	for (size_t i = 0; i < runs; i++)
+		put(store, &made[i]);
+	play_gnuplot();
+	return pareto(store, NULL, 0, NULL);
+}
+
 static void test_seeds_are_joined_and_labels_have_what_varies(void **state)
 {
 	(void)state;
@@ -109,10 +118,7 @@ static void test_seeds_are_joined_and_labels_have_what_varies(void **state)
 	};
 	double row[8][2];
 	struct skep_store *store = open_store();
-	for (size_t i = 0; i < sizeof made / sizeof made[0]; i++)
-		put(store, &made[i]);
-	play_gnuplot();
-	const char *text = pareto(store, NULL, 0, NULL);
+	const char *text = drawn(store, made, sizeof made / sizeof made[0]);
 	assert_int_equal(block(text, "$dots", row), 4);
 	assert_int_equal(block(text, "$points", row), 2);
 	assert_true(row[0][0] == 2 && row[0][1] == 15 && row[1][0] == 4 && row[1][1] == 5);
@@ -141,10 +147,7 @@ static void test_labels_have_what_is_set(void **state)
 	};
 	double row[8][2];
 	struct skep_store *store = open_store();
-	for (size_t i = 0; i < sizeof made / sizeof made[0]; i++)
-		put(store, &made[i]);
-	play_gnuplot();
-	const char *text = pareto(store, NULL, 0, NULL);
+	const char *text = drawn(store, made, sizeof made / sizeof made[0]);
 	assert_int_equal(block(text, "$points", row), 3);
 	assert_null(strstr(text, "objective"));
 	assert_non_null(
@@ -245,10 +248,7 @@ static void test_labels_say_defaults(void **state)
 		{"schedule: {in_flight: 16}\nsync: {method: diloco, every: 8}\n", 1, 5, 3, NAN, NAN},
 	};
 	struct skep_store *store = open_store();
-	for (size_t i = 0; i < sizeof made / sizeof made[0]; i++)
-		put(store, &made[i]);
-	play_gnuplot();
-	const char *text = pareto(store, NULL, 0, NULL);
+	const char *text = drawn(store, made, sizeof made / sizeof made[0]);
 	assert_non_null(strstr(text, "set label 'wiring default, sync step' at first 1,"));
 	assert_non_null(strstr(text, "set label 'wiring latency, sync step' at first 2,"));
 	assert_non_null(strstr(text, "set label 'wiring default, sync diloco, every 8' at first 3,"));
