@@ -209,6 +209,7 @@ struct skep_plan {
 	const uint64_t *link_Bps; /* [workers] bytes per second, SKEP_COLLECTIVE_BUTTERFLY; NULL: all equal */
 	bool barrier; /* gpipe: no backward pass begins before all pipelines have done their forward passes */
 	bool clip;    /* clip by the norm of all gradients, which every stage's step waits for; not without a flush */
+	bool together; /* no stage steps before all have their sums (agreement.c); not without a flush, nor with `async` */
 	bool eager; /* with gpipe and 1f1b: REDUCE is sent when a round opens, and a worker begins when its share is counted */
 	/* SKEP_PIPELINE_INTERLEAVED: the model is cut into model_chunks * stages virtual stages, and stage s holds the
 	 * virtual stages s, s + stages, ... A microbatch passes the pipeline once for each model chunk. 0 is 1. */

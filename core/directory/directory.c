@@ -74,7 +74,7 @@ uint32_t skep_directory_actions_limit(const struct skep_plan *plan, const struct
 		per_worker += (FENCES_PER_STEP + 1 + plan->eager) * (skep_stage_size_max(plan) / SKEP_ROSTER_PART + 1);
 	return 256 + how->scaling->actions + per_worker * plan->workers +
 	       (FENCES_PER_STEP + 1) * how->directory->refills * GRANTS_PER_REFILL +
-	       (how->losses->voids ? skep_plan_vstages(plan) : skep_plan_model_chunks(plan)) *
+	       (how->losses->voids || plan->together ? skep_plan_vstages(plan) : skep_plan_model_chunks(plan)) *
 	               skep_bits_words(skep_round_capacity(plan));
 }
 

@@ -4,8 +4,18 @@
  *
  *   alone  each stage commits when all of its members have told.
  *   pair   the two stages that hold tied embeddings commit when the members of both have (tied_embeddings.c has why).
- *   all    no stage commits before all have told: where gradients are clipped by the norm of all of them, and where what is lost
- *          is run again, so that no stage has stepped while another one may have to count once more.
+ *   all    no stage commits before all have told: where gradients are clipped by the norm of all of them, where what is lost
+ *          is run again, so that no stage has stepped while another one may have to count once more, and with plan->together.
+ *
+ * plan->together is for runs that outlive their directory with what workers hold. Alone, a stage with few parameters steps while
+ * another one still sums. A worker holds one version, so a directory that is lost then leaves one stage behind its step and
+ * another one before it, which no worker can make any more: the divisors are the directory's. All COMMITs of a round leave the
+ * directory in one step instead, and who has got one makes its step before it keeps what it holds. What is left is a loss
+ * while these messages are on their way, of which some are lost.
+ *
+ * That costs no message and no memory. The next round opens when all have committed in any case, so a round takes longer by
+ * the time of a STEP at most, which a stage that is early makes later. To keep the version before a step as well would take
+ * twice the memory of a stage and a copy in each round; a second word that all have got the first one, a way there and back.
  */
 #include "core/directory/directory.h"
 

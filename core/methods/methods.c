@@ -67,7 +67,7 @@ static const struct skep_grouping *grouping_of(const struct skep_plan *plan)
 
 static const struct skep_agreement *agreement_of(const struct skep_plan *plan)
 {
-	if (plan->clip || losses_of[plan->on_loss]->voids)
+	if (plan->clip || plan->together || losses_of[plan->on_loss]->voids)
 		return &skep_agreement_all;
 	return plan->tied > 0 ? &skep_agreement_pair : &skep_agreement_alone;
 }
@@ -127,6 +127,7 @@ void skep_methods_check(const struct skep_plan *plan)
 	assert(!voids || !skep_plan_periodic(plan));
 	assert(!waits || (plan->rebalance_ns == 0 && !skep_plan_has_candidates(plan)));
 	assert(method != NO_FLUSH || (!plan->clip && plan->tied == 0 && !rerun && plan->validate_every == 0));
+	assert(!plan->together || (method != NO_FLUSH && method != ASYNC));
 	assert(method != EAGER || fixed);
 	assert(!fixed || (method != DELAYED && method != ASYNC && !plan->gossip && !plan->inner_by_share));
 	assert(!fixed || !skep_plan_periodic(plan) || (method != NO_FLUSH && plan->inner_cycle == 0));

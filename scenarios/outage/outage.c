@@ -52,7 +52,7 @@ static void draw_times(double every_s, uint64_t seed, struct skep_outages *ret)
 void skep_outage_read(struct skep_reader *r, const struct skep_yaml_node *map, struct skep_scenario *s)
 {
 	static const char *const withs[] = {"checkpoints", "workers", NULL};
-	bool has_with = skep_read_has(r, map, "back_with"), has_back = skep_read_has(r, map, "back_after") || has_with;
+	bool has_back = skep_read_has(r, map, "back_after");
 	bool drawn = skep_read_has(r, map, "lost_every");
 	read_times(r, map, &s->outages);
 	double every_s = skep_read_quantity(r, map, "lost_every", SKEP_TIME, 1, OUTAGE_S_MAX, OUTAGE_S_MAX);
@@ -63,16 +63,15 @@ void skep_outage_read(struct skep_reader *r, const struct skep_yaml_node *map, s
 		draw_times(every_s, s->seed, &s->outages);
 	double back_s = skep_read_quantity(r, map, "back_after", SKEP_TIME, 0, OUTAGE_S_MAX, BACK_S);
 	s->outages.back_ns = (skep_time)(SKEP_NS_PER_S * back_s);
+	s->outages.says_with = skep_read_has(r, map, "back_with");
 	s->outages.with_workers = skep_read_choice(r, map, "back_with", withs, 0) == 1;
-	const char *key = has_with ? "back_with" : "back_after";
 	if (!r->diag->set && has_back && s->outages.count == 0)
-		skep_reader_fail(r, map, key,
-			"directory.%s: the directory is not lost: say when, `lost_at: [2 h]` or `lost_every: 8 h`, or "
-			"leave this out",
-			key);
+		skep_reader_fail(r, map, "back_after",
+			"directory.back_after: the directory is not lost: say when, `lost_at: [2 h]` or `lost_every: 8 h`, or "
+			"leave this out");
 }
 
-void skep_outage_check(struct skep_reader *r, const struct skep_yaml_node *map, const struct skep_scenario *s)
+void skep_outage_check(struct skep_reader *r, const struct skep_yaml_node *map, struct skep_scenario *s)
 {
 	const char *key = s->outages.every_s > 0 ? "lost_every" : "lost_at";
 	const struct {
@@ -96,6 +95,7 @@ void skep_outage_check(struct skep_reader *r, const struct skep_yaml_node *map, 
 		skep_reader_fail(r, map, "back_with",
 			"directory.back_with: what a worker holds is no state of a step by itself with `sync.method: async` and "
 			"with `sync.zero`: take `checkpoints`");
+	s->plan.together = !r->diag->set && s->outages.with_workers && !skep_plan_no_flush(&s->plan);
 }
 
 /* ---- how long it lasts -------------------------------------------------------------------------------------------- */

@@ -24,8 +24,9 @@
 
 /* The keys in the group `directory`, once the trace has been read; `map` NULL: the file lacks it. */
 void skep_outage_read(struct skep_reader *r, const struct skep_yaml_node *map, struct skep_scenario *s);
-/* When all is read: what it does not go together with is refused. */
-void skep_outage_check(struct skep_reader *r, const struct skep_yaml_node *map, const struct skep_scenario *s);
+/* When all is read: what it does not go together with is refused. With workers that keep what they hold, stages step together
+ * (core/methods/agreement.c): in a real run as well, whose directory is lost when it is. */
+void skep_outage_check(struct skep_reader *r, const struct skep_yaml_node *map, struct skep_scenario *s);
 
 /* For `skep check --json`. */
 void skep_outage_add_json(const struct skep_scenario *s, cJSON *root);

@@ -328,7 +328,7 @@ static enum waits waits_for(struct skep_trace *trace, const struct skep_message 
 		trace->rounds_opened = opens ? message->round : trace->rounds_opened;
 		return opens ? FOR_ALL : FOR_ONE;
 	case SKEP_MESSAGE_COMMIT:
-		return trace->plan->clip || trace->plan->tied > 0 ? FOR_ALL : FOR_STAGE;
+		return trace->plan->clip || trace->plan->together || trace->plan->tied > 0 ? FOR_ALL : FOR_STAGE;
 	default:
 		return FOR_ALL;
 	}

@@ -188,6 +188,26 @@ same 'held, without a flush: a round without books' "$(sqlite3 runs.db "SELECT r
 	sqlite3 runs.db 'SELECT group_concat(round) FROM rounds') $(said steps) $(said rounds_unrecorded) $(said rounds_again)" '3 0,1,3,4,5 5 1 0'
 books 'held, without a flush'
 
+# A stage of two workers whose sum takes 0.3 s, and one of a thousand numbers, which has its sum at once. It steps with the other one,
+# so that a loss while that sums finds both before the step.
+uneven=(--set cluster.topology=slow.yaml --set model.file=uneven.yaml --set model.stages=2 --set cluster.allocation.method=strided
+	"${held[@]:0:2}" --set 'checkpoint={every: 100, to: kept}')
+sed -e 's/count: 2/count: 4/' -e 's/bandwidth: 100 Gbit.s, latency: 0.01/bandwidth: 100 Mbit\/s, latency: 0.01/' topology.yaml >slow.yaml
+sed -e 's/100 ms/50 ms/' -e 's/200 ms/100 ms/' -e 's/1000,/1000000,/' model.yaml >uneven.yaml
+sed -n 's/1000000,/1000,/p' uneven.yaml >>uneven.yaml
+for delayed in false true; do
+	again=
+	for ms in $(seq 1500 100 3400); do
+		run_skep sim scenario.yaml -q --json "${uneven[@]}" --set sync.delayed=$delayed --set "directory.lost_at=[$ms ms]"
+		again+=$(said rounds_again)
+	done
+	same "held, stages that sum for longer than others, delayed: $delayed: no round is made again" "$again" 00000000000000000000
+done
+play "${uneven[@]}"
+together_s=$(said time_s)
+play "${uneven[@]}" --set directory.back_with=checkpoints
+check 'held: stages that step together take a step longer at most' awk "BEGIN { exit !($together_s <= $(said time_s) + 6 * 0.001) }"
+
 # That b is gone is known when the directory is lost already.
 late=(--set 'cluster.trace={file: trace.csv, any_gpu: true, detection_delay: 500 ms}')
 trace 0,join,a 0,join,b 1.9,leave,b 11,join,b
@@ -229,7 +249,6 @@ refused 'leave out either' --set 'directory.lost_every=2 h' --set 'directory.los
 refused 'directory.lost_at' --set 'directory.lost_at=[-1 s]'
 refused 'expected a time with its unit' --set 'directory.lost_at=[2]'
 refused 'at most 256 times, not 257' --set "directory.lost_at=[$(seq -s ', ' -f '%g s' 257)]"
-refused 'the directory is not lost: say when' "${held[@]}"
 refused 'workers have nowhere to keep what they hold' "${lost[@]}" "${held[@]:0:2}"
 refused 'is no state of a step by itself' "${lost[@]}" "${held[@]}" --set 'sync={method: async, every: 2}'
 refused 'does not go with `train.until.usd`' "${lost[@]}" --set 'train.until.usd=1'

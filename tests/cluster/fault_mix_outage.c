@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * fault_mix_outage.c - when the process of the directory is lost, once or twice, how long it takes until another one goes on, and
- * whether workers keep what they hold meanwhile, in runs that are asked to have it (chaos --outage), where all else that a seed
- * has drawn can go with that. Drawn after all else and from a draw of its own.
+ * whether workers keep what they hold meanwhile, and stages step together for that, in runs that are asked to have it (chaos
+ * --outage), where all else that a seed has drawn can go with that. Drawn after all else and from a draw of its own.
  */
 #include "tests/cluster/fault_mix.h"
 
@@ -10,6 +10,7 @@
 /* A draw of its own: a run without it is what it was. Of the salts that were tried it is the first with which seeds 5630 to 5650,
  * that a test names ('a version that one stage lacks'), are without it. */
 #define HELD_SALT UINT64_C(0x68656c6d26ab)
+#define TOGETHER_SALT UINT64_C(0x746f676574686572)
 
 static uint64_t below(uint64_t *random, uint64_t bound)
 {
@@ -34,6 +35,7 @@ void weather_outage(struct weather *w)
 		at = w->back_ns[i] = w->lost_ns[i] + 1 + below(&random, 4 * w->round_ns);
 	}
 	w->held = skep_plan_leaves_states(plan) && mix64(w->seed ^ HELD_SALT) % 2 == 0;
+	plan->together = w->held && !skep_plan_no_flush(plan) && mix64(w->seed ^ TOGETHER_SALT) % 2 == 0;
 	w->bound_ns += at + w->outages * (w->bound_ns - w->abuse_ns);
 }
 

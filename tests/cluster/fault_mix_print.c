@@ -110,7 +110,8 @@ void weather_print(const struct weather *w, FILE *to)
 	if (plan->validate_every > 0)
 		fprintf(to, "; validation of %u after every %u rounds", plan->validate_microbatches,
 			plan->validate_every);
-	fprintf(to, "%s%s", plan->clip ? "; gradients are clipped" : "", plan->sharded ? "; steps in shards" : "");
+	fprintf(to, "%s%s%s", plan->clip ? "; gradients are clipped" : "", plan->sharded ? "; steps in shards" : "",
+		plan->together ? "; stages step together" : "");
 	if (plan->reissue_timeout_ns > 0)
 		fprintf(to, "; patience of %u us", (unsigned)(plan->reissue_timeout_ns / 1000));
 	fprintf(to,

@@ -394,9 +394,10 @@ static void noted_lost(struct ledger *ledger, const struct skep_note *note)
 static void noted_committed(struct ledger *ledger, const struct skep_note *note)
 {
 	struct cell *cell = &ledger->round[note->round].cell[note->stage];
-	uint32_t stage =
-		note->stage % ledger->plan->stages; /* clipped, it may have waited for others, and was restored since */
-	bool empty = ledger->empty[stage] || (ledger->plan->clip && ledger->restarted[stage]);
+	uint32_t stage = note->stage %
+	                 ledger->plan->stages; /* if it waits, it may have waited for others, and was restored since */
+	bool waits = ledger->plan->clip || ledger->plan->together;
+	bool empty = ledger->empty[stage] || (waits && ledger->restarted[stage]);
 	if (cell->committed || (cell->members == 0 && !empty && !ledger->plan->async))
 		verdict_break(ledger->verdict, "I1", note->round, note->stage, ANY,
 			"stage %u is committed twice or without a member", note->stage);
@@ -408,6 +409,7 @@ static void noted_committed(struct ledger *ledger, const struct skep_note *note)
 			books_bits(ledger, round->finished), inner_quota(ledger->plan, note->round));
 	if (pipes_stream(ledger))
 		stream_committed(ledger, note, cell);
+	outage_committed(ledger, note);
 	cell->committed = true;
 	cell->counted = note->counted;
 	cell->lost_count = (uint32_t)note->lost;

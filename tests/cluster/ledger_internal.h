@@ -58,6 +58,7 @@ struct round {
 	uint32_t due; /* without a flush: pipelines that could work when it opened, and are granted one each; */
 	uint32_t given[CLUSTER_WORKERS]; /* how many each owner was */
 	int64_t loss_nano;
+	skep_time committed_ns; /* the first of its stages was; 0: none */
 	struct cell cell[CLUSTER_VSTAGES];
 };
 
@@ -242,6 +243,7 @@ void tied_compare(
 double tied_products(struct ledger *ledger, uint32_t round);
 
 /* outage.c: all begin again, with the plan's first round; the first that is noted then says so. */
+void outage_committed(struct ledger *ledger, const struct skep_note *note);
 void outage_begins(struct ledger *ledger, uint32_t began, uint64_t stayed); /* `began`: the first round until then */
 void outage_noted(struct ledger *ledger, const struct skep_note *note);
 

@@ -57,6 +57,18 @@ static struct past keep(const struct ledger *ledger, uint32_t first)
 	return past;
 }
 
+/* Stages that step together do so by word of one moment: a directory that is lost has sent it to all, or to none. */
+void outage_committed(struct ledger *ledger, const struct skep_note *note)
+{
+	struct round *round = &ledger->round[note->round];
+	if (round->committed_ns == 0)
+		round->committed_ns = ledger->now;
+	if (ledger->plan->together && round->committed_ns != ledger->now)
+		verdict_break(ledger->verdict, "I27", note->round, note->stage, ANY,
+			"stage %u is committed at %llu ns, and the first one of the round at %llu", note->stage,
+			(unsigned long long)ledger->now, (unsigned long long)round->committed_ns);
+}
+
 void outage_begins(struct ledger *ledger, uint32_t began, uint64_t stayed)
 {
 	uint32_t first = ledger->plan->first_round, kept = kept_of_all(ledger, began),
