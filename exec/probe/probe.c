@@ -216,6 +216,22 @@ static bool microbench(void *context, bool alone, struct skep_probed_device *ret
 	return done && (alone || own->options->model == NULL || measure_layers(own, ret, reterr));
 }
 
+static void *begin_passes(void *context, uint64_t *ret_bytes, struct skep_diag *reterr)
+{
+	const struct own_device *own = context;
+	return skep_single_passes_begin(own->options->device, &own->place, ret_bytes, reterr);
+}
+
+static bool next_pass(void *passes, struct skep_diag *reterr)
+{
+	return skep_single_passes_next(passes, reterr);
+}
+
+static void finish_passes(void *passes)
+{
+	skep_single_passes_finish(passes);
+}
+
 /* What a pass of each part does, as a table of layers has it beside its time. */
 static void describe_model(const struct skep_model *model, struct skep_probed_model *ret)
 {
@@ -254,6 +270,7 @@ static bool measure(const struct skep_probe_options *o, struct cluster *c, const
 {
 	struct skep_rejects rejects = {.rank = c->rank};
 	struct skep_transport transport = {0};
+	static const struct skep_probe_passes passes = {begin_passes, next_pass, finish_passes};
 	struct own_device own;
 	bool clean = false;
 	uint64_t name;
@@ -276,6 +293,7 @@ static bool measure(const struct skep_probe_options *o, struct cluster *c, const
 		.bytes = o->bytes,
 		.signal_fd = c->rank == 0 ? skep_quit_open() : -1,
 		.microbench = o->gpu != NULL ? NULL : microbench,
+		.passes = o->gpu != NULL ? NULL : &passes,
 		.microbench_context = &own,
 		.tell = c->rank == 0 ? o->tell : NULL,
 		.tell_context = o->context,

@@ -63,6 +63,13 @@ static void keep_device(struct probe_rank *p, uint32_t rank, const struct skep_p
 	p->batch.heard++;
 }
 
+static void keep_costs(struct probe_rank *p, uint32_t rank, const struct skep_probed_costs *costs)
+{
+	assert(rank < p->setup->probed->ranks);
+	skep_probed_add_costs(&p->setup->probed->device[rank], &p->setup->probed->model, costs);
+	p->batch.heard++;
+}
+
 void skep_probe_coordinator_add(struct probe_rank *p, double Bps)
 {
 	p->batch.Bps += Bps;
@@ -82,6 +89,10 @@ bool skep_probe_coordinator_receive(struct probe_rank *p, uint32_t peer, const s
 	}
 	if (word[0] == PROBE_MESSAGE_FLOODED && probe_message->words == 2) {
 		skep_probe_coordinator_add(p, real(word[1]));
+		return true;
+	}
+	if (word[0] == PROBE_MESSAGE_REHEARSED && probe_message->words == 4) {
+		keep_costs(p, peer, &(struct skep_probed_costs){real(word[1]), real(word[2]), real(word[3])});
 		return true;
 	}
 	if (word[0] != PROBE_MESSAGE_BENCHED || probe_message->words != 1 + (sizeof device + 7) / 8)
@@ -210,6 +221,41 @@ static void microbench(struct probe_rank *p, bool alone)
 	wait_for_batch(p);
 }
 
+/* Another rank of its host, if there is one without a partner; of hosts with one rank each, another host's. */
+static uint32_t partner_of(const struct skep_probed *probed, uint32_t rank)
+{
+	uint32_t at = 0, nth[2] = {UINT32_MAX, UINT32_MAX};
+	const bool alone = probed->hosts == probed->ranks;
+	for (uint32_t i = 0; i < rank; i++)
+		at += alone || probed->host_of[i] == probed->host_of[rank];
+	for (uint32_t i = 0, seen = 0; i < probed->ranks; i++) {
+		if (!alone && probed->host_of[i] != probed->host_of[rank])
+			continue;
+		if (seen / 2 == at / 2)
+			nth[seen % 2] = i;
+		seen++;
+	}
+	return nth[1 - at % 2];
+}
+
+/* All at once, as in a run; with a network that is imposed there are no payloads, which it would hold back. */
+static void rehearse(struct probe_rank *p)
+{
+	const uint32_t ranks = p->transport->ranks;
+	for (uint32_t i = 0; i < ranks; i++) {
+		const uint32_t to = p->setup->shaped ? UINT32_MAX : partner_of(p->setup->probed, i);
+		struct probe_message order = {.words = 2, .word = {PROBE_MESSAGE_REHEARSE, to}};
+		p->batch.asked++;
+		if (i > 0)
+			skep_probe_rank_write(p, i, &order);
+	}
+	const struct skep_probed_costs costs =
+		skep_probe_rank_rehearse(p, p->setup->shaped ? UINT32_MAX : partner_of(p->setup->probed, 0));
+	if (!p->over)
+		keep_costs(p, 0, &costs);
+	wait_for_batch(p);
+}
+
 /* ---- all of it --------------------------------------------------------------------------------------------------- */
 
 void skep_probe_rank_count(const struct skep_probed *probed, uint32_t *ret_ways, uint32_t *ret_turns)
@@ -232,11 +278,14 @@ void skep_probe_coordinator_run(struct probe_rank *p)
 		probed->device[i].alone_flops = NAN;
 		hosts += first_of_host(p, i);
 	}
-	p->all = ways + (p->setup->microbench != NULL ? probed->ranks + (hosts < probed->ranks ? hosts : 0) : 0);
+	p->all = ways + (p->setup->microbench != NULL ? probed->ranks + (hosts < probed->ranks ? hosts : 0) : 0) +
+	         (p->setup->passes != NULL ? probed->ranks : 0);
 	if (p->setup->microbench != NULL && hosts < probed->ranks)
 		microbench(p, true);
 	if (p->setup->microbench != NULL && !p->over)
 		microbench(p, false);
+	if (p->setup->passes != NULL && !p->over)
+		rehearse(p);
 	if (!p->over)
 		measure_inside(p);
 	if (!p->over)

@@ -128,6 +128,11 @@ void skep_probe_rank_send(struct probe_rank *p, uint32_t to, uint64_t bytes)
 	send_message(p, to, SKEP_MESSAGE_FORWARD, p->sequence, bytes);
 }
 
+void skep_probe_rank_hand(struct probe_rank *p, uint32_t to, uint64_t bytes)
+{
+	send_message(p, to, SKEP_MESSAGE_BACKWARD, UINT32_MAX, bytes);
+}
+
 static void deliver(struct probe_rank *p, const struct skep_message *message)
 {
 	if (message->kind == SKEP_MESSAGE_FORWARD) {
@@ -271,6 +276,8 @@ static void rest(struct probe_rank *p)
 	}
 	uint64_t most_ns = REST_NS;
 	skep_time next = p->shaper != NULL ? skep_shaper_next(p->shaper) : SKEP_TIME_NEVER, at = probe_rank_now(p);
+	if (p->alarm_ns > 0 && p->alarm_ns < next)
+		next = p->alarm_ns;
 	if (next <= at)
 		return;
 	if (next - at < most_ns)
@@ -349,6 +356,15 @@ static void do_microbench(struct probe_rank *p, bool alone)
 	skep_probe_rank_write(p, 0, &probe_message);
 }
 
+static void do_rehearse(struct probe_rank *p, uint32_t to)
+{
+	const struct skep_probed_costs costs = skep_probe_rank_rehearse(p, to);
+	struct probe_message rehearsed = {.words = 4,
+		.word = {PROBE_MESSAGE_REHEARSED, bits(costs.handover_s), bits(costs.payload_s), bits(costs.byte_s)}};
+	if (!p->over)
+		skep_probe_rank_write(p, 0, &rehearsed);
+}
+
 static void serve(struct probe_rank *p)
 {
 	assert(p->transport->rank != 0);
@@ -362,6 +378,9 @@ static void serve(struct probe_rank *p)
 			do_flood(p, &order);
 		else if (order.words > 1 && order.word[0] == PROBE_MESSAGE_BENCH && p->setup->microbench != NULL)
 			do_microbench(p, order.word[1] != 0);
+		else if (order.words > 1 && order.word[0] == PROBE_MESSAGE_REHEARSE && p->setup->passes != NULL &&
+			 (order.word[1] == UINT32_MAX || order.word[1] < p->transport->ranks))
+			do_rehearse(p, (uint32_t)order.word[1]);
 	}
 }
 

@@ -18,6 +18,14 @@
 
 #define SKEP_PROBE_RANK_BYTES_MAX (UINT64_C(1) << 30)
 
+struct skep_probe_passes { /* of a device, one at a time */
+	/* `context` is that of the setup. NULL with the reason: there are none. *ret_bytes: of a payload, above 4 KiB. */
+	void *(*begin)(void *context, uint64_t *ret_bytes, struct skep_diag *reterr);
+	/* A forward pass, or the backward pass of the one before, in any thread. False: it failed. */
+	bool (*next)(void *passes, struct skep_diag *reterr);
+	void (*finish)(void *passes);
+};
+
 struct skep_probe_rank_setup {
 	struct skep_transport *transport;
 	const struct skep_clock *clock;
@@ -31,6 +39,7 @@ struct skep_probe_rank_setup {
 	/* How fast this rank's device is, `alone` while no other rank of its host computes, of which the rates alone are wanted;
 	 * false with the reason. NULL: devices are not asked for. */
 	bool (*microbench)(void *context, bool alone, struct skep_probed_device *ret, struct skep_diag *reterr);
+	const struct skep_probe_passes *passes; /* to rehearse a run with; NULL: none is rehearsed */
 	void *microbench_context;
 	/* Progress at rank 0: how many of all measurements are done. NULL: not reported. */
 	void (*tell)(void *context, uint32_t done, uint32_t all);

@@ -19,7 +19,9 @@ enum {
 	PROBE_MESSAGE_BENCH,
 	PROBE_MESSAGE_BENCHED,
 	PROBE_MESSAGE_FLOOD,
-	PROBE_MESSAGE_FLOODED
+	PROBE_MESSAGE_FLOODED,
+	PROBE_MESSAGE_REHEARSE,
+	PROBE_MESSAGE_REHEARSED
 };
 
 /* Between rank 0 and another: what it is, and then
@@ -28,7 +30,9 @@ enum {
  *   BENCH     whether no other rank of its host computes meanwhile
  *   BENCHED   struct skep_probed_device as bytes
  *   FLOOD     the rank to send to, bytes of a payload, and for how long, ns
- *   FLOODED   bytes per second, a double as a word */
+ *   FLOODED   bytes per second, a double as a word
+ *   REHEARSE  the rank to exchange payloads with, UINT32_MAX: none
+ *   REHEARSED struct skep_probed_costs, a word each */
 struct probe_message {
 	uint32_t words;
 	uint64_t word[PROBE_MESSAGE_WORDS];
@@ -52,6 +56,7 @@ struct probe_rank {
 	void *out, *in;   /* payloads */
 	uint64_t out_room, in_room;
 	uint32_t unsent, idle;
+	skep_time alarm_ns;         /* no rest is longer; 0: none is set */
 	struct probe_message order; /* words 0: none */
 	struct batch batch;
 	bool alone;         /* rank 0: the rates of devices are those of ranks that are alone */
@@ -70,6 +75,13 @@ void skep_probe_rank_poll(struct probe_rank *p);                     /* takes in
 void skep_probe_rank_write(struct probe_rank *p, uint32_t to, const struct probe_message *probe_message);
 void skep_probe_rank_send(struct probe_rank *p, uint32_t to, uint64_t bytes); /* forwards, to be answered */
 bool skep_probe_rank_grow(void **memory, uint64_t *room, uint64_t bytes); /* false: no memory, and it stays as it was */
+
+/* Sends what is not answered. */
+void skep_probe_rank_hand(struct probe_rank *p, uint32_t to, uint64_t bytes);
+
+/* probe_rehearsal.c: all ranks at once, with payloads to a rank that does the same; UINT32_MAX: without. Figures that its
+ * rounds do not agree on are NAN. */
+struct skep_probed_costs skep_probe_rank_rehearse(struct probe_rank *p, uint32_t to);
 
 /* probe_way.c */
 

@@ -15,6 +15,7 @@
 #define PATIENCE_NS UINT64_C(60000000000)
 #define EXTRA_NS UINT64_C(10000000000) /* beyond the time for a way, before a bandwidth is given up as not known */
 #define WARM_UP 4u
+#define PAUSE_NS UINT64_C(1500000) /* before a ping: its receiver sleeps by then, as between two messages of a run */
 #define PINGS_MAX 400u
 #define PINGS_MIN 16u
 #define BYTES_FIRST (UINT64_C(24) << 10)
@@ -58,6 +59,14 @@ struct trips { /* there and back, without a payload */
 	double median_s, quartiles_s;
 };
 
+static void pause_before(struct probe_rank *p)
+{
+	p->alarm_ns = probe_rank_now(p) + PAUSE_NS;
+	while (!p->over && probe_rank_now(p) < p->alarm_ns)
+		skep_probe_rank_poll(p);
+	p->alarm_ns = 0;
+}
+
 /* Of round trips, which are two ways: by halves, and if both vary alike by the root of two. */
 static struct trips measure_latency(struct probe_rank *p, uint32_t to, struct skep_probed_link *ret)
 {
@@ -66,8 +75,10 @@ static struct trips measure_latency(struct probe_rank *p, uint32_t to, struct sk
 	for (uint32_t i = 0; i < WARM_UP && !p->over; i++)
 		exchange(p, to, 0);
 	skep_time end_ns = probe_rank_now(p) + p->setup->pair_ns * 2 / 5;
-	while (!p->over && count < PINGS_MAX && (count < PINGS_MIN || probe_rank_now(p) < end_ns))
+	while (!p->over && count < PINGS_MAX && (count < PINGS_MIN || probe_rank_now(p) < end_ns)) {
+		pause_before(p);
 		trip_s[count++] = exchange(p, to, 0);
+	}
 	if (p->over)
 		return (struct trips){NAN, NAN};
 	const struct skep_median median = skep_median_of(trip_s, count);

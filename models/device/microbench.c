@@ -9,6 +9,7 @@
  */
 #include "models/device/microbench.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,7 +24,8 @@
 #define RATE_LEAST 20.0
 #define HEAD_WIDTH 64u
 #define SEQUENCE 256u
-#define DEEP 3u /* blocks of the deeper stage; the other one has one */
+#define SINGLE_WIDTH 256u /* of passes that are made one at a time: a payload has 256 KiB */
+#define DEEP 3u           /* blocks of the deeper stage; the other one has one */
 
 struct bench { /* not to be moved: the device keeps pointers into it */
 	uint32_t width[5], cut[SKEP_STAGE_BENCH_STAGES];
@@ -252,4 +254,56 @@ bool skep_microbench_measure(enum skep_device_kind kind, const struct skep_devic
 	*ret = (struct skep_microbench){0};
 	return kind == SKEP_DEVICE_CPU ? measure_cpu(place, size, ret, reterr)
 	                               : measure_blocks(kind, place, size, ret, reterr);
+}
+
+/* ---- passes one at a time ---------------------------------------------------------------------------------------- */
+
+struct skep_single_passes {
+	struct bench bench;
+	bool blocks; /* of a transformer, else perceptrons */
+	bool forward_done;
+};
+
+struct skep_single_passes *skep_single_passes_begin(enum skep_device_kind kind, const struct skep_device_place *place,
+	uint64_t *ret_bytes, struct skep_diag *reterr)
+{
+	struct skep_single_passes *passes = calloc(1, sizeof *passes);
+	if (passes == NULL) {
+		skep_fail(reterr, "no memory to measure the device");
+		return NULL;
+	}
+	passes->blocks = kind == SKEP_DEVICE_CUDA;
+	*ret_bytes = sizeof(float) * SINGLE_WIDTH * SINGLE_WIDTH;
+	static_assert(SEQUENCE == SINGLE_WIDTH, "a payload of one sequence is one of as many samples");
+	bool placed = true;
+	if (passes->blocks)
+		placed = blocks(&passes->bench, SINGLE_WIDTH, 1);
+	else
+		perceptron(&passes->bench, SINGLE_WIDTH, SINGLE_WIDTH);
+	if (!placed)
+		skep_fail(reterr, "no memory to measure the device");
+	if (placed && begin(&passes->bench, kind, place, passes->blocks ? 1 : SINGLE_WIDTH, reterr))
+		return passes;
+	if (passes->blocks)
+		finish_blocks(&passes->bench);
+	free(passes);
+	return NULL;
+}
+
+bool skep_single_passes_next(struct skep_single_passes *passes, struct skep_diag *reterr)
+{
+	double seconds;
+	passes->forward_done = !passes->forward_done;
+	return passes->forward_done ? skep_stage_bench_forward(&passes->bench.timed, &seconds, reterr)
+	                            : skep_stage_bench_backward(&passes->bench.timed, &seconds, reterr);
+}
+
+void skep_single_passes_finish(struct skep_single_passes *passes)
+{
+	if (passes == NULL)
+		return;
+	skep_stage_bench_finish(&passes->bench.timed);
+	if (passes->blocks)
+		finish_blocks(&passes->bench);
+	free(passes);
 }

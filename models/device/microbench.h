@@ -45,3 +45,13 @@ void skep_microbench_note(struct skep_microbench *microbench, const struct skep_
 /* `size`: of the largest layer, a multiple of 64. Takes some seconds. False: the device cannot be had, or memory lacks. */
 bool skep_microbench_measure(enum skep_device_kind kind, const struct skep_device_place *place, uint32_t size,
 	struct skep_microbench *ret, struct skep_diag *reterr);
+
+/* One stage of which a pass takes about a millisecond on a core, asked for one at a time. */
+struct skep_single_passes;
+
+/* NULL: the device cannot be had, or memory lacks. *ret_bytes: of a payload into that stage, and out of it. */
+struct skep_single_passes *skep_single_passes_begin(enum skep_device_kind kind, const struct skep_device_place *place,
+	uint64_t *ret_bytes, struct skep_diag *reterr);
+/* A forward pass, or the backward pass of the one before; by one thread at a time. False: it failed. */
+bool skep_single_passes_next(struct skep_single_passes *passes, struct skep_diag *reterr);
+void skep_single_passes_finish(struct skep_single_passes *passes);

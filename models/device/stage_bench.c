@@ -61,6 +61,8 @@ void skep_stage_bench_finish(struct skep_stage_bench *bench)
 {
 	skep_device_buffer_release(bench->device, bench->in);
 	skep_device_buffer_release(bench->device, bench->gradient);
+	skep_device_buffer_release(bench->device, bench->out);
+	skep_device_buffer_release(bench->device, bench->stash);
 	skep_device_destroy(bench->device);
 }
 
@@ -75,28 +77,47 @@ static bool has_failed(const struct skep_device_result *result, struct skep_diag
 	return result->failed;
 }
 
+static bool timed_op(struct skep_stage_bench *bench, const struct skep_op *op, struct skep_device_result *ret,
+	double *ret_s, struct skep_diag *reterr)
+{
+	const uint64_t begin_ns = skep_monotonic_ns();
+	skep_device_run(bench->device, op, ret);
+	*ret_s = 1e-9 * (double)(skep_monotonic_ns() - begin_ns);
+	return !has_failed(ret, reterr);
+}
+
+bool skep_stage_bench_forward(struct skep_stage_bench *bench, double *ret_s, struct skep_diag *reterr)
+{
+	const struct skep_op op = {.kind = SKEP_OP_FORWARD, .stage = (uint16_t)bench->stage, .in = bench->in};
+	struct skep_device_result result;
+	if (!timed_op(bench, &op, &result, ret_s, reterr))
+		return false;
+	bench->out = result.out;
+	bench->stash = result.stash;
+	return true;
+}
+
+bool skep_stage_bench_backward(struct skep_stage_bench *bench, double *ret_s, struct skep_diag *reterr)
+{
+	const struct skep_op op = {.kind = SKEP_OP_BACKWARD,
+		.stage = (uint16_t)bench->stage,
+		.in = bench->in,
+		.stash = bench->stash,
+		.gradient = bench->gradient};
+	struct skep_device_result result;
+	const bool done = timed_op(bench, &op, &result, ret_s, reterr);
+	skep_device_buffer_release(bench->device, bench->out);
+	skep_device_buffer_release(bench->device, bench->stash);
+	bench->out = bench->stash = (struct skep_buf){0};
+	if (done)
+		skep_device_buffer_release(bench->device, result.out);
+	return done;
+}
+
 bool skep_stage_bench_pass(struct skep_stage_bench *bench, struct skep_pass_times *ret, struct skep_diag *reterr)
 {
-	struct skep_op op = {.kind = SKEP_OP_FORWARD, .stage = (uint16_t)bench->stage, .in = bench->in};
-	struct skep_device_result forward, backward;
-	uint64_t begin_ns = skep_monotonic_ns();
-	skep_device_run(bench->device, &op, &forward);
-	uint64_t middle_ns = skep_monotonic_ns();
-	if (has_failed(&forward, reterr))
-		return false;
-	op.kind = SKEP_OP_BACKWARD;
-	op.stash = forward.stash;
-	op.gradient = bench->gradient;
-	uint64_t again_ns = skep_monotonic_ns();
-	skep_device_run(bench->device, &op, &backward);
-	uint64_t end_ns = skep_monotonic_ns();
-	skep_device_buffer_release(bench->device, forward.out);
-	skep_device_buffer_release(bench->device, forward.stash);
-	if (has_failed(&backward, reterr))
-		return false;
-	skep_device_buffer_release(bench->device, backward.out);
-	*ret = (struct skep_pass_times){1e-9 * (double)(middle_ns - begin_ns), 1e-9 * (double)(end_ns - again_ns)};
-	return true;
+	return skep_stage_bench_forward(bench, &ret->forward_s, reterr) &&
+	       skep_stage_bench_backward(bench, &ret->backward_s, reterr);
 }
 
 /* Over a block of time; both passes together say which of several blocks it is that counts. */

@@ -20,6 +20,7 @@ struct skep_stage_bench { /* not to be moved: the device keeps pointers into it 
 	struct skep_training training;
 	struct skep_device *device;
 	struct skep_buf in, gradient; /* what the stage receives from its neighbours, where it has them */
+	struct skep_buf out, stash;   /* of a forward pass whose backward pass is still to come */
 	uint32_t stage;
 };
 
@@ -41,6 +42,10 @@ struct skep_stage_bench_setup {
 bool skep_stage_bench_begin(
 	struct skep_stage_bench *ret, const struct skep_stage_bench_setup *setup, struct skep_diag *reterr);
 void skep_stage_bench_finish(struct skep_stage_bench *bench);
+
+/* Either pass, one after the other. False: it failed. */
+bool skep_stage_bench_forward(struct skep_stage_bench *bench, double *ret_s, struct skep_diag *reterr);
+bool skep_stage_bench_backward(struct skep_stage_bench *bench, double *ret_s, struct skep_diag *reterr);
 
 /* A forward pass and its backward pass. False: an operation failed, most often for want of memory. */
 bool skep_stage_bench_pass(struct skep_stage_bench *bench, struct skep_pass_times *ret, struct skep_diag *reterr);

@@ -17,6 +17,7 @@ struct desk { /* of a rank */
 	struct skep_probe_rank_setup setup;
 	pthread_t thread;
 	uint32_t rank, fails; /* which rank's device cannot be measured */
+	uint32_t fails_to_begin, fails_to_pass, passes, begun, finished;
 	bool done, clean;
 	struct skep_diag reason;
 };
@@ -45,6 +46,47 @@ static bool microbench(void *context, bool alone, struct skep_probed_device *ret
 	*ret = (struct skep_probed_device){.name = "made up", .flops = 1e9 * (desk->rank + 1), .products = 1};
 	return true;
 }
+
+/* Passes of a thread that sleeps: half a millisecond forwards, a whole one backwards. */
+struct drill {
+	struct desk *desk;
+	bool back;
+};
+
+static void *begin_passes(void *context, uint64_t *ret_bytes, struct skep_diag *reterr)
+{
+	struct desk *desk = context;
+	struct drill *drill = malloc(sizeof *drill);
+	assert_non_null(drill);
+	*drill = (struct drill){desk, false};
+	*ret_bytes = 64 << 10;
+	desk->begun += desk->rank != desk->fails_to_begin;
+	if (desk->rank != desk->fails_to_begin)
+		return drill;
+	free(drill);
+	skep_fail(reterr, "no such stage");
+	return NULL;
+}
+
+static bool next_pass(void *passes, struct skep_diag *reterr)
+{
+	struct drill *drill = passes;
+	if (drill->desk->rank == drill->desk->fails_to_pass && drill->desk->passes > 100)
+		return skep_fail(reterr, "the pass failed");
+	usleep(drill->back ? 1000 : 500);
+	drill->back = !drill->back;
+	drill->desk->passes++;
+	return true;
+}
+
+static void finish_passes(void *passes)
+{
+	struct drill *drill = passes;
+	drill->desk->finished++;
+	free(drill);
+}
+
+static const struct skep_probe_passes passes = {begin_passes, next_pass, finish_passes};
 
 static void tell(void *context, uint32_t done, uint32_t all)
 {
@@ -75,6 +117,7 @@ static void open_office(struct office *o, uint32_t ranks, uint32_t places, bool 
 		o->probed.place_of[i] = o->probed.host_of[i] = i % places;
 		desk->rank = i;
 		desk->fails = fails;
+		desk->fails_to_begin = desk->fails_to_pass = UINT32_MAX;
 		desk->transport = (struct skep_transport){.self = &o->post->box[i],
 			.rank = i,
 			.ranks = ranks,
@@ -218,6 +261,56 @@ static void test_bandwidth_not_known(void **state)
 	close_office(&o);
 }
 
+/* Two hosts of two ranks and one of one, which has no partner. */
+static void open_rehearsal(struct office *o)
+{
+	open_office(o, 5, 3, true, UINT32_MAX);
+	o->probed.hosts = 3;
+	for (uint32_t i = 0; i < o->ranks; i++) {
+		o->desk[i].setup.shaped = false;
+		o->desk[i].setup.passes = &passes;
+	}
+}
+
+static void test_a_rehearsal(void **state)
+{
+	(void)state;
+	struct office o;
+	open_rehearsal(&o);
+	run_office(&o);
+	for (uint32_t i = 0; i < o.ranks; i++) {
+		const struct skep_probed_device *device = &o.probed.device[i];
+		if (!o.desk[i].done && strstr(o.desk[0].reason.message, "bandwidth not known") == NULL)
+			fail_msg("rank %u: %s", i, o.desk[i].reason.message);
+		assert_true(o.desk[i].passes > 100 && o.desk[i].passes % 2 == 0);
+		assert_int_equal(o.desk[i].finished, 1);
+		assert_true(isnan(device->costs.handover_s) ||
+			    (device->costs.handover_s >= 0 && device->overhead_s == device->costs.handover_s));
+		assert_true(i != 2 || isnan(device->costs.payload_s));
+		assert_true(
+			isnan(device->costs.payload_s) || (device->costs.payload_s >= 0 && device->costs.byte_s >= 0));
+	}
+	close_office(&o);
+}
+
+static void test_a_rehearsal_fails(void **state)
+{
+	(void)state;
+	for (uint32_t who = 0; who < 4; who++) {
+		struct office o;
+		open_rehearsal(&o);
+		o.desk[who / 2].fails_to_begin = who % 2 ? who / 2 : UINT32_MAX;
+		o.desk[who / 2].fails_to_pass = who % 2 ? UINT32_MAX : who / 2;
+		run_office(&o);
+		for (uint32_t i = 0; i < o.ranks; i++) {
+			assert_false(o.desk[i].done);
+			assert_int_equal(o.desk[i].finished, o.desk[i].begun);
+		}
+		assert_non_null(strstr(o.desk[0].reason.message, who % 2 ? "no such stage" : "the pass failed"));
+		close_office(&o);
+	}
+}
+
 /* What no rank of this version writes ends the measurement, and is said. */
 static void test_a_letter_that_cannot_be(void **state)
 {
@@ -244,6 +337,8 @@ int main(void)
 		cmocka_unit_test(test_turns),
 		cmocka_unit_test(test_a_device_fails),
 		cmocka_unit_test(test_bandwidth_not_known),
+		cmocka_unit_test(test_a_rehearsal),
+		cmocka_unit_test(test_a_rehearsal_fails),
 		cmocka_unit_test(test_a_letter_that_cannot_be),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -314,9 +314,37 @@ static void test_refused(void **state)
 	skep_probed_finish(&p);
 }
 
+static bool near(double a, double b)
+{
+	return fabs(a - b) < 1e-12;
+}
+
+/* By hand: a stage in the middle has two edges, and so a whole hand-over and two payloads in either pass. */
+static void test_costs(void **state)
+{
+	(void)state;
+	struct skep_probed_device device = {.overhead_s = 1e-6, .microbatches = 2};
+	const struct skep_probed_model model = {.bytes = {[3] = {1000, 2000}}};
+	const struct skep_probed_costs costs = {20e-6, 5e-6, 1e-9}, unknown = {NAN, NAN, NAN};
+	skep_probed_add_costs(&device, &model, &unknown);
+	assert_true(device.overhead_s == 1e-6 && device.layer[3][0].s[0] == 0 && isnan(device.costs.handover_s));
+	skep_probed_add_costs(&device, &model, &costs);
+	assert_true(near(device.overhead_s, 21e-6));
+	for (uint32_t c = 0; c < 2; c++) {
+		assert_true(near(device.layer[0][1].s[c], 10e-6)); /* embedding */
+		assert_true(near(device.layer[1][1].s[c], 0));     /* block */
+		assert_true(near(device.layer[2][1].s[c], 10e-6)); /* head */
+		assert_true(near(device.layer[3][0].s[c], 16e-6)); /* edges */
+		assert_true(near(device.layer[3][1].s[c], 17e-6));
+	}
+	assert_true(near(device.layer[3][1].s[2], 0)); /* an update has neither */
+	assert_true(near(device.layer[3][0].s[0], 10e-6 + 5e-6 + 1000 * 1e-9));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_costs),
 		cmocka_unit_test_setup_teardown(test_sites, enter, leave),
 		cmocka_unit_test_setup_teardown(test_borrowed_inside, enter, leave),
 		cmocka_unit_test_setup_teardown(test_matrices, enter, leave),

@@ -33,6 +33,12 @@ struct skep_probed_model {
 		    [SKEP_PROBED_MICROBATCHES_MAX]; /* that it moves through memory; an edge's payload */
 };
 
+/* What a pass costs a worker besides its arithmetic: that another thread makes it, and each payload that it receives or sends, so
+ * much and so much for each byte. NAN: not known. */
+struct skep_probed_costs {
+	double handover_s, payload_s, byte_s;
+};
+
 /* Of one rank. Devices of equal name get one profile, of medians, if they are the processors of one host, or if their rates
  * differ by no more than SKEP_PROBED_ALIKE. */
 #define SKEP_PROBED_ALIKE 0.1
@@ -45,6 +51,7 @@ struct skep_probed_device {
 	double flops, memory_Bps, overhead_s;
 	double alone_flops; /* while no other rank of its host computed; NAN: not measured */
 	struct skep_probed_product product[SKEP_PROBED_PRODUCTS_MAX]; /* in the order of a table */
+	struct skep_probed_costs costs;                               /* in overhead_s and the layers already */
 	uint32_t products, microbatches;                              /* that were measured */
 	struct skep_probed_layer layer[SKEP_PROBED_LAYERS][SKEP_PROBED_MICROBATCHES_MAX];
 };
@@ -97,6 +104,12 @@ struct skep_probed { /* made by skep_probed_create() but for what was measured *
 	char date[32];    /* UTC */
 	char shaped[256]; /* the topology that was imposed on the messages; "": none */
 };
+
+/* Adds what passes cost besides to the overhead of an operation and to the layers of the model: half of a hand-over to each end
+ * of a stage, which an edge, the embedding and the head are, and to an edge what a payload of its bytes costs. What is not known
+ * adds nothing. */
+void skep_probed_add_costs(struct skep_probed_device *device, const struct skep_probed_model *model,
+	const struct skep_probed_costs *costs);
 
 bool skep_probed_create(struct skep_probed *ret, uint32_t ranks, uint32_t places); /* false: no memory */
 void skep_probed_finish(struct skep_probed *probed);

@@ -8,8 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/layout.h"
 #include "topologies/gpu/gpu_table.h"
 #include "topologies/import/probed_internal.h"
+
+enum { EMBEDDING, BLOCK, HEAD, EDGE }; /* layers of struct skep_probed_device */
+enum { FORWARD, BACKWARD };            /* columns of them */
 
 /* ---- kinds of devices -------------------------------------------------------------------------------------------- */
 
@@ -95,6 +99,28 @@ static double median_of(struct work *w, const struct kind *kind, size_t offset)
 	return count ? skep_probed_median(w->value, count) : NAN;
 }
 
+/* ---- what a pass costs besides ----------------------------------------------------------------------------------- */
+
+static double or_nothing(double seconds)
+{
+	return isnan(seconds) ? 0 : seconds;
+}
+
+void skep_probed_add_costs(
+	struct skep_probed_device *device, const struct skep_probed_model *model, const struct skep_probed_costs *costs)
+{
+	const double handover_s = or_nothing(costs->handover_s), payload_s = or_nothing(costs->payload_s),
+		     byte_s = or_nothing(costs->byte_s);
+	device->costs = *costs;
+	device->overhead_s += handover_s;
+	for (uint32_t l = 0; l < SKEP_PROBED_LAYERS; l++)
+		for (uint32_t b = 0; b < device->microbatches && l != BLOCK; b++) {
+			const double payload = l == EDGE ? payload_s + byte_s * model->bytes[l][b] : 0;
+			device->layer[l][b].s[FORWARD] += handover_s / 2 + payload;
+			device->layer[l][b].s[BACKWARD] += handover_s / 2 + payload;
+		}
+}
+
 /* ---- a profile --------------------------------------------------------------------------------------------------- */
 
 /* A product that is much faster than a smaller one was disturbed by other load. Its row is left out, since the
@@ -129,7 +155,8 @@ static void put_table(struct work *w, const struct kind *kind, FILE *file)
 
 static void put_layers(struct work *w, const struct kind *kind, FILE *file)
 {
-	static const char *const name[SKEP_PROBED_LAYERS] = {"embedding", "block", "head", "edge"};
+	static const char *const name[SKEP_PROBED_LAYERS] = {
+		[EMBEDDING] = "embedding", [BLOCK] = "block", [HEAD] = "head", [EDGE] = "edge"};
 	const struct skep_probed_model *model = &w->probed->model;
 	uint32_t microbatches = SKEP_PROBED_MICROBATCHES_MAX; /* that all of the kind have measured */
 	for (uint32_t i = 0; i < kind->members; i++)
@@ -151,6 +178,26 @@ static void put_layers(struct work *w, const struct kind *kind, FILE *file)
 			}
 			fprintf(file, ",%.0f,%.0f\n", model->flop[l][b], model->bytes[l][b]);
 		}
+}
+
+/* As a comment: they are in the figures. */
+static void put_costs(struct work *w, const struct kind *kind, FILE *file)
+{
+	const size_t at = offsetof(struct skep_probed_device, costs);
+	const double handover_s = median_of(w, kind, at + offsetof(struct skep_probed_costs, handover_s)),
+		     payload_s = median_of(w, kind, at + offsetof(struct skep_probed_costs, payload_s)),
+		     byte_s = median_of(w, kind, at + offsetof(struct skep_probed_costs, byte_s));
+	char text[SKEP_TEXT_BYTES];
+	if (isnan(handover_s))
+		fputs("# How long it takes to hand a pass over to the thread that computes is not known: too busy.\n",
+			file);
+	else
+		fprintf(file, "# In this is what it takes to hand a pass over to the thread that computes: %s.\n",
+			skep_time_text(handover_s, text));
+	if (w->probed->model.name[0] == '\0' || isnan(payload_s))
+		return;
+	fprintf(file, "# In edges is what a payload costs the same cores: %s", skep_time_text(payload_s, text));
+	fprintf(file, ", and %s for each MiB.\n", skep_time_text(byte_s * 0x1p20, text));
 }
 
 static void put_figures(struct work *w, const struct kind *kind, FILE *file)
@@ -184,6 +231,7 @@ static void put_figures(struct work *w, const struct kind *kind, FILE *file)
 	fputs(" MB\noverhead: ", file);
 	skep_put_quantity(file, SKEP_TIME, median_of(w, kind, offsetof(struct skep_probed_device, overhead_s)), false);
 	putc('\n', file);
+	put_costs(w, kind, file);
 }
 
 bool skep_probed_put_profile(struct work *w, const struct kind *kind)

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * probe_rehearsal.c - what a pass costs a worker besides its arithmetic.
+ *
+ * In a run a worker's main thread decides and handles messages, and a thread beside it computes (exec/loop/lanes.h). Each pass
+ * is handed over and its end is heard of, and each payload takes the main thread's time, often on the cores that compute. Passes
+ * that follow each other in one thread (models/device/stage_bench.h) have none of that. So every rank does here what a worker
+ * does, all at once: it has passes made by another thread, by themselves, then with a payload sent to a partner and one received
+ * from it for each of them. What the period of passes then is longer than in one thread is what it costs.
+ *
+ * The parts of a round follow each other at once and are compared within it, so that what a machine is busy with besides
+ * is in all of them. Of the rounds the median counts, and none at all where they do not agree.
+ */
+#include <assert.h>
+#include <gsl/gsl_sort.h>
+#include <math.h>
+#include <pthread.h>
+#include <sys/prctl.h>
+
+#include "exec/probe/probe_rank_internal.h"
+
+#define ROUNDS 5u
+#define PART_NS UINT64_C(100000000)
+#define SMALL 4096u        /* bytes of a payload that costs little but itself */
+#define UNDER_WAY 2u       /* payloads: a slow line gets fewer than one for each pass */
+#define OFTEN 0.25         /* of the passes that have a payload, or it is not known what one costs */
+#define AGREE_WITHIN 20e-6 /* and twice what is seen: the distance of the second and the fourth of five rounds */
+
+struct performer { /* the thread that computes */
+	struct probe_rank *p;
+	void *passes;
+	pthread_t thread;
+	pthread_mutex_t lock;
+	pthread_cond_t news;
+	bool stop, asked, ended, failed;
+	struct skep_diag why; /* once failed */
+};
+
+static void *perform(void *context)
+{
+	struct performer *o = context;
+	struct skep_transport *transport = o->p->transport;
+	prctl(PR_SET_TIMERSLACK, 1000ul, 0ul, 0ul, 0ul);
+	pthread_mutex_lock(&o->lock);
+	while (true) {
+		while (!o->stop && !o->asked)
+			pthread_cond_wait(&o->news, &o->lock);
+		if (o->stop)
+			break;
+		o->asked = false;
+		pthread_mutex_unlock(&o->lock);
+		const bool done = o->p->setup->passes->next(o->passes, &o->why);
+		pthread_mutex_lock(&o->lock);
+		o->failed = o->failed || !done;
+		o->ended = true;
+		pthread_mutex_unlock(&o->lock);
+		transport->wake(transport->self);
+		pthread_mutex_lock(&o->lock);
+	}
+	pthread_mutex_unlock(&o->lock);
+	return NULL;
+}
+
+static bool has_ended(struct performer *o)
+{
+	pthread_mutex_lock(&o->lock);
+	const bool ended = o->ended, failed = o->failed;
+	o->ended = false;
+	pthread_mutex_unlock(&o->lock);
+	if (failed)
+		skep_probe_rank_fail(o->p, o->why.message);
+	return ended;
+}
+
+static void hand_over(struct performer *o)
+{
+	pthread_mutex_lock(&o->lock);
+	o->asked = true;
+	pthread_cond_signal(&o->news);
+	pthread_mutex_unlock(&o->lock);
+}
+
+/* ---- parts of a round -------------------------------------------------------------------------------------------- */
+
+/* A backward pass follows each forward pass, so a part has as many of either. */
+static bool goes_on(const struct probe_rank *p, skep_time begin_ns, uint32_t passes)
+{
+	return !p->over && (passes == 0 || passes % 2 != 0 || probe_rank_now(p) < begin_ns + PART_NS);
+}
+
+static double bare_s(struct performer *o)
+{
+	struct probe_rank *p = o->p;
+	struct skep_diag why = {0};
+	const skep_time begin_ns = probe_rank_now(p);
+	uint32_t passes = 0;
+	for (; goes_on(p, begin_ns, passes); passes++)
+		if (!p->setup->passes->next(o->passes, &why))
+			skep_probe_rank_fail(p, why.message);
+	return 1e-9 * (double)(probe_rank_now(p) - begin_ns) / passes;
+}
+
+/* With payloads of so many bytes to a rank, UINT32_MAX: to none. *ret_often: how many payloads a pass. */
+static double handed_s(struct performer *o, uint32_t to, uint64_t bytes, double *ret_often)
+{
+	struct probe_rank *p = o->p;
+	const skep_time begin_ns = probe_rank_now(p);
+	uint32_t passes = 0, payloads = 0;
+	for (; goes_on(p, begin_ns, passes); passes++) {
+		hand_over(o);
+		while (!has_ended(o) && !p->over)
+			skep_probe_rank_poll(p);
+		if (to == UINT32_MAX || p->unsent >= UNDER_WAY || p->over)
+			continue;
+		skep_probe_rank_hand(p, to, bytes);
+		payloads++;
+	}
+	*ret_often = (double)payloads / passes;
+	return 1e-9 * (double)(probe_rank_now(p) - begin_ns) / passes;
+}
+
+struct round {                               /* NAN: not known */
+	double handover_s, small_s, large_s; /* of a pass; and of one payload of either size */
+};
+
+/* A pass has a payload out and one in, which is two. */
+static struct round play(struct performer *o, uint32_t to, uint64_t bytes)
+{
+	double often;
+	const double bare = bare_s(o), handed = handed_s(o, UINT32_MAX, 0, &often);
+	struct round ret = {handed - bare, NAN, NAN};
+	const double small = handed_s(o, to, SMALL, &often);
+	if (often >= OFTEN)
+		ret.small_s = (small - handed) / (2 * often);
+	const double large = handed_s(o, to, bytes, &often);
+	if (often >= OFTEN)
+		ret.large_s = (large - handed) / (2 * often);
+	return ret;
+}
+
+static double agreed(double value[ROUNDS])
+{
+	for (uint32_t i = 0; i < ROUNDS; i++)
+		if (isnan(value[i]))
+			return NAN;
+	gsl_sort(value, 1, ROUNDS);
+	const double median = fmax(0, value[ROUNDS / 2]);
+	return value[ROUNDS - 2] - value[1] <= AGREE_WITHIN + 2 * median ? median : NAN;
+}
+
+static struct skep_probed_costs costs_of(const struct round round[ROUNDS], uint64_t bytes)
+{
+	double handover[ROUNDS], small[ROUNDS], large[ROUNDS];
+	assert(bytes > SMALL);
+	for (uint32_t i = 0; i < ROUNDS; i++) {
+		handover[i] = round[i].handover_s;
+		small[i] = round[i].small_s;
+		large[i] = round[i].large_s;
+	}
+	struct skep_probed_costs ret = {agreed(handover), agreed(small), 0};
+	const double most_s = agreed(large);
+	ret.byte_s = fmax(0, most_s - ret.payload_s) / (double)(bytes - SMALL);
+	if (isnan(most_s) || isnan(ret.payload_s))
+		ret.payload_s = ret.byte_s = NAN;
+	return ret;
+}
+
+/* ---- all of it --------------------------------------------------------------------------------------------------- */
+
+static bool begin(struct performer *o, uint64_t *ret_bytes)
+{
+	struct skep_diag why = {0};
+	o->passes = o->p->setup->passes->begin(o->p->setup->microbench_context, ret_bytes, &why);
+	if (o->passes == NULL)
+		return skep_probe_rank_fail(o->p, why.message), false;
+	pthread_mutex_init(&o->lock, NULL);
+	pthread_cond_init(&o->news, NULL);
+	if (skep_probe_rank_grow(&o->p->out, &o->p->out_room, *ret_bytes) &&
+		skep_probe_rank_grow(&o->p->in, &o->p->in_room, *ret_bytes) &&
+		pthread_create(&o->thread, NULL, perform, o) == 0)
+		return true;
+	skep_probe_rank_fail(o->p, "no memory for a thread that computes");
+	o->p->setup->passes->finish(o->passes);
+	return false;
+}
+
+static void finish(struct performer *o)
+{
+	pthread_mutex_lock(&o->lock);
+	o->stop = true;
+	pthread_cond_signal(&o->news);
+	pthread_mutex_unlock(&o->lock);
+	pthread_join(o->thread, NULL);
+	pthread_cond_destroy(&o->news);
+	pthread_mutex_destroy(&o->lock);
+	o->p->setup->passes->finish(o->passes);
+}
+
+struct skep_probed_costs skep_probe_rank_rehearse(struct probe_rank *p, uint32_t to)
+{
+	struct performer o = {.p = p};
+	struct round round[ROUNDS];
+	uint64_t bytes;
+	if (!begin(&o, &bytes))
+		return (struct skep_probed_costs){NAN, NAN, NAN};
+	for (uint32_t i = 0; i < ROUNDS; i++)
+		round[i] = play(&o, to, bytes);
+	while (!p->over && p->unsent > 0)
+		skep_probe_rank_poll(p);
+	finish(&o);
+	return costs_of(round, bytes);
+}
