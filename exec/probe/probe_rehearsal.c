@@ -21,10 +21,11 @@
 
 #define ROUNDS 5u
 #define PART_NS UINT64_C(100000000)
-#define SMALL 4096u        /* bytes of a payload that costs little but itself */
-#define UNDER_WAY 2u       /* payloads: a slow line gets fewer than one for each pass */
-#define OFTEN 0.25         /* of the passes that have a payload, or it is not known what one costs */
-#define AGREE_WITHIN 20e-6 /* and twice what is seen: the distance of the second and the fourth of five rounds */
+#define SMALL 4096u          /* bytes of a payload that costs little but itself */
+#define UNDER_WAY 2u         /* payloads: a slow line gets fewer than one for each pass */
+#define OFTEN 0.25           /* of the passes that have a payload, or it is not known what one costs */
+#define AGREE_WITHIN 20e-6   /* and what is seen: the distance of the second and the fourth of five rounds */
+#define HANDOVER_MOST 100e-6 /* or a quarter of a pass: more is the time of others that want the same cores */
 
 struct performer { /* the thread that computes */
 	struct probe_rank *p;
@@ -119,8 +120,9 @@ static double handed_s(struct performer *o, uint32_t to, uint64_t bytes, double 
 	return 1e-9 * (double)(probe_rank_now(p) - begin_ns) / passes;
 }
 
-struct round {                               /* NAN: not known */
-	double handover_s, small_s, large_s; /* of a pass; and of one payload of either size */
+struct round {                     /* NAN: not known */
+	double bare_s, handover_s; /* of a pass: in one thread, and what it takes longer when it is handed over */
+	double small_s, large_s;   /* of one payload of either size */
 };
 
 /* A pass has a payload out and one in, which is two. */
@@ -128,7 +130,7 @@ static struct round play(struct performer *o, uint32_t to, uint64_t bytes)
 {
 	double often;
 	const double bare = bare_s(o), handed = handed_s(o, UINT32_MAX, 0, &often);
-	struct round ret = {handed - bare, NAN, NAN};
+	struct round ret = {bare, handed - bare, NAN, NAN};
 	const double small = handed_s(o, to, SMALL, &often);
 	if (often >= OFTEN)
 		ret.small_s = (small - handed) / (2 * often);
@@ -138,27 +140,29 @@ static struct round play(struct performer *o, uint32_t to, uint64_t bytes)
 	return ret;
 }
 
-static double agreed(double value[ROUNDS])
+/* What the rounds agree on, at most `most`, or NAN. */
+static double agreed(double value[ROUNDS], double most)
 {
 	for (uint32_t i = 0; i < ROUNDS; i++)
 		if (isnan(value[i]))
 			return NAN;
 	gsl_sort(value, 1, ROUNDS);
 	const double median = fmax(0, value[ROUNDS / 2]);
-	return value[ROUNDS - 2] - value[1] <= AGREE_WITHIN + 2 * median ? median : NAN;
+	return median <= most && value[ROUNDS - 2] - value[1] <= AGREE_WITHIN + median ? median : NAN;
 }
 
 static struct skep_probed_costs costs_of(const struct round round[ROUNDS], uint64_t bytes)
 {
-	double handover[ROUNDS], small[ROUNDS], large[ROUNDS];
+	double handover[ROUNDS], small[ROUNDS], large[ROUNDS], pass_s = INFINITY;
 	assert(bytes > SMALL);
 	for (uint32_t i = 0; i < ROUNDS; i++) {
+		pass_s = fmin(pass_s, round[i].bare_s);
 		handover[i] = round[i].handover_s;
 		small[i] = round[i].small_s;
 		large[i] = round[i].large_s;
 	}
-	struct skep_probed_costs ret = {agreed(handover), agreed(small), 0};
-	const double most_s = agreed(large);
+	struct skep_probed_costs ret = {agreed(handover, fmax(HANDOVER_MOST, pass_s / 4)), agreed(small, pass_s), 0};
+	const double most_s = agreed(large, pass_s);
 	ret.byte_s = fmax(0, most_s - ret.payload_s) / (double)(bytes - SMALL);
 	if (isnan(most_s) || isnan(ret.payload_s))
 		ret.payload_s = ret.byte_s = NAN;
