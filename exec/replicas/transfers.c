@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * transfers.c - see group.h: states between replicas, as between a worker and `serve` (exec/tcp/words.h). The side that has made
- * the connection offers a state, or asks for one; the other one answers.
+ * the connection offers a state, or asks for one; the other one answers. A small one follows its offer at once, since a worker
+ * waits for it: so it takes one way there and back less, and is passed over where it is there already.
  */
 #include <assert.h>
 #include <fcntl.h>
@@ -12,7 +13,8 @@
 #include "exec/replicas/group.h"
 
 #define LARGE_BYTES (16u << 20) /* so much is on any disk within a fraction of an election's time-out */
-#define RETRY_NS 1000000000u    /* from a refusal to the next try */
+#define SMALL_BYTES (1u << 20)
+#define RETRY_NS 1000000000u /* from a refusal to the next try */
 
 bool skep_transfers_has(const struct group *group, uint32_t stage, uint32_t version, uint64_t bytes)
 {
@@ -84,8 +86,8 @@ static void on_question(struct link *link, struct skep_diag *why)
 static void on_piece(struct link *link, const struct skep_piece *piece, struct skep_diag *why)
 {
 	bool whole = false;
-	if (link->out && link->transfer != TRANSFER_RECEIVES)
-		return; /* the rest of a state that could not be taken */
+	if (link->transfer == TRANSFER_NONE || (link->out && link->transfer != TRANSFER_RECEIVES))
+		return; /* the rest of a state that is here, or could not be taken */
 	if (link->transfer != TRANSFER_RECEIVES || link->arrival == NULL) {
 		skep_fail(why, "it sends a state that was not asked for");
 		return;
@@ -162,7 +164,7 @@ static void begin_receiving(struct link *link, uint64_t bytes)
 
 static void on_answer(struct link *link, const struct skep_state_word *word)
 {
-	bool offered = link->transfer == TRANSFER_OFFERED || link->transfer == TRANSFER_SENT;
+	bool offered = link->transfer >= TRANSFER_OFFERED && link->transfer <= TRANSFER_SENT;
 	if (word->stage != link->word.stage || word->version != link->word.version) {
 		skep_channel_fail(&link->channel, "it answers what was not asked");
 	} else if (offered && word->bytes == 0) {
@@ -239,6 +241,8 @@ static void begin(struct link *link, bool keep, uint32_t stage, uint32_t version
 		return; /* until the next turn */
 	link->word = words.state;
 	link->transfer = keep ? TRANSFER_OFFERED : TRANSFER_ASKED;
+	if (keep && bytes <= SMALL_BYTES)
+		begin_sending(link);
 }
 
 /* Of what the other side is not known to have the newest that a worker waits for, else the newest. */

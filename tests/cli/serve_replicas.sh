@@ -70,6 +70,33 @@ processes() { # processes N: of the replica, with its server, but for `timeout`
 	echo $own "$(pgrep -P "$own")"
 }
 
+family() { # family PROCESS: it, and all that it has begun
+	local child
+	echo "$1"
+	for child in $(pgrep -P "$1"); do
+		family "$child"
+	done
+}
+
+until_brought() { # until_brought FOLDER: a state lies there that no checkpoint has made
+	local i
+	for i in $(seq 600); do
+		find "$1/kept" -name 'stage-*-version-*' | sed 's/.*-version-//; s/[^0-9].*//' | awk '$1 % 25 { found = 1 } END { exit !found }' && return
+		sleep 0.05
+	done
+	return 1
+}
+
+begin_again() { # begin_again N: it is killed, and stands by soon
+	# shellcheck disable=SC2046
+	kill -KILL $(processes "$1")
+	wait "${replica[$1]}" 2>/dev/null
+	while ss -tlnH "sport = :${ports[$1 - 1]}" | grep -q .; do
+		sleep 0.05
+	done
+	begin "$1"
+}
+
 leader() { # leader [BUT]: the replica that serves, in $lead; another one than BUT. "": none does
 	local i n
 	lead=
@@ -181,6 +208,41 @@ check 'what they brought is with a majority' test "$(find r?/kept -name 'stage-0
 begin "$first"
 check 'one that comes back stands by' until_said "r$first/err" 'stands by: replica . leads'
 
+# ---- the next one too, while it gathers; and the one after that, as soon as it has begun ------------------------------------
+
+for n in 1 2 3; do
+	: >"r$n/err"
+done
+leader
+mapfile -t stopped < <(family "${joined[1]}")
+kill -STOP "${stopped[@]}" # so that the next one waits for it
+last=$(sqlite3 "r$lead/skep.db" 'SELECT max(round) FROM rounds')
+begin_again "$lead"
+check 'the next one waits for what workers hold' said_by_any 'waits for machines that have newer ones, for 8 s at most'
+leader
+check 'one of them has brought it' until_brought "r$lead"
+for n in 1 2 3; do
+	: >"r$n/err"
+done
+begin_again "$lead"
+kill -CONT "${stopped[@]}"
+check 'a third one gathers, and workers bring it once more' said_by_any 'newer states of all stages have come'
+check 'it goes on from that' said_by_any 'goes on behind step [0-9]+, of which kept has the states'
+leader
+for n in 1 2 3; do
+	: >"r$n/err"
+done
+begin_again "$lead"
+check 'a fourth one goes on from that too' said_by_any 'goes on behind step [0-9]+, of which kept has the states'
+check 'and the run goes on' goes_on
+leader
+check 'no round is lost but the open one, with three servers' python3 - "$last" "r$lead/skep.db" <<'ROUNDS'
+import sqlite3, sys
+last = int(sys.argv[1])
+first = sqlite3.connect(sys.argv[2]).execute("SELECT min(round) FROM rounds WHERE run = (SELECT max(id) FROM runs)").fetchone()[0]
+assert first in (last + 1, last + 2), (last, first) # or the one that was closed while it was killed
+ROUNDS
+
 # ---- stopped, and continued ----------------------------------------------------------------------------------------------
 
 both=()
@@ -231,7 +293,7 @@ assert abs(real["final_loss"] / sim["final_loss"] - 1) < 0.01, (real["final_loss
 check 'the last one has made the last of them' python3 -c '
 import glob, json, sqlite3
 steps = json.load(open("served.out"))["steps"]
-last = max(sqlite3.connect(name).execute("SELECT max(round) FROM rounds").fetchone()[0] for name in glob.glob("r?/skep.db"))
+last = max(sqlite3.connect(name).execute("SELECT max(round) FROM rounds").fetchone()[0] or 0 for name in glob.glob("r?/skep.db"))
 assert last == 59 and steps <= 60, (last, steps)'
 check 'nothing is left of the group' test -z "$(find . -name '*.replica' -o -name '*.serve')"
 wait
