@@ -8,6 +8,7 @@
 #include "core/record.h"
 #include "core/schedule/pipelines.h"
 #include "core/skep.h"
+#include "core/sums.h"
 
 #define ELEMENT_BYTES 4u
 #define CAPACITY_MOST (UINT16_MAX / 2u) /* of a table of microbatches in flight, whose slots are uint16_t */
@@ -105,7 +106,16 @@ void skep_plan_range(const struct skep_plan *plan, uint32_t stage, uint32_t roun
 		*ret_first += s->frozen;
 	} else {
 		skep_plan_bucket(plan, stage, bucket, ret_first, ret_count);
+		*ret_count = skep_plan_sums(plan, stage, round) ? *ret_count : 0;
 	}
+}
+
+uint32_t skep_plan_cycle(const struct skep_plan *plan)
+{
+	uint32_t rounds = skep_plan_fragments(plan);
+	for (uint32_t stage = 0; plan->sum_every && stage < plan->stages; stage++)
+		rounds = plan->sum_every[stage] > rounds ? plan->sum_every[stage] : rounds;
+	return rounds;
 }
 
 /* The workers that begin in the stage. */

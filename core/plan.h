@@ -229,7 +229,8 @@ struct skep_plan {
 	 * floor((r % P + 1) H / P) of its cycle, so `inner_steps` is ceil(H / P), and some rounds have one less, with fewer
 	 * microbatches. Not below P; 0 is P * inner_steps. */
 	uint32_t inner_cycle;
-	bool strided; /* the same: fragment f has the layers f, f + fragments, .. of its stage */
+	bool strided;              /* the same: fragment f has the layers f, f + fragments, .. of its stage */
+	const uint32_t *sum_every; /* [stages] in one of how many rounds a stage sums (sums.h); NULL: in each */
 	/* The same, delayed: inner steps of the next round before STEP. At least, or with `inner_deadline` just so many: a worker
 	 * that has made them waits for STEP. */
 	uint32_t inner_overlap;

@@ -120,6 +120,7 @@ REDUCED = {
     "scenarios/diloco-sweep-1m.yaml": [[STEPS + "4", WARM, "sync.every=2", "train.validate.microbatches=4"], [NONE]],
     "scenarios/diloco-sweep.yaml": [[STEPS + "40", WARM], [NONE]],
     "scenarios/diloco-by-stage.yaml": [[STEPS + "30", WARM], [NONE]],
+    "scenarios/diloco-periods.yaml": [[STEPS + "30", WARM], [NONE]],
     "scenarios/diloco.yaml": [[STEPS + "30", WARM], [NONE]],
     "scenarios/plan-1024.yaml": [[STEPS + "4"]],
     "scenarios/gossip.yaml": [[STEPS + "40"], [NONE]],

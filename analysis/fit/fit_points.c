@@ -47,7 +47,7 @@ static const char *refusal(const char *arithmetic, const char *status, double sa
 	if (resumed)
 		return "goes on with another run, and a law is about whole ones";
 	if (every == 0)
-		return "has a sync period that differs from worker to worker: a law has one H";
+		return "has a sync period that differs from worker to worker, or from stage to stage: a law has one H";
 	return NULL;
 }
 

@@ -39,7 +39,8 @@ double skep_settings_every(const char *text, uint32_t *ret_warmup)
 		return 0;
 	const struct skep_yaml_node *sync = skep_read_map(&r, skep_yaml_root(r.yaml), "sync", false);
 	const char *method = skep_read_string(&r, sync, "method", "step");
-	const char *every = skep_read_string(&r, sync, "every", "1");
+	bool list = skep_yaml_kind(skep_read_any(&r, sync, "every")) == SKEP_YAML_LIST; /* of each stage */
+	const char *every = list ? "0" : skep_read_string(&r, sync, "every", "1");
 	double steps = strcmp(method, "step") == 0 ? 1 : strtod(every, NULL);
 	const struct skep_yaml_node *train = skep_read_map(&r, skep_yaml_root(r.yaml), "train", false);
 	const struct skep_yaml_node *schedule = skep_read_map(&r, train, "schedule", false);

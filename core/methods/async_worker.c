@@ -228,10 +228,10 @@ static void serves(struct worker *w)
 }
 
 /* A pseudo-gradient has a place of its own, which is written before the directory hears of it. */
-static bool unwritten(const struct worker *w)
+static bool unwritten(const struct worker *w, const struct skep_plan *plan)
 {
 	assert(w->reduction.attempt > 0);
-	(void)w;
+	(void)w, (void)plan;
 	return false;
 }
 

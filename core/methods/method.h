@@ -143,7 +143,8 @@ struct skep_local_steps {
 	void (*idle)(struct worker *w, struct step *step);
 	bool (*waits)(struct worker *w, const struct skep_plan *plan); /* it makes no pass now */
 	void (*done)(struct worker *w, struct step *step, const struct skep_op *op);
-	bool (*unwritten)(const struct worker *w); /* the sum has to wait for what is to be summed */
+	/* The sum has to wait for what is to be summed. */
+	bool (*unwritten)(const struct worker *w, const struct skep_plan *plan);
 	bool (*puts_off)(struct worker *w, const struct skep_plan *plan); /* STEP has to wait */
 	void (*step)(const struct worker *w, struct skep_op *op);         /* what STEP is told */
 	void (*stepped)(struct worker *w);

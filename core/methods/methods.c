@@ -121,6 +121,8 @@ void skep_methods_check(const struct skep_plan *plan)
 	assert(!plan->gossip || (method == FLUSH && skep_plan_periodic(plan) && !plan->inner_by_share && !rerun));
 	assert(!plan->gossip || (plan->tied == 0 && !plan->clip && !plan->gather && skep_plan_fragments(plan) == 1));
 	assert(!plan->gossip || (!skep_plan_has_candidates(plan) && !skep_plan_compresses(plan)));
+	assert(!plan->sum_every || (skep_plan_periodic(plan) && !plan->gossip && skep_plan_fragments(plan) == 1));
+	assert(!plan->sum_every || (method == FLUSH && plan->tied == 0 && !skep_plan_has_candidates(plan)));
 	assert(!plan->inner_fixed || (skep_plan_periodic(plan) && !plan->async && !plan->inner_by_share && !fixed));
 	assert(!rerun || (method != DELAYED && method != ASYNC));
 	assert((!voids && !waits) || ((method == FLUSH || method == EAGER) && !plan->gossip));

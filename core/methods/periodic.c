@@ -33,6 +33,10 @@
  * of DiLoCo begins as early as one of gradients, and with one inner step takes as long. Should more than the share come,
  * the pseudo-gradient is cleared, as above.
  *
+ * Stages may sum in one of so many rounds alone (plan->sum_every). In the others a worker makes the same steps and no
+ * pseudo-gradient, so the next one has what was learnt in all rounds since the last sum; its weight is what is counted in the
+ * round of the sum, as with fragments.
+ *
  * Overlap of N steps (Streaming DiLoCo, Douillard et al. 2025): STEP waits until the worker has made N inner steps of the next
  * round. With a deadline it is made then and not later: a worker that has nothing left but passes of later steps makes none until
  * STEP is done, for which it needs no pass of any worker. It first waits for gradients of earlier steps that are under way, and
@@ -44,6 +48,7 @@
 #include <assert.h>
 
 #include "core/methods/method.h"
+#include "core/sums.h"
 #include "core/worker/worker.h"
 
 void skep_periodic_init(struct worker *w, const struct skep_plan *plan)
@@ -87,9 +92,12 @@ static void part(const struct worker *w, struct skep_op *op)
 	op->microbatches = w->counted[w->version & 1] + 1;
 }
 
-static bool unwritten(const struct worker *w)
+/* Where the stage does not sum, the last step is all that there is to wait for. */
+static bool unwritten(const struct worker *w, const struct skep_plan *plan)
 {
 	bool in_parts = w->parts > 0; /* those that are done are written */
+	if (!skep_plan_sums(plan, w->node.stage, w->version))
+		return w->reduction.size > 0 && w->inner.counted > 0;
 	return w->reduction.size > 0 && !w->inner.written && !in_parts && w->counted[w->version & 1] > 0;
 }
 
@@ -199,7 +207,7 @@ static bool run(struct worker *w, struct step *step)
 	const struct reduction *r = &w->reduction;
 	uint32_t round = worker_round(w);
 	bool sums = r->attempt > 0 && (worker_sealed(w) || r->eager) && step->how.worker->may_begin(w);
-	if (sums && !r->waiting && unwritten(w)) {
+	if (sums && !r->waiting && unwritten(w, step->plan)) {
 		assert((w->reduce_ops == 0 || r->eager) && !r->begun);
 		bool rest = w->inner.counted > 0;
 		skep_periodic_do(w, step, rest ? SKEP_OP_INNER_STEP : SKEP_OP_PSEUDO_GRAD, w->version,
@@ -219,10 +227,11 @@ static bool run(struct worker *w, struct step *step)
 static void done(struct worker *w, struct step *step, const struct skep_op *op)
 {
 	assert(w->state == WORKER_SERVING);
+	bool sums = skep_plan_sums(step->plan, w->node.stage, w->version);
 	w->inner.counted = 0;
-	if (op->kind != SKEP_OP_PSEUDO_GRAD)
+	if (op->kind != SKEP_OP_PSEUDO_GRAD && sums)
 		return;
-	w->inner.written = true;
+	w->inner.written = sums;
 	if (w->work.stepping) /* it counts for the next round already */
 		w->inner.nth = 0;
 	skep_reduce_begin(w, step);
@@ -306,10 +315,10 @@ static void none_done(struct worker *w, struct step *step, const struct skep_op 
 	assert(false);
 }
 
-static bool none_unwritten(const struct worker *w)
+static bool none_unwritten(const struct worker *w, const struct skep_plan *plan)
 {
 	assert(w->reduction.attempt > 0);
-	(void)w;
+	(void)w, (void)plan;
 	return false;
 }
 

@@ -159,7 +159,7 @@ void skep_reduce_begin(struct worker *w, struct step *step)
 	struct reduction *r = &w->reduction;
 	if (r->attempt == 0 || r->begun || r->waiting || !skep_roster_complete(w, step->plan))
 		return;
-	if (!step->how.worker->may_begin(w) || step->how.local->unwritten(w))
+	if (!step->how.worker->may_begin(w) || step->how.local->unwritten(w, step->plan))
 		return;
 	r->begun = true;
 	skep_transfers_prepare(w, step->plan);

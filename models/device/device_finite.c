@@ -6,6 +6,7 @@
  */
 #include <math.h>
 
+#include "core/sums.h"
 #include "models/device/device_internal.h"
 #include "models/update/squares.h"
 
@@ -86,12 +87,13 @@ bool skep_device_run_step(struct skep_device *device, const struct skep_op *op, 
 	struct skep_stage part = skep_device_part(device, op);
 	part.trained = part.shard; /* the sum is there of that alone */
 	const struct skep_optimizer *stepper = skep_training_stepper(training);
-	const float *sum = sum_of(device, op);
-	if (!sum)
+	const bool sums = skep_plan_sums(training->plan, op->stage, op->round);
+	const float *sum = sums ? sum_of(device, op) : NULL;
+	if (sums && !sum)
 		return false;
 	const bool tied = ties(device, op);
 	const uint32_t microbatches = divisor_of(op, tied);
-	ret->layer = op->microbatches > 0 ? skep_squares_backward_layer(&part, sum) : 0;
+	ret->layer = sums && op->microbatches > 0 ? skep_squares_backward_layer(&part, sum) : 0;
 	if (tied && ret->layer == 0 && !part.arrays->finite(part.queue, part.tied.count, part.tied_peer))
 		ret->layer = (uint16_t)(op->stage == 0 ? 1 : training->model->layers);
 	ret->fault = is_so_on_a_rank(device, ret->layer > 0) ? SKEP_FAULT_GRADIENT : SKEP_FAULT_NONE;

@@ -106,7 +106,7 @@ struct skep_stage {
 	skep_real *inner_moment[SKEP_MOMENTS_MAX];
 	uint64_t inner_steps;            /* that it has made */
 	uint32_t inner_began;            /* of the run, before the round in which it made the first of them */
-	bool inner_kept;                 /* a round sums a fragment alone */
+	bool inner_kept;                 /* a round sums a fragment alone, or nothing */
 	bool older_kept;                 /* a round reads the parameters of one step earlier */
 	skep_real *base;                 /* async: where `inner` started from (outer_step.c); else NULL */
 	uint32_t staleness, synchronous; /* steps that passes lack, but for so many rounds at the start (moved.c): */

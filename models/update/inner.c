@@ -9,6 +9,7 @@
  * synchronous step makes. With delayed updates the worker has gone on when STEP comes, and v becomes mixing v + (1 - mixing) w,
  * alpha of Streaming DiLoCo (Douillard et al. 2025, algorithm 2) for the whole vector.
  */
+#include "core/sums.h"
 #include "models/corpus/data.h"
 #include "models/update/squares.h"
 
@@ -104,11 +105,15 @@ const skep_real *skep_stage_read(
 	return inner ? stage->inner : skep_stage_parameters(stage, op->version);
 }
 
-/* What is not of the round's fragment stays, outer moments included. */
+/* What is not of the round's fragment stays, outer moments included; and all of it in a round in which the stage does not sum. */
 void skep_stage_outer(
 	struct skep_stage *stage, const struct skep_training *training, const struct skep_op *op, const skep_real *sum)
 {
 	const struct skep_range r = range_of(stage, op);
+	if (!skep_plan_sums(training->plan, stage->index, op->round)) {
+		stage->version = op->round + 1;
+		return;
+	}
 	if (op->microbatches > 0)
 		skep_stage_descend(stage, (struct skep_layers){0, stage->layers},
 			&(struct skep_descent){.optimizer = &training->outer,

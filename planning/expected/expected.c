@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/layout.h"
+#include "core/sums.h"
 #include "planning/expected/loads.h"
 #include "planning/problem/traffic.h"
 
@@ -61,6 +62,7 @@ static struct stage_ways ways_of(const struct skep_loads *l, uint32_t stage)
 		w.forward_s = fmax(w.forward_s, skep_loads_pass_s(l, i, SKEP_WAY_FORWARD));
 		w.update_s = fmax(w.update_s, l->p->update_s[(size_t)i * l->p->stages + stage]);
 	}
+	w.update_s = skep_loads_sums(l, stage) ? w.update_s : 0;
 	return w;
 }
 
@@ -85,11 +87,43 @@ static void find_turn(struct skep_loads *l, struct skep_expected *e)
 	e->reduction_s += fmax(0, gathered_s - summed_s - first.down_s) - e->update_s;
 }
 
+/* Of a stage's periods the next one that is longer; 0: none is. */
+static uint32_t longer(const struct skep_plan *plan, uint32_t every)
+{
+	uint32_t next = 0;
+	for (uint32_t s = 0; s < plan->stages; s++) {
+		uint32_t of = skep_plan_sum_every(plan, s);
+		next = of > every && (next == 0 || of < next) ? of : next;
+	}
+	return next;
+}
+
+/* The mean of the rounds of a cycle. Each period is a multiple of the shorter ones, so those stages that sum in a round are all
+ * whose periods are at most some period; and rounds whose number has it for a divisor, and no longer one, are 1 / period less
+ * 1 / longer period of all. */
+static void find_turns(struct skep_loads *l, struct skep_expected *e)
+{
+	const struct skep_plan *plan = &l->p->scenario->plan;
+	double reduction_s = 0, update_s = 0, turn_s = 0;
+	for (uint32_t every = 1, next; every > 0; every = next) {
+		next = longer(plan, every);
+		double part = 1.0 / every - (next > 0 ? 1.0 / next : 0);
+		l->every = every;
+		find_turn(l, e);
+		reduction_s += part * e->reduction_s;
+		update_s += part * e->update_s;
+		turn_s += part * e->turn_s;
+	}
+	e->reduction_s = reduction_s;
+	e->update_s = update_s;
+	e->turn_s = turn_s;
+}
+
 static void make(struct skep_loads *l, struct skep_expected *e)
 {
 	const struct skep_throughput *t = &l->p->throughput[0];
 	find_flow(l, e);
-	find_turn(l, e);
+	(l->p->scenario->plan.sum_every ? find_turns : find_turn)(l, e);
 	double all_s = e->reduction_s + e->update_s + e->turn_s;
 	e->step_s = e->flow_s + all_s / t->period;
 	if (skep_plan_no_flush(&l->p->scenario->plan)) {
@@ -177,8 +211,9 @@ bool skep_expected_make_quick(const struct skep_planning *p, const uint32_t *sta
 
 bool skep_expected_known(const struct skep_scenario *s)
 {
-	return s->plan.workers <= SKEP_EXPECTED_WORKERS_MAX && !s->plan.async && !s->plan.gossip && !s->plan.eager &&
-	       !skep_plan_has_candidates(&s->plan);
+	bool known = !s->plan.sum_every || s->plan.collective == SKEP_COLLECTIVE_RING;
+	return known && s->plan.workers <= SKEP_EXPECTED_WORKERS_MAX && !s->plan.async && !s->plan.gossip &&
+	       !s->plan.eager && !skep_plan_has_candidates(&s->plan);
 }
 
 void skep_expected_bound_text(const struct skep_planning *p, const struct skep_expected *e, char *ret, size_t size)

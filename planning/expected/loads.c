@@ -10,6 +10,7 @@
 
 #include "core/record.h"
 #include "core/schedule/pipelines.h"
+#include "core/sums.h"
 #include "topologies/read/path.h"
 
 /* ---- places --------------------------------------------------------------------------------------------------------- */
@@ -43,6 +44,11 @@ double skep_loads_compute_s(const struct skep_loads *l, uint32_t worker)
 bool skep_loads_takes_part(const struct skep_loads *l, uint32_t worker)
 {
 	return l->stage_of[worker] < l->p->stages;
+}
+
+bool skep_loads_sums(const struct skep_loads *l, uint32_t stage)
+{
+	return l->every == 0 || skep_plan_sum_every(&l->p->scenario->plan, stage) <= l->every;
 }
 
 /* Of a microbatch's passes that go this way. */

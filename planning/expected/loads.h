@@ -62,13 +62,16 @@ struct skep_loads { /* seconds for a microbatch of the swarm, or of a reduction 
 	struct skep_station *station; /* [5 * workers + places * places + 2 * places + 1] */
 	double *queue;                /* the same: those that wait or are served */
 	uint32_t stations;
-	bool quick; /* sums by closed forms */
+	bool quick;     /* sums by closed forms */
+	uint32_t every; /* of which round: stages that sum in one of so many, or oftener, do; 0: all do (core/sums.h) */
 };
 
 /* False: a stage has no worker, or one that cannot serve it. `weight` is scratch, [stages], all 0. */
 bool skep_loads_share_out(struct skep_loads *loads, double *weight);
 /* Where each sender chooses by itself, what the shares of the first stage make of those behind it. */
 void skep_loads_hand_on(struct skep_loads *loads);
+
+bool skep_loads_sums(const struct skep_loads *loads, uint32_t stage); /* in that round */
 
 /* Fixed pipelines: the worker of a stage in one of them. */
 uint32_t skep_loads_member(const struct skep_loads *loads, uint32_t pipeline, uint32_t stage);

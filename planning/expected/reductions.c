@@ -6,6 +6,7 @@
 
 #include <math.h>
 
+#include "core/sums.h"
 #include "planning/problem/forecast.h"
 #include "planning/problem/sums.h"
 #include "scenarios/plan/links.h"
@@ -40,12 +41,18 @@ static void find_ring(struct skep_loads *l, uint32_t stage)
 		l->next[worker_of(l, l->ring[rank])] = worker_of(l, l->ring[rank + 1 < members ? rank + 1 : 0]);
 }
 
+/* What the stage sums when it does; planning knows the mean of all rounds. */
+static double summed_bytes(const struct skep_loads *l, uint32_t stage)
+{
+	return l->p->reduced_bytes[stage] * skep_plan_sum_every(&l->p->scenario->plan, stage);
+}
+
 /* Each edge of the stage's ring carries so many bytes. The sum of the delays of all edges, with what the directory takes longer
  * for a segment of a chunk that it passes on. */
 static double carry_ring(struct skep_loads *l, uint32_t stage, double bytes)
 {
 	const struct skep_topology *t = &l->p->scenario->topology;
-	double segment = l->p->reduced_bytes[stage] / l->count[stage];
+	double segment = summed_bytes(l, stage) / l->count[stage];
 	segment /= skep_throughput_ring_segments(&l->p->throughput[0], segment);
 	double delay_s = 0;
 	for (uint32_t i = 0; i < l->p->workers; i++) {
@@ -72,21 +79,21 @@ static void rings_s(struct skep_loads *l)
 	double longest_s = 0;
 	bool halves = l->p->scenario->plan.sharded;
 	for (uint32_t s = 0; s < l->p->stages; s++) {
-		double n = l->count[s];
+		double n = skep_loads_sums(l, s) ? l->count[s] : 1;
 		skep_loads_clear(l);
 		find_ring(l, s);
-		double bytes = l->p->reduced_bytes[s] / n, delay_s = n > 1 ? carry_ring(l, s, bytes) : 0;
+		double bytes = summed_bytes(l, s) / n, delay_s = n > 1 ? carry_ring(l, s, bytes) : 0;
 		l->reduce_s[s] = (halves ? skep_throughput_half_ring_s : skep_throughput_ring_s)(
 			&l->p->throughput[0], n, bytes, busiest_s(l), delay_s / n);
 		longest_s = fmax(longest_s, l->reduce_s[s]);
 	}
 	skep_loads_clear(l);
 	for (uint32_t s = 0; s < l->p->stages; s++)
-		if (l->count[s] > 1)
-			carry_ring(l, s, (halves ? 1 : 2) * (l->count[s] - 1.0) / l->count[s] * l->p->reduced_bytes[s]);
+		if (l->count[s] > 1 && skep_loads_sums(l, s))
+			carry_ring(l, s, (halves ? 1 : 2) * (l->count[s] - 1.0) / l->count[s] * summed_bytes(l, s));
 	double all_s = busiest_s(l);
 	for (uint32_t s = 0; s < l->p->stages && all_s > longest_s; s++)
-		l->reduce_s[s] = l->count[s] > 1 ? all_s : 0;
+		l->reduce_s[s] = l->count[s] > 1 && skep_loads_sums(l, s) ? all_s : 0;
 	for (uint32_t s = 0; s < l->p->stages; s++)
 		l->gather_s[s] = halves ? l->reduce_s[s] : 0;
 }

@@ -11,6 +11,7 @@
 
 #include "core/record.h"
 #include "core/schedule/pipelines.h"
+#include "core/sums.h"
 #include "scenarios/plan/memory.h"
 
 /* The workers of the planning rise. */
@@ -56,12 +57,12 @@ static void add_times(struct skep_planning *p, uint32_t vstage)
 	}
 }
 
-/* Of fragments a round sums one. */
+/* Of fragments a round sums one. Of a stage that does not sum in each round the mean. */
 static void fill_reduced(struct skep_planning *p, uint32_t stage)
 {
 	const struct skep_scenario *s = p->scenario;
 	p->reduced_bytes[stage] = (double)skep_plan_encoded_bytes(&s->plan, stage, skep_plan_trained(&s->plan, stage)) /
-	                          skep_plan_fragments(&s->plan);
+	                          skep_plan_fragments(&s->plan) / skep_plan_sum_every(&s->plan, stage);
 }
 
 /* Interleaved, a stage has several virtual stages, and a microbatch comes by as often. */

@@ -27,7 +27,7 @@ static bool is_straight(const struct skep_scenario *s)
 {
 	const struct skep_plan *p = &s->plan;
 	bool apart = skep_plan_periodic(p) && !p->delayed && !p->async && !p->gossip && p->fragments <= 1 &&
-	             p->inner_cycle == 0 && !p->inner_by_share;
+	             p->inner_cycle == 0 && !p->sum_every && !p->inner_by_share;
 	bool stays = !skep_scenario_has_absent(s) && p->checkpoint_every == 0 && p->validate_every == 0 &&
 	             p->candidates <= 1 && p->rebalance_ns == 0;
 	return apart && stays && s->outages.count == 0;

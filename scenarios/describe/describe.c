@@ -13,6 +13,7 @@
 #include "core/collective/collective.h"
 #include "core/names.h"
 #include "core/schedule/pipelines.h"
+#include "core/sums.h"
 #include "scenarios/describe/describe_groups.h"
 #include "scenarios/outage/outage.h"
 #include "scenarios/plan/plan.h"
@@ -284,7 +285,7 @@ static uint32_t segments_of(const struct skep_scenario *s, uint32_t stage)
 	uint32_t workers = 0;
 	for (uint32_t i = 0; i < s->plan.workers; i++)
 		workers += s->first_stage_of[i] == stage;
-	skep_plan_range(&s->plan, stage, 0, 0, &first, &elements);
+	skep_plan_range(&s->plan, stage, skep_plan_first_sum(&s->plan, stage), 0, &first, &elements);
 	return skep_ring_segments(&s->plan, stage, elements, s->plan.gossip ? 2 : workers);
 }
 

@@ -9,6 +9,7 @@
 #include <math.h>
 
 #include "base/layout.h"
+#include "core/sums.h"
 #include "scenarios/plan/plan.h"
 #include "scenarios/read/groups.h"
 #include "scenarios/read/periodic.h"
@@ -68,7 +69,7 @@ static void print_fragments(const struct skep_plan *plan, FILE *out)
 
 static uint32_t steps_between_sums(const struct skep_plan *plan)
 {
-	return (uint32_t)skep_plan_steps_before(plan, skep_plan_fragments(plan));
+	return (uint32_t)skep_plan_steps_before(plan, skep_plan_cycle(plan));
 }
 
 /* Workers that do not meet before the end train apart from each other, which is not what local steps are asked for. */
@@ -82,9 +83,8 @@ static void print_length(const struct skep_scenario *s, FILE *out)
 	const struct skep_plan *plan = &s->plan;
 	uint64_t steps = skep_plan_steps_before(plan, plan->rounds);
 	if (steps != s->until_steps)
-		fprintf(out,
-			"            rounds are whole: %" PRIu64 " steps, not the %" PRIu32 " of train.until.steps\n",
-			steps, s->until_steps);
+		fprintf(out, "            %s whole: %" PRIu64 " steps, not the %" PRIu32 " of train.until.steps\n",
+			plan->sum_every ? "the longest of sync.every is" : "rounds are", steps, s->until_steps);
 	if (is_longer_than_run(s))
 		fprintf(out,
 			"            warning: sync.%s, %" PRIu32 " steps, is longer than the run, %" PRIu32
@@ -92,6 +92,21 @@ static void print_length(const struct skep_scenario *s, FILE *out)
 			plan->inner_by_share ? "mean_inner_steps" : "every", steps_between_sums(plan), s->until_steps,
 			plan->fragments > 1 ? "some fragments are never summed"
 					    : "the only outer step is the one that ends it");
+}
+
+static uint32_t period_of(const struct skep_plan *plan, uint32_t stage)
+{
+	return plan->inner_steps * skep_plan_sum_every(plan, stage);
+}
+
+static void print_periods(const struct skep_plan *plan, FILE *out)
+{
+	if (!plan->sum_every)
+		return;
+	fprintf(out, "            by stage, workers sum every");
+	for (uint32_t stage = 0; stage < plan->stages; stage++)
+		fprintf(out, "%s%" PRIu32, stage > 0 ? ", " : " ", period_of(plan, stage));
+	fprintf(out, " steps; bytes of a round are the mean\n");
 }
 
 void skep_periodic_print(const struct skep_scenario *s, FILE *out)
@@ -118,6 +133,7 @@ void skep_periodic_print(const struct skep_scenario *s, FILE *out)
 			"            when a round ends each worker meets one other of its stage, drawn anew; an odd one is "
 			"alone\n");
 	print_fragments(plan, out);
+	print_periods(plan, out);
 	fprintf(out, "            outer optimizer %s, lr %g, momentum %g",
 		s->outer.kind == SKEP_OPTIMIZER_SGD ? "sgd" : "nesterov", (double)s->outer.learning_rate,
 		(double)s->outer.momentum);
@@ -148,6 +164,9 @@ void skep_periodic_add_json(const struct skep_scenario *s, cJSON *root)
 	cJSON_AddNumberToObject(periodic, "overlap_steps", plan->inner_overlap);
 	cJSON_AddBoolToObject(periodic, "overlap_deadline", plan->inner_deadline);
 	cJSON_AddNumberToObject(periodic, "inner_steps", skep_plan_mean_steps(plan));
+	cJSON *every = plan->sum_every ? cJSON_AddArrayToObject(periodic, "every") : NULL;
+	for (uint32_t stage = 0; every && stage < plan->stages; stage++)
+		cJSON_AddItemToArray(every, cJSON_CreateNumber(period_of(plan, stage)));
 	cJSON_AddBoolToObject(periodic, "longer_than_run", is_longer_than_run(s));
 	cJSON_AddStringToObject(periodic, "steps_by",
 		plan->inner_by_share                         ? "share"

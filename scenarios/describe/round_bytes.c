@@ -6,6 +6,7 @@
 
 #include "core/collective/collective.h"
 #include "core/record.h"
+#include "core/sums.h"
 
 /* Its input and the gradient of that. With trainer routing a stage in the middle also sends its output back, and is sent the
  * gradient of it together with the input once more. */
@@ -101,17 +102,17 @@ static uint64_t groups_bytes(const struct skep_scenario *s, uint32_t stage, uint
 	return fragment_bytes(s, stage, elements, workers);
 }
 
-/* Of a round; with fragments the mean of as many rounds as there are. */
+/* Of a round; with fragments, and with periods by stage, the mean of the rounds of a cycle. */
 uint64_t skep_round_reduction_bytes(const struct skep_scenario *s, uint32_t stage, uint32_t workers)
 {
 	uint64_t bytes = 0, first, elements;
-	uint32_t fragments = skep_plan_fragments(&s->plan);
-	for (uint32_t round = 0; round < fragments; round++)
+	uint32_t rounds = s->plan.sum_every ? skep_plan_sum_every(&s->plan, stage) : skep_plan_fragments(&s->plan);
+	for (uint32_t round = 0; round < rounds; round++)
 		for (uint32_t b = 0; b < skep_plan_buckets(&s->plan, stage); b++) {
 			skep_plan_range(&s->plan, stage, round, b, &first, &elements);
 			bytes += groups_bytes(s, stage, elements, workers);
 		}
 	/* as many merges as it takes until each member has had one, as each has in a round */
 	uint32_t parts = s->plan.group_size > 1 ? s->plan.group_size : 1;
-	return s->plan.async ? bytes * ((workers + parts - 1) / parts) : bytes / fragments;
+	return s->plan.async ? bytes * ((workers + parts - 1) / parts) : bytes / rounds;
 }

@@ -14,6 +14,7 @@
 
 #include "base/units.h"
 #include "core/record.h"
+#include "core/sums.h"
 #include "topologies/read/path.h"
 #include "topologies/ring/ring.h"
 
@@ -23,7 +24,7 @@ double skep_ring_order_bytes(const struct skep_scenario *s, uint32_t stage, uint
 {
 	assert(members > 0);
 	uint64_t first, elements, count;
-	skep_plan_range(&s->plan, stage, 0, 0, &first, &elements);
+	skep_plan_range(&s->plan, stage, skep_plan_first_sum(&s->plan, stage), 0, &first, &elements);
 	skep_chunk_range(elements, 0, members, &first, &count);
 	return (double)(skep_plan_encoded_bytes(&s->plan, stage, count) + SKEP_HEADER_BYTES);
 }

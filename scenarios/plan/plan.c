@@ -13,6 +13,7 @@
 
 #include "base/units.h"
 #include "core/random.h"
+#include "core/sums.h"
 #include "scenarios/plan/links.h"
 #include "scenarios/plan/memory.h"
 #include "scenarios/plan/overlap.h"
@@ -287,9 +288,11 @@ static double part_of_trained(const struct skep_scenario *s, const struct skep_o
 	return trained > 0 ? (double)op->count / (double)trained : 0;
 }
 
-/* Of what takes so long for the whole vector: what the operation does, which may be a fragment. */
+/* Of what takes so long for the whole vector: what the operation does, which may be a fragment, or nothing. */
 static uint64_t part_of(const struct skep_scenario *s, const struct skep_op *op, uint64_t ns)
 {
+	if (!skep_plan_sums(&s->plan, op->stage, op->round))
+		return 0;
 	if (skep_plan_fragments(&s->plan) == 1)
 		return ns;
 	return skep_ns_clamp((double)ns * part_of_trained(s, op));
@@ -308,7 +311,8 @@ static uint64_t kept_ns(const struct skep_scenario *s, uint32_t stage)
 {
 	const struct skep_stage_plan *of = &s->stage[stage];
 	uint32_t moments = skep_plan_periodic(&s->plan) ? skep_optimizer_moments(&s->optimizer) : 0;
-	uint32_t more = (skep_plan_fragments(&s->plan) > 1) + skep_plan_steps_beside(&s->plan);
+	bool inner = skep_plan_fragments(&s->plan) > 1 || skep_plan_sum_every(&s->plan, stage) > 1;
+	uint32_t more = inner + skep_plan_steps_beside(&s->plan);
 	double numbers = moments * (double)skep_plan_trained(&s->plan, stage) + more * (double)of->parameters;
 	numbers -= skep_optimizer_moments(&s->optimizer) * not_sharded(s, stage);
 	return skep_ns_clamp(1e9 * ((double)of->state_bytes + SKEP_FLOAT_BYTES * numbers) / s->checkpoint_Bps);

@@ -11,12 +11,14 @@
  */
 #include "scenarios/read/periodic.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/layout.h"
 #include "core/collective/collective.h"
 #include "core/names.h"
 #include "core/schedule/pipelines.h"
+#include "core/sums.h"
 #include "scenarios/plan/plan.h"
 
 enum {
@@ -39,8 +41,68 @@ static void refuse_keys(
 			skep_reader_fail(r, sync, *keys, "sync.%s: comes with `method: %s` alone", *keys, others);
 }
 
-static void read_every(struct skep_reader *r, const struct skep_yaml_node *sync, struct skep_plan *plan)
+static void check_pair(struct skep_reader *r, const struct skep_yaml_node *item, uint32_t one, uint32_t other)
 {
+	if (!r->diag->set && one % other != 0 && other % one != 0)
+		skep_reader_fail(r, item, NULL,
+			"sync.every: of two stages one would sum every %u steps and one every %u; the longer has to be a "
+			"multiple of the shorter, such as %u and %u",
+			other, one, other, 2 * other);
+}
+
+/* A round has the steps of the shortest period, of which the others are multiples; and of each other, so that the longest one is
+ * where all of them end. */
+static void count_rounds(struct skep_reader *r, const struct skep_yaml_node *list, struct skep_scenario *s)
+{
+	struct skep_plan *plan = &s->plan;
+	uint32_t shortest = UINT32_MAX, longest = 0;
+	for (uint32_t stage = 0; stage < plan->stages; stage++) {
+		shortest = s->sum_every[stage] < shortest ? s->sum_every[stage] : shortest;
+		longest = s->sum_every[stage] > longest ? s->sum_every[stage] : longest;
+	}
+	for (uint32_t a = 0; a < plan->stages; a++)
+		for (uint32_t b = 0; b < a; b++)
+			check_pair(r, skep_yaml_item(list, a), s->sum_every[a], s->sum_every[b]);
+	plan->inner_steps = shortest;
+	for (uint32_t stage = 0; stage < plan->stages; stage++)
+		s->sum_every[stage] /= shortest;
+	plan->sum_every = longest > shortest ? s->sum_every : NULL;
+}
+
+/* A number for each stage. */
+static void read_each_every(struct skep_reader *r, const struct skep_yaml_node *sync, const struct skep_yaml_node *list,
+	struct skep_scenario *s)
+{
+	uint32_t stages = s->plan.stages, length = skep_yaml_length(list);
+	if (length != stages) {
+		skep_reader_fail(r, sync, "every",
+			"sync.every: a list has the steps of each stage, %u of them, and here are %u; or take one number for "
+			"all, such as `8`",
+			stages, length);
+		return;
+	}
+	s->sum_every = calloc(stages, sizeof *s->sum_every);
+	for (uint32_t stage = 0; stage < stages && s->sum_every; stage++)
+		s->sum_every[stage] =
+			(uint32_t)skep_read_integer(r, skep_yaml_item(list, stage), NULL, 1, EVERY_MAX, INT64_MIN);
+	if (!s->sum_every)
+		skep_reader_fail(r, NULL, NULL, "not enough memory for this scenario");
+	if (!r->diag->set && skep_read_has(r, sync, "mean_inner_steps"))
+		skep_reader_fail(r, sync, "mean_inner_steps",
+			"sync.mean_inner_steps: comes with `every: auto` alone, where each worker makes as many inner steps as "
+			"it can in the time of a round");
+	if (!r->diag->set)
+		count_rounds(r, list, s);
+}
+
+static void read_every(struct skep_reader *r, const struct skep_yaml_node *sync, struct skep_scenario *s)
+{
+	struct skep_plan *plan = &s->plan;
+	const struct skep_yaml_node *node = skep_read_any(r, sync, "every");
+	if (skep_yaml_kind(node) == SKEP_YAML_LIST) {
+		read_each_every(r, sync, node, s);
+		return;
+	}
 	const char *text = skep_read_string(r, sync, "every", NULL);
 	plan->inner_by_share = !r->diag->set && strcmp(text, "auto") == 0;
 	if (plan->inner_by_share && !skep_read_has(r, sync, "mean_inner_steps"))
@@ -56,6 +118,14 @@ static void read_every(struct skep_reader *r, const struct skep_yaml_node *sync,
 			"sync.mean_inner_steps: comes with `every: auto` alone, where each worker makes as many inner "
 			"steps as it can in the time of a round; with `every: %u` all make that many",
 			plan->inner_steps);
+}
+
+static void refuse_list(struct skep_reader *r, const struct skep_yaml_node *sync, const char *what, bool method)
+{
+	skep_reader_fail(r, sync, "every",
+		"sync.every: a number for each stage goes with `method: diloco` alone, whose workers wait for their sum, and not "
+		"with `%s%s`; take one for all",
+		method ? "method: " : "", what);
 }
 
 /* Steps of the same number for each worker, whatever its speed: each is dealt a part of every step. */
@@ -268,7 +338,10 @@ void skep_periodic_read(struct skep_reader *r, const struct skep_yaml_node *sync
 		refuse_keys(r, sync, gathered, "async` and an `aggregate` other than `mean");
 	if (method == METHOD_STEP)
 		return;
-	read_every(r, sync, plan);
+	read_every(r, sync, s);
+	if (!r->diag->set && plan->sum_every && (method != METHOD_DILOCO || plan->delayed))
+		refuse_list(
+			r, sync, method != METHOD_DILOCO ? methods[method] : "delayed: true", method != METHOD_DILOCO);
 	read_steps(r, sync, method, plan);
 	if (method == METHOD_STREAMING)
 		read_fragments(r, sync, plan);
@@ -289,8 +362,30 @@ void skep_periodic_read(struct skep_reader *r, const struct skep_yaml_node *sync
 		check_batch(r, sync, s);
 }
 
+/* What is read later, and is of one period. */
+static void check_list(struct skep_reader *r, const struct skep_yaml_node *sync, const struct skep_scenario *s)
+{
+	const struct {
+		bool asked;
+		const char *what, *why;
+	} never[] = {{s->plan.eager, "sync.overlap",
+			     "sums begin beside the last backward pass of a round, and some stages have none in it"},
+		{s->plan.tied > 0, "a head that is tied to its embedding",
+			"the first stage and the last one have to make the same steps on their copies of the table"},
+		{skep_plan_has_candidates(&s->plan), "train.init.candidates",
+			"candidates are compared where all stages have summed"},
+		{s->arithmetic == SKEP_ARITHMETIC_SCALING_LAW, "train.arithmetic: law",
+			"a law knows one period for all"}};
+	for (size_t i = 0; i < sizeof never / sizeof never[0] && s->plan.sum_every && !r->diag->set; i++)
+		if (never[i].asked)
+			skep_reader_fail(r, sync, "every",
+				"sync.every: a number for each stage does not go with %s: %s; take one for all",
+				never[i].what, never[i].why);
+}
+
 void skep_periodic_check(struct skep_reader *r, const struct skep_yaml_node *sync, const struct skep_scenario *s)
 {
+	check_list(r, sync, s);
 	uint64_t least = UINT64_MAX;
 	uint32_t batch = skep_plan_periodic(&s->plan) ? skep_plan_inner_batch(&s->plan) : 0,
 		 owners = skep_plan_serving(s, 0);

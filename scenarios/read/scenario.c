@@ -585,6 +585,7 @@ void skep_scenario_finish(struct skep_scenario *scenario)
 	free(scenario->part_end);
 	free(scenario->fragment_first);
 	free(scenario->codecs);
+	free(scenario->sum_every);
 	free(scenario->liar);
 	free(scenario->machine_of);
 	free(scenario->stands_by);

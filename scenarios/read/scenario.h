@@ -116,6 +116,7 @@ struct skep_scenario {
 	uint32_t activation_block; /* elements with a scale in common (core/codec.h) */
 	/* [2 * stages] codecs of what stages reduce: in the plan, and behind these as the file says; NULL: all have one */
 	uint8_t *codecs;
+	uint32_t *sum_every; /* [stages] as the plan has it; NULL: all sum in each round */
 	enum skep_checkpointing checkpoint_activations;
 	bool native_activations,
 		native_gradients; /* these travel in the 2 bytes that they are computed in: no codec does

@@ -12,6 +12,7 @@
 
 #include "base/units.h"
 #include "core/names.h"
+#include "core/sums.h"
 #include "models/corpus/data.h"
 #include "models/corpus/tokens.h"
 #include "models/read/hf_config.h"
@@ -113,6 +114,9 @@ static void read_end(struct skep_reader *r, const struct skep_yaml_node *train, 
 	uint32_t steps = read_steps(r, map, s);
 	s->until_steps = steps;
 	s->plan.rounds = skep_plan_rounds_of(&s->plan, steps);
+	uint32_t cycle = skep_plan_cycle(&s->plan);
+	if (s->plan.sum_every) /* so that each stage ends with a sum */
+		s->plan.rounds = (s->plan.rounds + cycle - 1) / cycle * cycle;
 	bool has_loss = skep_read_has(r, map, "loss");
 	double loss = skep_read_number(r, map, "loss", 0, 1e9, 0);
 	read_limits(r, map, s);

@@ -14,6 +14,7 @@
  *       --resumed: every run begins with some round, from what another one has kept; with any of these
  *       --timed: the run has a time at which it ends    --scaled: a swarm asks for machines, and gives them back
  *       --sharded: stages step in shards, wherever that goes with the rest
+ *       --periods: with periodic sync each stage sums in one of so many rounds, wherever that goes with the rest
  *       --outage: the directory is lost, and goes on at what is kept or held, wherever that goes with the rest
  *       --wire: messages travel as the bytes that processes send each other; repetitions do not, with the same digest
  *       --again N: repeat every Nth seed and compare digests (default 8, 0: never)
@@ -42,7 +43,7 @@ struct options {
 	uint64_t first, last, again, least;
 	uint32_t jobs, reject;
 	bool calm, verbose, fixed, periodic, async, gossip, trial, resumed, voids, waits, wire, timed, scaled, sharded,
-		outage;
+		periods, outage;
 	const struct machine *machine;
 	enum sabotage sabotage;
 	const char *pinned;
@@ -144,6 +145,8 @@ static void draw(struct job *job, uint64_t seed)
 		weather_scale(&job->weather);
 	if (job->options->sharded)
 		weather_shard(&job->weather);
+	if (job->options->periods)
+		weather_periods(&job->weather);
 	if (job->options->outage)
 		weather_outage(&job->weather);
 	if (job->options->timed && job->weather.plan.candidates == 0) /* 1 ms to 4 s */
@@ -269,7 +272,7 @@ static void report(struct job *job)
 	weather_print(&job->weather, stdout);
 	for (uint32_t i = job->lines > HISTORY ? job->lines - HISTORY : 0; i < job->lines; i++)
 		printf("  | %s\n", job->line[i % HISTORY]);
-	printf("  again: chaos --seed %llu -v%s%s%s%s%s%s%s%s%s%s%s%s%s\n\n", (unsigned long long)seed,
+	printf("  again: chaos --seed %llu -v%s%s%s%s%s%s%s%s%s%s%s%s%s%s\n\n", (unsigned long long)seed,
 		job->options->machine == &machine_naive ? " --machine naive" : "", job->options->calm ? " --calm" : "",
 		job->options->fixed ? " --fixed" : "",
 		job->options->async      ? " --async"
@@ -281,7 +284,8 @@ static void report(struct job *job)
 		job->options->trial ? " --trial" : "", job->options->resumed ? " --resumed" : "",
 		job->options->wire ? " --wire" : "", job->options->timed ? " --timed" : "",
 		job->options->scaled ? " --scaled" : "", job->options->sharded ? " --sharded" : "",
-		job->options->outage ? " --outage" : "", sabotage ? " --sabotage " : "", sabotage ? sabotage : "");
+		job->options->periods ? " --periods" : "", job->options->outage ? " --outage" : "",
+		sabotage ? " --sabotage " : "", sabotage ? sabotage : "");
 	fflush(stdout);
 	funlockfile(stdout);
 }
@@ -474,7 +478,8 @@ static bool parse(struct options *o, int argc, char **argv)
 	} flag[] = {{"-v", &o->verbose}, {"--calm", &o->calm}, {"--fixed", &o->fixed}, {"--periodic", &o->periodic},
 		{"--async", &o->async}, {"--gossip", &o->gossip}, {"--trial", &o->trial}, {"--void", &o->voids},
 		{"--wait", &o->waits}, {"--resumed", &o->resumed}, {"--wire", &o->wire}, {"--timed", &o->timed},
-		{"--scaled", &o->scaled}, {"--sharded", &o->sharded}, {"--outage", &o->outage}};
+		{"--scaled", &o->scaled}, {"--sharded", &o->sharded}, {"--periods", &o->periods},
+		{"--outage", &o->outage}};
 	for (int i = 1; i < argc; i++) {
 		bool known = false;
 		for (size_t f = 0; f < sizeof flag / sizeof *flag && !known; f++)

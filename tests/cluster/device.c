@@ -199,7 +199,7 @@ static uint64_t between_parts(const struct job *job, uint32_t part)
 static void check_inner(const struct job *job)
 {
 	const char *what = job->plan->async             ? device_drift(&job->device->drift, job->op)
-	                   : job->plan->inner_steps > 0 ? device_inner(job->device, job->op)
+	                   : job->plan->inner_steps > 0 ? device_inner(job->device, job->plan, job->op)
 	                                                : NULL;
 	if (what)
 		wrong(job, "I15", what);
@@ -290,7 +290,8 @@ static void step(const struct job *job)
 		check_whole(job);
 	const uint64_t *sum = op->members > 1 ? device->result[row(op)] : own_part(job);
 	bool trains = device_trained_mask(job->plan, op->stage % job->plan->stages) &
-	              device_chunk_mask(job->plan, op->stage % job->plan->stages, 0, 1); /* else no part is brought */
+	              device_chunk_mask(job->plan, op->stage % job->plan->stages, 0, 1) &
+	              device_fragment_mask(job->plan, op); /* else no part is brought */
 	if (job->plan->gather && trains && op->members > 1 && op->microbatches != device->weight[row(op)])
 		wrong(job, "I1b", "the parts say that there are other numbers of microbatches in them");
 	memcpy(job->effect->applied, sum, sizeof(job->effect->applied));

@@ -197,7 +197,7 @@ double tied_norm(const struct device *device, const struct skep_plan *plan, cons
 
 /* inner.c: INNER_STEP and PSEUDO_GRAD, and what others must not do between them; what is wrong about it, or NULL. A
  * gradient that an inner step was made on stays a gradient, so the pseudo-gradient is the sum of all that were counted. */
-const char *device_inner(struct device *device, const struct skep_op *op);
+const char *device_inner(struct device *device, const struct skep_plan *plan, const struct skep_op *op);
 /* Both, of the elements of a part of BACKWARD. */
 const char *device_inner_part(struct device *device, const struct skep_op *op);
 

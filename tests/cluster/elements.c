@@ -22,6 +22,8 @@ uint32_t device_vstage_mask(const struct skep_plan *plan, uint32_t vstage)
 
 uint32_t device_fragment_mask(const struct skep_plan *plan, const struct skep_op *op)
 {
+	if (plan->sum_every && (op->round + 1) % plan->sum_every[op->stage] > 0)
+		return 0;
 	if (plan->fragments <= 1)
 		return ALL_KNOWN;
 	const struct skep_stage_plan *s = &plan->stage[op->stage];

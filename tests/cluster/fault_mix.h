@@ -42,7 +42,7 @@ struct weather {
 	skep_time transfer_ns[WEATHER_PLACES * WEATHER_PLACES];
 	uint32_t site_of[CLUSTER_WORKERS];
 	uint64_t link_Bps[CLUSTER_WORKERS];
-	uint32_t ring_order[CLUSTER_STAGES * CLUSTER_WORKERS];
+	uint32_t ring_order[CLUSTER_STAGES * CLUSTER_WORKERS], sum_every[CLUSTER_STAGES];
 	struct skep_scale scale;
 	struct skep_scale_kind kind[WEATHER_KINDS];
 	uint32_t kind_of[CLUSTER_WORKERS], price_first[WEATHER_KINDS + 1];
@@ -77,11 +77,12 @@ void weather_flushes(
 	struct weather *w); /* fault_mix_flushes.c: perhaps uneven stages, several in a round; what is in flight */
 /* fault_mix_flushes.c: inner steps of fixed pipelines, of one to three flushes each. */
 void weather_inner_flushes(struct weather *w, uint64_t random);
-void weather_tie(struct weather *w);    /* fault_mix_tied.c: perhaps a tied table */
-void weather_freeze(struct weather *w); /* fault_mix_frozen.c: perhaps what is not trained */
-void weather_thaw(struct weather *w);   /* all is */
-void weather_shard(struct weather *w);  /* fault_mix_sharded.c: steps in shards, if the rest goes with that */
-void weather_scale(struct weather *w);  /* fault_mix_scale.c: asks for machines, if it is a swarm that can */
+void weather_tie(struct weather *w);     /* fault_mix_tied.c: perhaps a tied table */
+void weather_freeze(struct weather *w);  /* fault_mix_frozen.c: perhaps what is not trained */
+void weather_thaw(struct weather *w);    /* all is */
+void weather_shard(struct weather *w);   /* fault_mix_sharded.c: steps in shards, if the rest goes with that */
+void weather_periods(struct weather *w); /* fault_mix_periods.c: each stage sums in one of so many rounds, if it can */
+void weather_scale(struct weather *w);   /* fault_mix_scale.c: asks for machines, if it is a swarm that can */
 /* fault_mix_outage.c: the directory is lost, if the rest goes with that; and when, after cluster_begin. */
 void weather_outage(struct weather *w);
 void weather_lose(const struct weather *w, struct cluster *cluster);

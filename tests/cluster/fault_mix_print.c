@@ -89,6 +89,8 @@ void weather_print(const struct weather *w, FILE *to)
 	if (plan->inner_steps > 0)
 		fprintf(to, "; %u inner steps, by %s, %u fragments, overlap %u%s", plan->inner_steps, steps_by(plan),
 			plan->fragments, plan->inner_overlap, plan->inner_deadline ? " at most" : "");
+	for (uint32_t s = 0; plan->sum_every && s < plan->stages; s++)
+		fprintf(to, "%s%u", s > 0 ? ", " : "; by stage, a sum in one of so many rounds: ", plan->sum_every[s]);
 	fprintf(to, "%s%s", plan->gossip ? "; in pairs" : "",
 		plan->ring_order ? "; members in an order of their own" : "");
 	if (plan->async_waits)

@@ -62,9 +62,19 @@ const char *device_inner_part(struct device *d, const struct skep_op *op)
 	return op->inner > 0 ? part(d, op) : NULL;
 }
 
-const char *device_inner(struct device *d, const struct skep_op *op)
+/* Of a round in which the stage does not sum: what it has counted is stepped on, and no more than that. */
+static const char *without_sum(const struct device *d, const struct skep_op *op)
+{
+	if (op->kind != SKEP_OP_STEP)
+		return "it sums, or writes a pseudo-gradient, in a round in which its stage does not sum";
+	return d->inner_counted[op->round] > 0 ? "the round ends, and it has not stepped on the rest" : NULL;
+}
+
+const char *device_inner(struct device *d, const struct skep_plan *plan, const struct skep_op *op)
 {
 	uint32_t r = op->round;
+	if (op->kind != SKEP_OP_INNER_STEP && op->kind != SKEP_OP_BACKWARD && !inner_sums(plan, op->stage, r))
+		return without_sum(d, op);
 	if (op->kind == SKEP_OP_INNER_STEP)
 		return step(d, op);
 	if (op->kind == SKEP_OP_PSEUDO_GRAD)
@@ -119,6 +129,16 @@ uint32_t inner_quota(const struct skep_plan *plan, uint32_t round)
 	return missing == 0 ? plan->microbatches : batch * (plan->inner_steps - missing);
 }
 
+bool inner_sums(const struct skep_plan *plan, uint32_t stage, uint32_t round)
+{
+	for (uint32_t r = 0, since = 0; plan->sum_every; r++) {
+		since = since == plan->sum_every[stage] ? 1 : since + 1;
+		if (r == round)
+			return since == plan->sum_every[stage];
+	}
+	return true;
+}
+
 /* A round sums and steps its fragment, in turn, and nothing else. */
 void inner_of_fragment(struct ledger *ledger, struct skep_peer who, const struct skep_op *op)
 {
@@ -165,7 +185,8 @@ void inner_summed(struct ledger *ledger, const struct holder *holder, const stru
 	if (ledger->plan->inner_steps == 0)
 		return;
 	inner_of_fragment(ledger, holder->peer, op);
-	if (holder->inner != added || holder->pseudo != added)
+	uint32_t weight = inner_sums(ledger->plan, op->stage, op->round) ? added : 0;
+	if (holder->inner != added || holder->pseudo != weight)
 		verdict_break(ledger->verdict, "I15", op->round, op->stage, ANY,
 			"worker %u has added %u microbatches, stepped on %u, and its pseudo-gradient weighs %u",
 			holder->peer.index, added, holder->inner, holder->pseudo);

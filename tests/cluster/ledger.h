@@ -44,6 +44,8 @@ void ledger_ailed(struct ledger *ledger, struct skep_peer who, const struct skep
 void ledger_end(struct ledger *ledger, enum skep_outcome outcome, const uint32_t *epoch);
 /* What a round asks for: optimizer steps of its own, and microbatches. */
 uint32_t inner_round_steps(const struct skep_plan *plan, uint32_t round);
+/* inner.c: does the stage sum in the round? */
+bool inner_sums(const struct skep_plan *plan, uint32_t stage, uint32_t round);
 uint32_t inner_quota(const struct skep_plan *plan, uint32_t round);
 
 struct ledger_totals ledger_totals(const struct ledger *ledger);

@@ -35,7 +35,7 @@ struct story {
 	uint32_t first_stage_of[CLUSTER_WORKERS];
 	bool stands_by[CLUSTER_WORKERS];
 	skep_time download_ns; /* a STATE takes so much longer than other messages */
-	uint32_t chunks, buckets, tied, frozen;
+	uint32_t chunks, buckets, tied, frozen, sum_every[CLUSTER_STAGES];
 	struct skep_scale scale; /* of one kind, all of whose machines are there at the start */
 	struct skep_scale_kind kind;
 	uint32_t kind_of[CLUSTER_WORKERS];

@@ -64,6 +64,16 @@ static bool read_workers(struct story *story, const struct words *words)
 	return plan->stages > 0;
 }
 
+/* Of each stage, in one of how many rounds it sums. */
+static bool read_sums(struct story *story, const struct words *words)
+{
+	for (uint32_t s = 0; s + 1 < words->count && s < CLUSTER_STAGES; s++)
+		if (!read_number(words->word[s + 1], 4, &story->sum_every[s]) || story->sum_every[s] == 0)
+			return false;
+	story->plan.sum_every = story->sum_every;
+	return words->count == story->plan.stages + 1;
+}
+
 static bool read_setting(struct story *story, const struct words *words, bool *ret_known)
 {
 	struct skep_plan *plan = &story->plan;
@@ -294,10 +304,11 @@ static bool read_line(struct story *story, const struct words *words)
 	static const struct {
 		const char *key;
 		bool (*read)(struct story *story, const struct words *words);
-	} reader[] = {{"workers", read_workers}, {"hide", read_visibility}, {"show", read_visibility},
-		{"wiring", read_wiring}, {"routing", read_routing}, {"collective", read_collective},
-		{"pipeline", read_pipeline}, {"ring", read_ring}, {"slow", read_slowness}, {"machines", read_machines},
-		{"rebalance-by", read_rebalance_by}, {"ban", read_ban}, {"other-arithmetic", read_other}};
+	} reader[] = {{"workers", read_workers}, {"sums", read_sums}, {"hide", read_visibility},
+		{"show", read_visibility}, {"wiring", read_wiring}, {"routing", read_routing},
+		{"collective", read_collective}, {"pipeline", read_pipeline}, {"ring", read_ring},
+		{"slow", read_slowness}, {"machines", read_machines}, {"rebalance-by", read_rebalance_by},
+		{"ban", read_ban}, {"other-arithmetic", read_other}};
 	const char *key = words->word[0];
 	bool known = read_flag(&story->plan, key), good = known && words->count == 1;
 	if (strcmp(key, "delayed") == 0)

@@ -25,7 +25,7 @@ may_include() { # may_include FILE: sets `may` to the folders, as one extended r
 }
 
 # The interface; numbers and bits; what collectives send and who is in which pipeline, which worlds and descriptions count on.
-public='skep|plan|note|record|names|prefetch|codec|random|hash|bits|square|collective/collective|collective/ring|jobs/jobs|scale/policy|schedule/pipelines'
+public='skep|plan|sums|note|record|names|prefetch|codec|random|hash|bits|square|collective/collective|collective/ring|jobs/jobs|scale/policy|schedule/pipelines'
 
 declare -A found
 
