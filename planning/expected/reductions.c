@@ -9,36 +9,25 @@
 #include "core/sums.h"
 #include "planning/problem/forecast.h"
 #include "planning/problem/sums.h"
-#include "scenarios/plan/links.h"
 #include "topologies/read/path.h"
-#include "topologies/ring/ring.h"
 
-static uint32_t worker_of(const struct skep_loads *l, uint32_t machine)
+/* By the numbers of its workers. Returns how many. */
+static uint32_t list(const struct skep_loads *l, uint32_t stage, uint32_t *ret_member)
 {
-	uint32_t low = 0, high = l->p->workers - 1; /* machines rise */
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-		if (l->p->machine[middle] < machine)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
-}
-
-/* The ring of a stage, into l->next: by the numbers of its workers, or by their links, as scenarios/plan/links.c has it. */
-static void find_ring(struct skep_loads *l, uint32_t stage)
-{
-	const struct skep_scenario *s = l->p->scenario;
 	uint32_t members = 0;
-	bool exact;
 	for (uint32_t i = 0; i < l->p->workers; i++)
 		if (l->stage_of[i] == stage)
-			l->ring[members++] = l->p->machine[i];
-	if (s->ring_by_links && members > 2)
-		skep_ring_arrange(&s->topology, l->ring, members, skep_ring_order_bytes(s, stage, members), &exact);
+			ret_member[members++] = i;
+	return members;
+}
+
+/* The ring of a stage, into l->next. */
+static void find_ring(struct skep_loads *l, uint32_t stage)
+{
+	uint32_t members = list(l, stage, l->ring);
+	skep_sum_order(l->p, stage, l->ring, members);
 	for (uint32_t rank = 0; rank < members; rank++)
-		l->next[worker_of(l, l->ring[rank])] = worker_of(l, l->ring[rank + 1 < members ? rank + 1 : 0]);
+		l->next[l->ring[rank]] = l->ring[rank + 1 < members ? rank + 1 : 0];
 }
 
 /* What the stage sums when it does; planning knows the mean of all rounds. */
@@ -98,32 +87,27 @@ static void rings_s(struct skep_loads *l)
 		l->gather_s[s] = halves ? l->reduce_s[s] : 0;
 }
 
-/* The nth worker of a stage. */
-static uint32_t member(const struct skep_loads *l, uint32_t stage, uint32_t nth)
-{
-	uint32_t i = 0;
-	while (l->stage_of[i] != stage || l->nth[i] != nth)
-		i++;
-	return i;
-}
-
 /* ---- tied embeddings ------------------------------------------------------------------------------------------------ */
 
-static double table_bytes(const struct skep_loads *l)
+struct tables {
+	struct skep_loads *l;
+	double delay_s; /* the longest */
+};
+
+static void carry_table(void *context, uint32_t from, uint32_t to, double bytes)
 {
-	return (double)skep_plan_encoded_bytes(&l->p->scenario->plan, 0, l->p->scenario->plan.tied);
+	struct tables *t = context;
+	skep_loads_carry(t->l, from, to, bytes, 1);
+	t->delay_s = fmax(t->delay_s, t->l->p->delay_s[(size_t)from * t->l->p->workers + to]);
 }
 
-/* Each rank of a stage gives its table to the same one of the other stage. The longest delay. */
+/* From one stage to the other. The longest delay. */
 static double carry_tables(struct skep_loads *l, uint32_t from, uint32_t to)
 {
-	double delay_s = 0;
-	for (uint32_t nth = 0; nth < l->count[from] && nth < l->count[to]; nth++) {
-		uint32_t a = member(l, from, nth), b = member(l, to, nth);
-		skep_loads_carry(l, a, b, table_bytes(l), 1);
-		delay_s = fmax(delay_s, l->p->delay_s[(size_t)a * l->p->workers + b]);
-	}
-	return delay_s;
+	struct tables tables = {.l = l};
+	uint32_t froms = list(l, from, l->ring), tos = list(l, to, l->ring + froms);
+	skep_tied_across(l->p, l->ring, froms, l->ring + froms, tos, carry_table, &tables);
+	return tables.delay_s;
 }
 
 static double across_s(struct skep_loads *l, uint32_t from, uint32_t to)
@@ -145,10 +129,10 @@ static double crossing_s(struct skep_loads *l, uint32_t a, uint32_t b)
 /* Ranks that only one of the stages has get both tables from an earlier one of their own. */
 static double along_s(struct skep_loads *l, uint32_t last)
 {
-	uint32_t wide = l->count[0] > l->count[last] ? 0 : last, least = l->count[last - wide];
+	uint32_t wide = l->count[0] > l->count[last] ? 0 : last;
+	struct tables tables = {.l = l};
 	skep_loads_clear(l);
-	for (uint32_t nth = least; nth < l->count[wide]; nth++)
-		skep_loads_carry(l, member(l, wide, nth - least), member(l, wide, nth), table_bytes(l), 1);
+	skep_tied_along(l->p, l->ring, list(l, wide, l->ring), l->count[last - wide], carry_table, &tables);
 	return busiest_s(l);
 }
 
@@ -194,16 +178,12 @@ static void carry_sum(void *loads, uint32_t from, uint32_t to, double bytes)
 /* As its closed form has it with empty lines, and no sooner than the lines have carried what its members send each other. */
 static double other_s(struct skep_loads *l, uint32_t stage)
 {
-	uint32_t members = 0;
 	if (l->count[stage] < 2)
 		return 0;
 	if (l->p->scenario->plan.async)
 		return skep_forecast_reduction_s(l->p, SKEP_CONTENDED, l->stage_of, stage);
-	for (uint32_t i = 0; i < l->p->workers; i++)
-		if (l->stage_of[i] == stage)
-			l->ring[members++] = i;
 	skep_loads_clear(l);
-	skep_sum_bytes(l->p, stage, l->ring, members, carry_sum, l);
+	skep_sum_bytes(l->p, stage, l->ring, list(l, stage, l->ring), carry_sum, l);
 	return fmax(busiest_s(l), skep_forecast_reduction_s(l->p, SKEP_UNCONTENDED, l->stage_of, stage));
 }
 

@@ -8,6 +8,9 @@
 #include <math.h>
 
 #include "core/collective/collective.h"
+#include "scenarios/plan/links.h"
+#include "scenarios/plan/split.h"
+#include "topologies/ring/ring.h"
 
 uint64_t skep_sum_elements(const struct skep_planning *p, uint32_t stage)
 {
@@ -81,18 +84,141 @@ static double around(const struct skep_plan *plan, uint32_t members)
 	                                                                                             : 0;
 }
 
-void skep_sum_bytes(const struct skep_planning *p, uint32_t stage, const uint32_t *member, uint32_t members,
+static void group_bytes(const struct skep_planning *p, uint32_t stage, const uint32_t *member, uint32_t members,
 	skep_carry_sum *carry, void *context)
 {
 	struct carried carried = {member, carry, context};
 	struct skep_plan whole = p->scenario->plan;
 	double vectors = around(&whole, members);
-	whole.sync_chunks = 1;                       /* in how many messages it travels changes no byte but headers */
-	if (members < 2 || members > members_max(p)) /* with more it is not read */
-		return;
+	whole.sync_chunks = 1; /* in how many messages it travels changes no byte but headers */
 	if (vectors == 0)
 		tell(p, &whole, stage, member, members, carry_message, &carried);
 	for (uint32_t rank = 0; vectors > 0 && rank < members; rank++)
 		carry(context, member[rank], member[rank + 1 < members ? rank + 1 : 0],
 			vectors * p->reduced_bytes[stage]);
+}
+
+struct part { /* of what one of several groups is told to carry */
+	double times;
+	skep_carry_sum *carry;
+	void *context;
+};
+
+static void carry_part(void *context, uint32_t from, uint32_t to, double bytes)
+{
+	const struct part *part = context;
+	part->carry(part->context, from, to, part->times * bytes);
+}
+
+/* core/methods/gossip.c: a shuffle, so no pair is likelier than another. */
+static void pairs_bytes(const struct skep_planning *p, uint32_t stage, const uint32_t *member, uint32_t members,
+	skep_carry_sum *carry, void *context)
+{
+	double meet = members / 2, all = 0.5 * members * (members - 1);
+	struct part part = {meet / all, carry, context};
+	for (uint32_t i = 0; i < members; i++)
+		for (uint32_t j = i + 1; j < members; j++) {
+			const uint32_t pair[] = {member[i], member[j]};
+			group_bytes(p, stage, pair, 2, carry_part, &part);
+		}
+}
+
+void skep_sum_bytes(const struct skep_planning *p, uint32_t stage, const uint32_t *member, uint32_t members,
+	skep_carry_sum *carry, void *context)
+{
+	bool pairs = p->scenario->plan.gossip;
+	if (members >= 2 && members <= members_max(p)) /* with more it is not read */
+		(pairs ? pairs_bytes : group_bytes)(p, stage, member, members, carry, context);
+}
+
+/* ---- who follows whom ----------------------------------------------------------------------------------------------- */
+
+static uint32_t worker_of(const struct skep_planning *p, uint32_t machine)
+{
+	uint32_t low = 0, high = p->workers - 1; /* machines rise */
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+		if (p->machine[middle] < machine)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	assert(p->machine[low] == machine);
+	return low;
+}
+
+bool skep_sum_order(const struct skep_planning *p, uint32_t stage, uint32_t *member, uint32_t members)
+{
+	const struct skep_scenario *s = p->scenario;
+	bool exact, arranged;
+	if (!s->ring_by_links || members < 3)
+		return true;
+	for (uint32_t rank = 0; rank < members; rank++)
+		member[rank] = p->machine[member[rank]];
+	double bytes = skep_ring_order_bytes(s, stage, members);
+	arranged = skep_ring_arrange(&s->topology, member, members, bytes, &exact);
+	for (uint32_t rank = 0; rank < members; rank++)
+		member[rank] = worker_of(p, member[rank]);
+	return arranged;
+}
+
+/* ---- beside the sums ------------------------------------------------------------------------------------------------ */
+
+/* core/methods/tied_embeddings.c */
+static double table_bytes(const struct skep_planning *p)
+{
+	return (double)skep_plan_encoded_bytes(&p->scenario->plan, 0, p->scenario->plan.tied);
+}
+
+void skep_tied_across(const struct skep_planning *p, const uint32_t *from, uint32_t froms, const uint32_t *to,
+	uint32_t tos, skep_carry_sum *carry, void *context)
+{
+	for (uint32_t rank = 0; rank < froms && rank < tos; rank++)
+		carry(context, from[rank], to[rank], table_bytes(p));
+}
+
+void skep_tied_along(const struct skep_planning *p, const uint32_t *member, uint32_t members, uint32_t others,
+	skep_carry_sum *carry, void *context)
+{
+	for (uint32_t rank = others; others > 0 && rank < members; rank++)
+		carry(context, member[rank - others], member[rank], table_bytes(p));
+}
+
+/* Each worker's passes gather and scatter for it, and it sends to the next one of its stage. */
+static void gathered_bytes(const struct skep_planning *p, uint32_t stage, const double *share, const uint32_t *member,
+	uint32_t members, skep_carry_sum *carry, void *context)
+{
+	double bytes = (double)skep_split_round_bytes(p->scenario, stage, members);
+	for (uint32_t rank = 0; bytes > 0 && rank < members; rank++)
+		carry(context, member[rank], member[rank + 1 < members ? rank + 1 : 0], share[member[rank]] * bytes);
+}
+
+/* By rank, as the ring has them. Without the memory to order them, by their numbers. */
+static uint32_t list(const struct skep_planning *p, const uint32_t *stage_of, uint32_t stage, uint32_t *ret_member)
+{
+	uint32_t members = 0;
+	for (uint32_t i = 0; i < p->workers; i++)
+		if (stage_of[i] == stage)
+			ret_member[members++] = i;
+	skep_sum_order(p, stage, ret_member, members);
+	return members;
+}
+
+void skep_round_bytes(const struct skep_planning *p, const uint32_t *stage_of, const double *share, uint32_t *scratch,
+	skep_carry_sum *carry, void *context)
+{
+	uint32_t last = p->stages - 1;
+	for (uint32_t stage = 0; stage < p->stages; stage++) {
+		uint32_t members = list(p, stage_of, stage, scratch);
+		skep_sum_bytes(p, stage, scratch, members, carry, context);
+		gathered_bytes(p, stage, share, scratch, members, carry, context);
+	}
+	if (p->scenario->plan.tied == 0 || last == 0)
+		return;
+	uint32_t *first_ones = scratch, firsts = list(p, stage_of, 0, first_ones);
+	uint32_t *last_ones = scratch + firsts, lasts = list(p, stage_of, last, last_ones);
+	skep_tied_across(p, first_ones, firsts, last_ones, lasts, carry, context);
+	skep_tied_across(p, last_ones, lasts, first_ones, firsts, carry, context);
+	skep_tied_along(p, first_ones, firsts, lasts, carry, context);
+	skep_tied_along(p, last_ones, lasts, firsts, carry, context);
 }

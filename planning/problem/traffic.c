@@ -69,6 +69,7 @@ static void fill_closed(const struct skep_planning *p, const uint32_t *stage_of,
 
 /* What shares and counts are kept in while a step's traffic is walked through. */
 struct walk {
+	const struct skep_planning *planning;
 	double *share, *sum;
 	uint32_t *scratch;
 	struct skep_step_traffic traffic;
@@ -91,15 +92,17 @@ static void fill_wraps(const struct skep_scenario *s, struct skep_step_traffic *
 	}
 }
 
-static void sum(const void *planning, uint32_t stage, const uint32_t *member, uint32_t members, skep_carry_sum *carry,
-	void *context)
+static void round_of(
+	const void *walk, const uint32_t *stage_of, uint32_t *scratch, skep_carry_sum *carry, void *context)
 {
-	skep_sum_bytes(planning, stage, member, members, carry, context);
+	const struct walk *w = walk;
+	skep_round_bytes(w->planning, stage_of, w->share, scratch, carry, context);
 }
 
 static bool begin_walk(const struct skep_planning *p, const uint32_t *stage_of, struct walk *w)
 {
-	*w = (struct walk){.share = calloc(p->workers, sizeof *w->share),
+	*w = (struct walk){.planning = p,
+		.share = calloc(p->workers, sizeof *w->share),
 		.sum = calloc(p->stages, sizeof *w->sum),
 		.scratch = calloc(p->stages + p->workers, sizeof *w->scratch)};
 	if (!w->share || !w->sum || !w->scratch) {
@@ -114,8 +117,8 @@ static bool begin_walk(const struct skep_planning *p, const uint32_t *stage_of, 
 		.by_owner = p->scenario->plan.routing == SKEP_ROUTING_TRAINER,
 		.forward_bytes = p->forward_bytes,
 		.backward_bytes = p->backward_bytes,
-		.sum = sum,
-		.summed = p,
+		.round = round_of,
+		.of_round = w,
 		.microbatches = p->throughput[0].microbatches,
 		.period = p->throughput[0].period,
 		.classes = SKEP_LINK_CLASSES,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * traffic.h - how many bytes a step moves with an allocation: by the closed form (planning/search/complexity.h), which links
- * carry how much of it, and what their senders pay.
+ * carry how much of it, and what their senders pay. Without headers, acknowledgements and control, validation and downloads.
  *
  * Links are classed by what one flow gets on them, in powers of ten: sites or not, that is what tells them apart.
  */
@@ -20,7 +20,7 @@ struct skep_planning_traffic {
 	double microbatches, samples, tokens, number_bytes; /* B, b, L; bytes for the H numbers of a token */
 	struct skep_planning_bytes closed;
 	struct skep_planning_bytes
-		on[SKEP_LINK_CLASSES]; /* ... and what really moves, without acknowledgements and control */
+		on[SKEP_LINK_CLASSES]; /* ... and what really moves: passes, and what skep_round_bytes() has */
 };
 
 extern const char *const skep_link_class_name[SKEP_LINK_CLASSES];

@@ -97,31 +97,19 @@ static void add_wrap(const struct skep_step_traffic *t, const uint32_t *stage_of
 	carry_both(last, first, microbatches, t->wrap_forward_bytes, t->wrap_backward_bytes, carry, context);
 }
 
-/* ---- sums: ranks are the workers of a stage in the order of their numbers --------------------------------------------- */
+/* ---- once in a round -------------------------------------------------------------------------------------------------- */
 
-struct sum {
+struct round {
 	double period;
 	skep_carry *carry;
 	void *context;
 };
 
-static void add_sum(void *context, uint32_t source, uint32_t destination, double bytes)
+static void add_of_round(void *context, uint32_t source, uint32_t destination, double bytes)
 {
-	const struct sum *sum = context;
-	sum->carry(sum->context, source, destination, (struct skep_complexity_bytes){.reduction = bytes / sum->period});
-}
-
-static void add_sums(
-	const struct skep_step_traffic *t, const uint32_t *stage_of, uint32_t *member, skep_carry *carry, void *context)
-{
-	struct sum sum = {t->period, carry, context};
-	for (uint32_t stage = 0; stage < t->stages; stage++) {
-		uint32_t members = 0;
-		for (uint32_t i = 0; i < t->workers; i++)
-			if (stage_of[i] == stage)
-				member[members++] = i;
-		t->sum(t->summed, stage, member, members, add_sum, &sum);
-	}
+	const struct round *round = context;
+	round->carry(round->context, source, destination,
+		(struct skep_complexity_bytes){.reduction = bytes / round->period});
 }
 
 /* ---- all of it ---------------------------------------------------------------------------------------------------------- */
@@ -130,7 +118,8 @@ void skep_traffic_each(const struct skep_step_traffic *traffic, const uint32_t *
 	skep_carry *carry, void *context)
 {
 	uint32_t *count = scratch;
-	add_sums(traffic, stage_of, scratch + traffic->stages, carry, context);
+	struct round round = {traffic->period, carry, context};
+	traffic->round(traffic->of_round, stage_of, scratch + traffic->stages, add_of_round, &round);
 	memset(count, 0, traffic->stages * sizeof *count);
 	for (uint32_t i = 0; i < traffic->workers; i++)
 		if (stage_of[i] < traffic->stages)

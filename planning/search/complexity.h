@@ -11,8 +11,8 @@
  * Which links carry it depends on the allocation: a swarm's microbatch goes from each worker to each of the next stage in
  * proportion to their shares, or, routed by trainers, from its owner to each of the later stages and back, with its input
  * once more beside its gradient; interleaved, also from the last worker of a pipeline to its first and back. Who sends
- * how much to whom in a reduction the caller says; if it does not, it is a ring in which each worker sends 2 (n - 1) V / n to
- * the one of the next number. Headers and acknowledgements are left out.
+ * how much to whom once in a round, in reductions and what goes with them, the caller says. Headers and acknowledgements are
+ * left out.
  */
 #pragma once
 
@@ -36,7 +36,7 @@ struct skep_complexity_bytes { /* a step, all links together */
 
 struct skep_complexity_bytes skep_complexity_of(const struct skep_complexity *complexity);
 
-/* Hears of bytes that one worker sends to another in a reduction. */
+/* Hears of bytes that one worker sends to another once in a round. */
 typedef void skep_carry_sum(void *context, uint32_t source, uint32_t destination, double bytes);
 
 struct skep_step_traffic { /* the same of one allocation, cut by cut */
@@ -46,10 +46,10 @@ struct skep_step_traffic { /* the same of one allocation, cut by cut */
 	const double *forward_bytes, *backward_bytes;   /* [stages] of a microbatch, to and from the next stage */
 	bool by_owner;                                  /* trainers route */
 	double wrap_forward_bytes, wrap_backward_bytes; /* of a microbatch, from the last stage to the first; back */
-	/* Names what the workers of a stage, `member` [members] by rank, send each other in one reduction. */
-	void (*sum)(const void *summed, uint32_t stage, const uint32_t *member, uint32_t members, skep_carry_sum *carry,
+	/* Names what workers send each other in a round beside passes; `scratch` [workers]. */
+	void (*round)(const void *of_round, const uint32_t *stage_of, uint32_t *scratch, skep_carry_sum *carry,
 		void *context);
-	const void *summed;
+	const void *of_round;
 	double microbatches, period;
 	uint32_t classes;
 	uint32_t (*class_of)(const void *context, uint32_t source, uint32_t destination); /* below classes */

@@ -60,7 +60,7 @@ static struct stage_view view_stage(const struct skep_scenario *s, uint32_t stag
 			v.memory_least_bytes = s->topology.gpu[gpu].memory_bytes;
 		v.workers++;
 	}
-	v.sync_bytes = skep_round_reduction_bytes(s, stage, v.workers) + skep_split_round_bytes(s, stage) +
+	v.sync_bytes = skep_round_reduction_bytes(s, stage, v.workers) + skep_split_round_bytes(s, stage, v.workers) +
 	               skep_round_tied_bytes(s, stage, v.workers);
 	for (uint32_t i = 1; i < vstages; i++) {
 		struct skep_round_visit visit = skep_round_visit_bytes(s, i);

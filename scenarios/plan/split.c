@@ -22,6 +22,7 @@
  */
 #include "scenarios/plan/split.h"
 
+#include <assert.h>
 #include <math.h>
 
 #include "base/units.h"
@@ -160,16 +161,18 @@ uint64_t skep_split_migrate_ns(const struct skep_scenario *s, uint32_t gpu, enum
 
 /* ---- ZeRO ------------------------------------------------------------------------------------------------------- */
 
-/* Microbatches of a round for each worker of a stage; in a swarm on the mean. */
-static uint32_t each(const struct skep_scenario *s, uint32_t stage)
+/* Microbatches of a round for each worker of a stage that has so many; in a swarm on the mean. */
+static uint32_t each(const struct skep_scenario *s, uint32_t workers)
 {
-	return s->plan.microbatches / skep_plan_serving(s, stage);
+	assert(workers > 0);
+	uint32_t m = s->plan.microbatches / workers;
+	return m > 0 ? m : 1;
 }
 
 /* Gathers (or scatters) of all parameters of a stage on top of the ring's, in all microbatches of one worker together. */
-static uint32_t more_gathers(const struct skep_scenario *s, uint32_t stage, uint8_t kind)
+static uint32_t more_gathers(const struct skep_scenario *s, uint32_t workers, uint8_t kind)
 {
-	uint32_t m = each(s, stage);
+	uint32_t m = each(s, workers);
 	if (s->zero == 2)
 		return kind == SKEP_OP_BACKWARD ? m - 1 : 0;
 	if (s->zero == 3)
@@ -204,19 +207,20 @@ static double machines_gather_s(const struct skep_scenario *s, uint32_t stage)
 
 static uint64_t machines_ns(const struct skep_scenario *s, uint32_t stage, uint8_t kind)
 {
-	uint32_t more = s->zero >= 2 ? more_gathers(s, stage, kind) : 0;
-	return more > 0 ? to_ns(machines_gather_s(s, stage) * more / each(s, stage)) : 0;
+	uint32_t n = skep_plan_serving(s, stage), more = s->zero >= 2 ? more_gathers(s, n, kind) : 0;
+	return more > 0 ? to_ns(machines_gather_s(s, stage) * more / each(s, n)) : 0;
 }
 
-static uint64_t bytes_of(const struct skep_scenario *s, uint32_t stage, uint8_t kind)
+static uint64_t bytes_of(const struct skep_scenario *s, uint32_t stage, uint32_t workers, uint8_t kind)
 {
-	uint64_t others = skep_plan_serving(s, stage) - 1;
-	return number_bytes(s) * s->stage[stage].parameters * others * more_gathers(s, stage, kind);
+	return number_bytes(s) * s->stage[stage].parameters * (workers - 1) * more_gathers(s, workers, kind);
 }
 
-uint64_t skep_split_round_bytes(const struct skep_scenario *s, uint32_t stage)
+uint64_t skep_split_round_bytes(const struct skep_scenario *s, uint32_t stage, uint32_t workers)
 {
-	return s->zero < 2 ? 0 : bytes_of(s, stage, SKEP_OP_FORWARD) + bytes_of(s, stage, SKEP_OP_BACKWARD);
+	if (s->zero < 2 || workers == 0)
+		return 0;
+	return bytes_of(s, stage, workers, SKEP_OP_FORWARD) + bytes_of(s, stage, workers, SKEP_OP_BACKWARD);
 }
 
 /* The bytes of a round, dealt out to its microbatches so that nothing is lost by rounding. */
@@ -225,7 +229,8 @@ uint64_t skep_scenario_op_bytes(
 {
 	if (s->zero < 2 || (op->kind != SKEP_OP_FORWARD && op->kind != SKEP_OP_BACKWARD))
 		return 0;
-	uint64_t count = s->plan.microbatches, k = op->microbatch % count, all = bytes_of(s, op->stage, op->kind);
+	uint64_t count = s->plan.microbatches, k = op->microbatch % count, all;
+	all = bytes_of(s, op->stage, skep_plan_serving(s, op->stage), op->kind);
 	*ret_to = next_of_stage(s, op->stage, worker);
 	return all / count + ((k + 1) * (all % count) / count - k * (all % count) / count);
 }

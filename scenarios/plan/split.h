@@ -45,8 +45,9 @@ void skep_split_time(const struct skep_scenario *s, uint32_t gpu, uint32_t vstag
 /* Of both passes of a microbatch: what goes over the link between the GPUs of such a machine. 0: a worker has one. */
 double skep_split_inner_s(const struct skep_scenario *s, uint32_t gpu, uint32_t vstage);
 
-/* Bytes of a round of one stage beside all messages: skep_scenario_op_bytes() of all of its passes there. */
-uint64_t skep_split_round_bytes(const struct skep_scenario *s, uint32_t stage);
+/* Bytes of a round of one stage beside all messages, with so many workers: those that it has are sent skep_scenario_op_bytes() by
+ * all of its passes there together, each by the worker that makes it, to the next one of the stage. */
+uint64_t skep_split_round_bytes(const struct skep_scenario *s, uint32_t stage, uint32_t workers);
 
 /* So many bytes of the whole worker moved through the memory that they lie in. */
 enum skep_split_part { SKEP_PART_GRADIENT, SKEP_PART_STATE };

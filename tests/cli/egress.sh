@@ -114,6 +114,16 @@ expects 'interleaved pipelines come round' --set schedule.pipeline=interleaved -
 for sync in ring parameter-server reduce-broadcast all-to-all halving-doubling hierarchical 'tree, chunks: 1' 'butterfly, chunks: 1' 'chain, chunks: 1'; do
 	expects "$sync" --set cluster.topology=wide.yaml --set model.stages=1 --set "sync={collective: $sync}" --set train.arithmetic=none
 done
+for zero in 1 2 3; do
+	expects "ZeRO $zero" --set cluster.topology=wide.yaml --set model.stages=1 --set "sync={zero: $zero}" --set train.arithmetic=none \
+		--set schedule.global_batch=768
+done
+sed 's/vocabulary: 256/vocabulary: 256, tied: true/' "$root/models/tiny-gpt2.yaml" >tied.yaml
+tied=(--set cluster.topology=wide.yaml --set model.file=tied.yaml --set train.arithmetic=none
+	--set schedule.global_batch=32 --set schedule.microbatch=4)
+expects 'tied tables' "${tied[@]}" --set 'cluster.allocation={method: explicit, stage_of: [0, 0, 0, 1, 1, 1]}'
+expects 'tied tables of unequal stages' "${tied[@]}" --set 'cluster.allocation={method: explicit, stage_of: [1, 1, 0, 0, 1, 1]}' \
+	--set sync.compression=int8 --set schedule.pipeline=1f1b
 expects 'fixed pipelines' --set model.stages=4 --set schedule.pipeline=gpipe --set train.arithmetic=none
 
 accepts 'check of half' check "$job" "${settings[@]}" --set cluster.topology=half.yaml --json

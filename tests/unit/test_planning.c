@@ -359,6 +359,62 @@ static void test_bytes_by_class_of_link(void **state)
 	finish(&s, &p);
 }
 
+/* What is moved once in a round, all links together, with these members of the stages. */
+static double round_moves(const struct skep_planning *p, const uint32_t *stage_of, double *ret_across)
+{
+	struct skep_planning_traffic t;
+	double all = 0;
+	assert_true(skep_planning_traffic(p, stage_of, &t));
+	for (uint32_t i = 0; i < SKEP_LINK_CLASSES; i++)
+		all += t.on[i].reduction;
+	*ret_across = t.on[2].reduction;
+	return all * p->throughput[0].period;
+}
+
+/* With n members and V bytes: a ring moves 2 (n - 1) V, pairs that meet floor(n / 2) 2 V; ZeRO with m microbatches a worker
+ * (m + 1) (n - 1) V in stage 2 and 3 m (n - 1) V in stage 3. Tied tables of T bytes, in stages of n and m: (n + m) T more. */
+static void test_bytes_of_a_round(void **state)
+{
+	(void)state;
+	static const uint32_t one_stage[8] = {0, 0, 0, 0, 0, 0, 0, 0}, odd[8] = {0, 0, 0, 0, 0, 0, 0, SKEP_SPARE},
+			      three_and_five[8] = {0, 0, 1, 0, 1, 1, 1, 1};
+	const struct {
+		const char *set[4];
+		const uint32_t *stage_of;
+		double vectors, tables, across; /* across: of all bytes, on the line between places */
+	} all[] = {
+		{{"model.stages=1"}, one_stage, 2 * 7, 0, 2.0 / 8},
+		{{"model.stages=1", "sync={method: gossip, every: 4}"}, one_stage, 4 * 2, 0, 16.0 / 28},
+		{{"model.stages=1", "sync={method: gossip, every: 4}"}, odd, 3 * 2, 0, 12.0 / 21},
+		{{"model.stages=1", "sync={zero: 1}"}, one_stage, 2 * 7, 0, 2.0 / 8},
+		{{"model.stages=1", "sync={zero: 2}"}, one_stage, (4 + 1) * 7, 0, -1},
+		{{"model.stages=1", "sync={zero: 3}"}, one_stage, 3 * 4 * 7, 0, -1},
+		{{"model.stages=2", "model.file=models/gpt2-124m.yaml", "schedule.microbatch=1"}, three_and_five, 0, 8,
+			-1},
+	};
+	for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+		const char *set[6] = {"train.arithmetic=none", "cluster.allocation=null"};
+		uint32_t sets = 2;
+		for (uint32_t k = 0; all[i].set[k]; k++)
+			set[sets++] = all[i].set[k];
+		struct skep_scenario s;
+		struct skep_planning p;
+		make(&s, &p, set, sets);
+		double across, moves = round_moves(&p, all[i].stage_of, &across);
+		double table = (double)skep_plan_encoded_bytes(&s.plan, 0, s.plan.tied);
+		double expected =
+			p.stages == 1 ? all[i].vectors * p.reduced_bytes[0]
+				      : 2 * 2 * p.reduced_bytes[0] + 2 * 4 * p.reduced_bytes[1] + all[i].tables * table;
+		if (!near(moves, expected))
+			fail_msg("%s: %g bytes, not %g", all[i].set[p.stages == 1 && all[i].set[1] ? 1 : 0], moves,
+				expected);
+		assert_true(all[i].tables <= 0 || table > 0);
+		if (all[i].across > 0)
+			assert_true(near(across * p.throughput[0].period, all[i].across * expected));
+		finish(&s, &p);
+	}
+}
+
 /* Messages are counted as they are sent: 64 workers in two stages send each other 2 * 32 * 31 of them once, and twice in eight
  * chunks in a butterfly. So for all allocations of a pool sums are expected message by message, or for none. */
 /* Where a loss is aimed at a cost is that of a step times the rounds that the law wants with the members of the largest stage,
@@ -444,6 +500,7 @@ int main(void)
 		cmocka_unit_test(test_who_stands_by_does_so_still),
 		cmocka_unit_test(test_a_method_is_resolved),
 		cmocka_unit_test(test_bytes_by_class_of_link),
+		cmocka_unit_test(test_bytes_of_a_round),
 		cmocka_unit_test(test_rounds_are_the_laws),
 		cmocka_unit_test(test_short_sums_are_rehearsed),
 	};

@@ -328,7 +328,7 @@ static void test_bytes_of_zero(void **state)
 			uint64_t headers = 2 * 6 * 4 * SKEP_HEADER_BYTES *
 			                   skep_ring_segments(&s.plan, 0, s.stage[0].parameters, 4);
 			assert_int_equal(sum.bytes, 2 * expected[zero][i] * 3 * 4 * ALL + headers);
-			assert_int_equal(skep_split_round_bytes(&s, 0), (expected[zero][i] - 2) * 3 * 4 * ALL);
+			assert_int_equal(skep_split_round_bytes(&s, 0, 4), (expected[zero][i] - 2) * 3 * 4 * ALL);
 			skep_scenario_finish(&s);
 		}
 }
@@ -355,7 +355,7 @@ static void test_bytes_of_zero_in_stages(void **state)
 				2 * n * (n - 1) * skep_ring_segments(&s.plan, stage, in_stages[stage], (uint32_t)n);
 			uint64_t more = scatters[zero][stage] * (n - 1) * v;
 			assert_int_equal(sum.of[stage], 2 * (2 * (n - 1) * v + messages * SKEP_HEADER_BYTES + more));
-			assert_int_equal(skep_split_round_bytes(&s, stage), more);
+			assert_int_equal(skep_split_round_bytes(&s, stage, (uint32_t)n), more);
 		}
 		skep_scenario_finish(&s);
 	}

@@ -503,12 +503,18 @@ static uint32_t half_of(const void *context, uint32_t source, uint32_t destinati
 }
 
 /* A ring: each edge carries 2 (n - 1) / n of the stage's bytes, `reduced` [stages]. */
-static void sum_in_ring(const void *reduced, uint32_t stage, const uint32_t *member, uint32_t members,
-	skep_carry_sum *carry, void *context)
+static void sum_in_rings(
+	const void *reduced, const uint32_t *stage_of, uint32_t *member, skep_carry_sum *carry, void *context)
 {
-	double bytes = 2.0 * (members - 1) / members * ((const double *)reduced)[stage];
-	for (uint32_t rank = 0; rank < members; rank++)
-		carry(context, member[rank], member[(rank + 1) % members], bytes);
+	for (uint32_t stage = 0; stage < 2; stage++) {
+		uint32_t members = 0;
+		for (uint32_t i = 0; i < 8; i++)
+			if (stage_of[i] == stage)
+				member[members++] = i;
+		double bytes = 2.0 * (members - 1) / members * ((const double *)reduced)[stage];
+		for (uint32_t rank = 0; rank < members; rank++)
+			carry(context, member[rank], member[(rank + 1) % members], bytes);
+	}
 }
 
 /* By class they add up to the closed form: 2 B (S - 1) b L H numbers, and 2 (n - 1) V in each stage. */
@@ -533,8 +539,8 @@ static void bytes_add_up(void **state)
 		.stages = 2,
 		.forward_bytes = bytes,
 		.backward_bytes = bytes,
-		.sum = sum_in_ring,
-		.summed = reduced,
+		.round = sum_in_rings,
+		.of_round = reduced,
 		.microbatches = 16,
 		.period = 5,
 		.classes = 2,
