@@ -142,6 +142,13 @@ static void check_law(const struct skep_scenario *s, struct skep_sweep_reply *re
 	memcpy(ret->law_model, s->law->model, sizeof ret->law_model);
 }
 
+/* Steps of which a run may make any multiple: of a round, or of as many as have all lengths, where rounds differ. */
+static uint32_t cycle_of(const struct skep_plan *plan)
+{
+	uint32_t fragments = skep_plan_fragments(plan), all = (uint32_t)skep_plan_steps_before(plan, fragments);
+	return all % fragments == 0 ? all / fragments : all;
+}
+
 static void check(const struct skep_sweep *sweep, uint32_t number, struct skep_sweep_reply *ret)
 {
 	struct skep_scenario scenario;
@@ -152,10 +159,10 @@ static void check(const struct skep_sweep *sweep, uint32_t number, struct skep_s
 	ret->seed = scenario.seed;
 	ret->memory_bytes = memory_of(&scenario);
 	check_law(&scenario, ret);
-	ret->round = skep_plan_most_steps(&scenario.plan);
-	ret->steps = scenario.plan.rounds * ret->round;
+	ret->cycle = cycle_of(&scenario.plan);
+	ret->steps = (uint32_t)skep_plan_all_steps(&scenario.plan);
 	ret->asked_steps = scenario.until_steps;
-	ret->samples = (uint64_t)scenario.plan.rounds * scenario.batch;
+	ret->samples = (uint64_t)ret->steps * (scenario.batch / skep_plan_most_steps(&scenario.plan));
 	snprintf(ret->name, sizeof ret->name, "%s", scenario.name);
 	skep_scenario_finish(&scenario);
 }

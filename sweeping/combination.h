@@ -26,11 +26,12 @@ struct skep_sweep_reply { /* the beginning of every answer; after that of a RUN 
 	uint64_t identity, seed; /* CHECK */
 	uint64_t memory_bytes;   /* CHECK: that the run takes at least; RUN: the most that its process has had */
 	char name[64];           /* CHECK: of the scenario */
-	double throughput, time_s, loss;    /* RUN */
-	struct skep_diag error;             /* not ok: why */
-	uint64_t samples;                   /* CHECK: that the run is to do ... */
-	uint32_t steps, round, asked_steps; /* ... in so many steps, of so many each round; train.until.steps */
-	uint32_t leaves;                    /* CHECK: in which quantities it leaves its law: skep_loss_leaves() */
+	double throughput, time_s, loss; /* RUN */
+	struct skep_diag error;          /* not ok: why */
+	uint64_t samples;                /* CHECK: that the run is to do ... */
+	uint32_t steps, cycle,
+		asked_steps; /* ... in so many steps, in rounds that come round so often; train.until.steps */
+	uint32_t leaves;     /* CHECK: in which quantities it leaves its law: skep_loss_leaves() */
 	char law[512], law_model[64];
 	double asked[SKEP_SWEEP_QUANTITIES], fitted[SKEP_SWEEP_QUANTITIES][2]; /* NAN: it is no number */
 };

@@ -15,13 +15,13 @@ static uint32_t common(uint32_t a, uint32_t b)
 
 void skep_sweep_lengths_hear(struct skep_sweep_lengths *l, const struct skep_sweep_reply *reply)
 {
-	assert(reply->round > 0);
-	if (l->first.round == 0) {
+	assert(reply->cycle > 0);
+	if (l->first.cycle == 0) {
 		l->first = l->other = *reply;
-		l->multiple = reply->round;
+		l->multiple = reply->cycle;
 	}
 	l->other = reply->samples != l->first.samples && l->other.samples == l->first.samples ? *reply : l->other;
-	uint64_t multiple = (uint64_t)l->multiple / common(reply->round, l->multiple) * reply->round;
+	uint64_t multiple = (uint64_t)l->multiple / common(reply->cycle, l->multiple) * reply->cycle;
 	l->multiple = l->multiple > 0 && multiple <= MULTIPLE_MOST ? (uint32_t)multiple : 0;
 }
 

@@ -4,6 +4,7 @@
  */
 #include "planning/jobs/rates.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -134,7 +135,7 @@ bool skep_job_rates_basis(
 		return false;
 	ret->stages = s.plan.stages;
 	ret->workers = s.plan.workers;
-	ret->steps = s.until_steps;
+	ret->steps = (uint32_t)fmin((double)skep_plan_all_steps(&s.plan), UINT32_MAX);
 	for (uint32_t i = 0; i < s.plan.stages; i++)
 		ret->state_bytes += (double)s.stage[i].state_bytes;
 	skep_scenario_finish(&s);

@@ -269,7 +269,7 @@ uint32_t skep_planner_left_out(const struct skep_planner *w, const uint32_t *sta
 
 uint64_t skep_planner_steps(const struct skep_planner *w)
 {
-	return (uint64_t)w->scenario.plan.rounds * skep_plan_most_steps(&w->scenario.plan);
+	return skep_plan_all_steps(&w->scenario.plan);
 }
 
 double skep_planner_whole_s(const struct skep_planner *w)

@@ -495,7 +495,7 @@ static void print_text(const struct skep_scenario *s, FILE *out)
 		sync > 0 ? skep_bytes_text((double)sync, b) : "nothing");
 	if (skep_plan_periodic(plan))
 		fprintf(out, "per step: %s between stages, %s in reductions\n",
-			pipeline > 0 ? skep_bytes_text((double)pipeline / plan->inner_steps, a) : "nothing",
+			pipeline > 0 ? skep_bytes_text((double)pipeline / skep_plan_mean_steps(plan), a) : "nothing",
 			sync > 0 ? skep_bytes_text((double)sync / skep_plan_mean_steps(plan), b) : "nothing");
 	skep_compute_print(s, out);
 }

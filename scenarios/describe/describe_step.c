@@ -11,7 +11,7 @@
 #include "base/layout.h"
 #include "scenarios/plan/loss.h"
 
-struct whole {                                 /* a run without losses or joins */
+struct whole {                                 /* a run without losses or joins, in whole rounds */
 	double steps, time_s, usd, egress_usd; /* usd: NAN, prices unknown; of it, egress_usd for traffic */
 	const char *ended_by;                  /* the key of train.until */
 	bool at_most;                          /* train.until.loss may end it earlier: when is not known */
@@ -27,7 +27,7 @@ static bool has_loss(const struct skep_scenario *s)
 static double steps_until_loss(const struct skep_scenario *s)
 {
 	uint32_t rounds = s->law && has_loss(s) ? skep_loss_rounds_to(s, 1e-9 * (double)s->plan.target_loss_nano) : 0;
-	return rounds > 0 ? (double)rounds * skep_plan_most_steps(&s->plan) : INFINITY;
+	return rounds > 0 ? (double)skep_plan_steps_before(&s->plan, rounds) : INFINITY;
 }
 
 /* Of all machines for so long from the start of the run, each at the prices of that time; NAN: not known. */
@@ -62,12 +62,19 @@ static double steps_until_usd(const struct skep_scenario *s, const struct skep_d
 	return high;
 }
 
+/* The end of the round in which so many steps are made; INFINITY: it comes behind the last one. */
+static double whole_rounds(const struct skep_scenario *s, double steps)
+{
+	double all = (double)skep_plan_all_steps(&s->plan);
+	return steps < all ? (double)skep_plan_whole_steps(&s->plan, (uint32_t)steps) : INFINITY;
+}
+
 static struct whole whole_run(const struct skep_scenario *s, const struct skep_described_step *step)
 {
-	double least = s->until_steps;
+	double least = (double)skep_plan_all_steps(&s->plan);
 	struct whole whole = {.ended_by = "steps"};
-	double by_time = s->until_s > 0 ? ceil(s->until_s / step->step_s) : INFINITY;
-	double by_usd = steps_until_usd(s, step, least), by_loss = steps_until_loss(s);
+	double by_time = whole_rounds(s, s->until_s > 0 ? ceil(s->until_s / step->step_s) : INFINITY);
+	double by_usd = whole_rounds(s, steps_until_usd(s, step, least)), by_loss = steps_until_loss(s);
 	whole.at_most = has_loss(s) && !s->law;
 	whole.unreached = has_loss(s) && s->law && !isfinite(by_loss);
 	if (by_time < least)
@@ -89,7 +96,7 @@ static struct whole whole_run(const struct skep_scenario *s, const struct skep_d
 static void describe_loss(const struct skep_scenario *s, const struct whole *whole, FILE *out)
 {
 	char how[200];
-	uint32_t rounds = (uint32_t)(whole->steps / skep_plan_most_steps(&s->plan) + 0.5);
+	uint32_t rounds = skep_plan_rounds_of(&s->plan, (uint32_t)whole->steps);
 	bool guess = skep_loss_extrapolates(s, rounds, how, sizeof how);
 	fprintf(out, "          by the law of %.200s: loss %.4g then%s%s%s\n", s->law->path,
 		1e-9 * (double)s->plan.target_loss_nano, guess ? " (extrapolated: " : "", guess ? how : "",
@@ -105,8 +112,8 @@ static void describe_whole(const struct skep_scenario *s, const struct skep_desc
 		fprintf(out, "          %s %.0f step%s %s", whole.steps > 1 ? "all" : "the", whole.steps,
 			whole.steps > 1 ? "s take" : " takes", skep_time_text(whole.time_s, time));
 	else
-		fprintf(out, "          train.until.%s ends the run after about %.0f of %" PRIu32 " steps: %s",
-			whole.ended_by, whole.steps, s->until_steps, skep_time_text(whole.time_s, time));
+		fprintf(out, "          train.until.%s ends the run after about %.0f of %" PRIu64 " steps: %s",
+			whole.ended_by, whole.steps, skep_plan_all_steps(&s->plan), skep_time_text(whole.time_s, time));
 	if (isfinite(whole.usd))
 		fprintf(out, "%s%.3g USD", all ? " and cost " : ", ", whole.usd);
 	if (isfinite(whole.usd) && whole.egress_usd > 0)

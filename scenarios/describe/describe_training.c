@@ -114,7 +114,7 @@ static void add_init(const struct skep_scenario *s, cJSON *root)
 /* How often the run sees each sample, on the mean. */
 static double epochs(const struct skep_scenario *s, const struct skep_tokens_facts *facts)
 {
-	return (double)skep_plan_steps_before(&s->plan, s->plan.rounds) * s->batch / skep_plan_most_steps(&s->plan) /
+	return (double)skep_plan_all_steps(&s->plan) * s->batch / skep_plan_most_steps(&s->plan) /
 	       (double)facts->windows[SKEP_TOKENS_TRAINING];
 }
 

@@ -8,16 +8,26 @@
 #include "core/record.h"
 #include "core/sums.h"
 
+/* So many bytes of each microbatch of a round; where rounds differ the mean of a cycle of them. */
+static uint64_t of_all_microbatches(const struct skep_plan *plan, uint64_t bytes)
+{
+	uint32_t rounds = skep_plan_fragments(plan);
+	uint64_t microbatches = 0;
+	for (uint32_t round = 0; round < rounds; round++)
+		microbatches += skep_plan_quota(plan, round);
+	return microbatches * bytes / rounds;
+}
+
 /* Its input and the gradient of that. With trainer routing a stage in the middle also sends its output back, and is sent the
  * gradient of it together with the input once more. */
 struct skep_round_visit skep_round_visit_bytes(const struct skep_scenario *s, uint32_t vstage)
 {
 	uint64_t input = skep_plan_vstage_bytes(&s->plan, vstage - 1) + SKEP_HEADER_BYTES;
-	uint64_t output = skep_plan_vstage_bytes(&s->plan, vstage) + SKEP_HEADER_BYTES, round = s->plan.microbatches;
-	if (skep_plan_visits_twice(&s->plan, vstage))
-		return (struct skep_round_visit){round * (2 * input + output), round * (input + output)};
+	uint64_t output = skep_plan_vstage_bytes(&s->plan, vstage) + SKEP_HEADER_BYTES;
 	uint64_t gradient = skep_plan_gradient_bytes(&s->plan, vstage - 1) + SKEP_HEADER_BYTES;
-	return (struct skep_round_visit){round * input, round * gradient};
+	bool twice = skep_plan_visits_twice(&s->plan, vstage);
+	return (struct skep_round_visit){of_all_microbatches(&s->plan, twice ? 2 * input + output : input),
+		of_all_microbatches(&s->plan, twice ? input + output : gradient)};
 }
 
 /* What one member sends, headers included. */

@@ -142,7 +142,7 @@ struct skep_scenario {
 	bool attacks_activations;    /* of forward passes, and no gradients */
 	bool *liar;                  /* [workers] the Byzantine workers; NULL: there is none */
 	double target_loss;          /* NAN: none */
-	uint32_t until_steps;        /* as asked for; rounds are whole, so that there may be more */
+	uint32_t until_steps;        /* as asked for; a run makes skep_plan_all_steps() */
 	double until_s, until_usd;   /* 0: not */
 
 	uint32_t tensor_parallel; /* GPUs of its machine that a worker splits its stage over; 0: all that it has */

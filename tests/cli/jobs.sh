@@ -64,6 +64,16 @@ accepts 'a job is preempted' jobs shared.yaml --json --details
 check 'and starts again with its restart: 2 + 3 + 5 + 8' figure '[round(x["end_s"], 5) for x in j["srtf"]] == [18, 5]'
 check 'which is held and not useful' figure 'near(p["srtf"]["useful"], 13 / 18, 1e-4) and near(p["srtf"]["utilisation"], 1) and p["srtf"]["preemptions"] == 1'
 
+# A job trains whole rounds.
+accepts_whole() { # accepts_whole STEPS: of a job whose rounds have 40 steps
+	sed "s/until: {steps: 10}/until: {steps: $1}/; s/^train:/sync: {method: diloco, every: 40}\n&/" one.yaml >whole.yaml
+	shared 8 '10 s' '[{scenario: whole.yaml, machines: 2}]' 'policies: [fifo]'
+	accepts "a job of $1 steps" jobs shared.yaml --json --details
+	check 'ends with a round, of 40 steps of 9 s' figure 'near(j["fifo"][0]["alone_s"], 360, 0.02)'
+}
+accepts_whole 40
+accepts_whole 10
+
 # What its scenario says: 18 / n + 1 s a step, and a little for messages.
 shared 8 '10 s' '[{scenario: one.yaml, machines: 1}, {scenario: one.yaml, machines: 2, min: 1, max: 6, steps: 200}, {scenario: one.yaml, machines: 4, arrival: 100 s, steps: 100}]' \
 	'policies: [fifo]'

@@ -10,6 +10,9 @@ needs python3
 two=$root/scenarios/two-datacentres.yaml
 fast=("$two" --set train.arithmetic=none --set cluster.compute.type=fp32)
 
+accepts 'rounds of unequal length' plan "${fast[@]}" --set 'sync={method: streaming, every: 10, fragments: 3}' --set train.until.steps=40
+check 'all steps are those of each round' grep -q '^all 40 steps: ' "$out"
+
 # ---- refused ----------------------------------------------------------------------------------------------------------
 
 refuses 'no scenario' '^skep: plan takes SCENARIO' plan

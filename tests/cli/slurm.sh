@@ -44,6 +44,12 @@ check 'limit' said '^#SBATCH --time=0-01:30:00$' run.sbatch
 check 'partition' said '^#SBATCH --partition=cpu,long$' run.sbatch
 check 'command' said "^exec srun --mpi=pmix skep run $two --set train.until.steps=20\$" run.sbatch
 
+limit() { # limit OPTION..: what is left to Slurm to end
+	"$skep" slurm "$two" --device cuda --set train.arithmetic=none "$@" | sed -n 's/^#SBATCH --time=//p'
+}
+check 'a limit for rounds, which are whole' test "$(limit --set 'sync={method: diloco, every: 4000}' --set train.until.steps=500)" = \
+	"$(limit --set 'sync={method: diloco, every: 4000}' --set train.until.steps=4000)"
+
 accepts 'with GPUs' slurm "$two" --device cuda --per-node 1
 cp "$out" gpus.sbatch
 check 'can be read' readable gpus.sbatch

@@ -31,6 +31,13 @@ rows() { # rows SEEDS VALUE...: the object of --json has a row for each value, i
 	END
 }
 
+# Rounds of unequal length (3, 3 and 4 steps) are counted one by one: 40 steps are 40 with two fragments, three or four.
+uneven=("$root/scenarios/two-datacentres.yaml" --set train.arithmetic=none --set 'sync={method: streaming, every: 10}')
+accepts 'rounds of unequal length' sweep "${uneven[@]}" --vary sync.fragments=2,3,4 --set train.until.steps=40 --db uneven.db
+check 'which do as much' sh -c '! grep "different amounts" "$1"' - "$err"
+accepts 'and steps that are no whole rounds of all' sweep "${uneven[@]}" --vary sync.fragments=2,3,4 --set train.until.steps=36 --db uneven.db
+check 'of which some do more' grep -q 'of 36 steps that were asked for some do \(36\|37\|40\) and some \(36\|37\|40\); all .* multiple of 10, .*steps=40$' "$err"
+
 # ---- refused before anything starts ---------------------------------------------------------------------------------
 
 small=("$root/scenarios/two-datacentres.yaml" --set train.arithmetic=none --set train.until.steps=3)

@@ -112,6 +112,37 @@ accepts 'check by prices that change' check dear.yaml --json
 check 'is as the simulation' python3 -c 'import json, sys; d = json.load(open(sys.argv[1]))["expected"]
 assert d["ended_by"] == "usd" and 1.5 <= d["time_s"] < 1.7 and 6 <= d["cost_usd"] < 8, d' "$out"
 
+# Rounds are whole, in what is expected as in what is simulated: a run goes on to the end of the round in which it may end. In
+# fragments of 3, 3 and 4 steps a run of 13 steps has four rounds.
+whole() { # whole NAME STEPS BY OPTION..
+	local name=$1 steps=$2 by=$3
+	shift 3
+	"$skep" check "$job" --set train.arithmetic=none "$@" --json >expected.json 2>"$err"
+	"$skep" sim "$job" --set train.arithmetic=none "$@" --db until.db --json -q >simulated.json 2>>"$err"
+	check "$name" python3 - "$steps" "$by" <<-'END'
+		import json, sys
+		e, s = json.load(open("expected.json"))["expected"], json.load(open("simulated.json"))
+		assert e["steps"] == s["steps"] == int(sys.argv[1]) and e["ended_by"] == s["ended_by"] == sys.argv[2], (e, s["steps"])
+		ratios = [e[key] / s[key] for key in ("time_s", "cost_usd")]
+		assert max(abs(ratio - 1) for ratio in ratios) < 0.15, ratios
+	END
+}
+diloco=(--set 'sync={method: diloco, every: 50}')
+streaming=(--set 'sync={method: streaming, every: 10, fragments: 3, overlap_deadline: false}')
+whole 'a whole round' 50 steps "${diloco[@]}" --set train.until.steps=10
+whole 'two whole rounds' 100 steps "${diloco[@]}"
+whole 'a round, by time' 50 time "${diloco[@]}" --set train.until.time='1 s'
+whole 'a round, by money' 50 usd "${diloco[@]}" --set train.until.usd=0.001
+whole 'fragments of unequal rounds' 13 steps "${streaming[@]}" --set train.until.steps=13
+whole 'and of whole cycles' 60 steps "${streaming[@]}"
+accepts 'check of unequal rounds' check "$job" "${streaming[@]}" --set model.stages=2 --json
+check 'has a mean round of bytes between stages' python3 - "$out" <<-'END'
+	import json, sys
+	d = json.load(open(sys.argv[1]))
+	cycle = 10 * 32 * 2 * (64 * 256 * 2 + 96) # forwards and backwards, in halves; of three rounds
+	assert d["bytes_pipeline_per_round"] == cycle // 3, (d["bytes_pipeline_per_round"], cycle / 3)
+END
+
 # ---- what cannot be -----------------------------------------------------------------------------------------------------------
 
 refuses 'no unit' 'train.until.time: expected a time with its unit' sim "$job" --set train.until.time=5
