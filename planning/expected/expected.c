@@ -134,7 +134,10 @@ static void make(struct skep_loads *l, struct skep_expected *e)
 		struct stage_ways first = ways_of(l, 0);
 		double news_s = first.up_s + first.down_s;
 		double sum_s = (e->turn_s + e->reduction_s - news_s) / t->period;
-		e->step_s = fmax(fmax(e->flow_s + news_s / t->period, devices_s(l)), sum_s);
+		/* with a deadline they wait for both, and the rest of the round's steps follow */
+		double waits_s = skep_throughput_beside_s(t, e->flow_s, sum_s) + (news_s + e->update_s) / t->period;
+		double beside_s = t->overlap > 0 ? waits_s : fmax(e->flow_s + news_s / t->period, sum_s);
+		e->step_s = fmax(beside_s, devices_s(l));
 	}
 	e->reduction_s /= t->period;
 	e->update_s /= t->period;

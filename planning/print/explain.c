@@ -258,6 +258,8 @@ static void print_step(const struct skep_throughput *throughput, const struct sk
 		skep_time_text(parts->trip_s, trip), parts->starved ? "; more in flight would help" : "");
 	fprintf(out, "  reductions  %s%s", skep_time_text(parts->reduction_s / period, part),
 		throughput->delayed ? ", beside the passes" : "");
+	if (throughput->overlap > 0)
+		fprintf(out, " of %.4g step%s in a round", throughput->overlap, throughput->overlap > 1 ? "s" : "");
 	if (period > 1)
 		fprintf(out, " (the longest takes %s, every %.4g steps)", skep_time_text(parts->reduction_s, sum),
 			period);

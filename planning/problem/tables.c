@@ -188,6 +188,7 @@ static void fill_throughput(struct skep_planning *p)
 			.period = skep_plan_mean_steps(plan),
 			.rounds = p->rounds,
 			.delayed = plan->delayed,
+			.overlap = plan->inner_deadline ? plan->inner_overlap : 0,
 			.egress_usd_per_B = p->scenario->topology.egress_usd_per_B,
 			.place = p->place,
 			.places = p->scenario->topology.places,

@@ -272,6 +272,13 @@ double skep_throughput_turn_s(const struct skep_throughput *t, double first_stag
 	return first_stage_s + (t->delayed ? 0 : longest_s);
 }
 
+double skep_throughput_beside_s(const struct skep_throughput *t, double flow_s, double sum_s)
+{
+	double part = t->overlap > 0 && t->overlap < t->period ? t->overlap / t->period : 1;
+	part = t->delayed ? part : 0;
+	return (part * flow_s > sum_s ? part * flow_s : sum_s) + (1 - part) * flow_s;
+}
+
 void skep_throughput_sum(const struct skep_throughput *t, uint32_t first_workers, struct skep_throughput_parts *p)
 {
 	double in_flight = t->in_flight * first_workers, reduction = p->reduction_s / t->period;
@@ -281,7 +288,7 @@ void skep_throughput_sum(const struct skep_throughput *t, uint32_t first_workers
 	p->flow_s = p->trip_s + (microbatches - 1) * p->pace_s;
 	p->starved = starved_s > p->flow_s;
 	p->flow_s = flushes / t->period * (p->starved ? starved_s : p->flow_s);
-	p->step_s = t->delayed ? (p->flow_s > reduction ? p->flow_s : reduction) : p->flow_s + reduction;
+	p->step_s = skep_throughput_beside_s(t, p->flow_s, reduction);
 	p->step_s += (p->update_s + p->turn_s) / t->period;
 }
 

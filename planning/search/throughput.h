@@ -18,7 +18,8 @@
  *             times that of M / A
  *   reduction max over stages with n > 1 members of (2 n - 3) max(T, a + T / k) + a + T, T = V / (n b), a and b the mean delay
  *             and the slowest link of the ring in the order of the workers' numbers, k segments (Patarasuk, Yuan 2009; ring.h)
- *   step      of the round's steps each: flow + reduction, or their maximum where updates are delayed; plus update, the longest
+ *   step      of the round's steps each: flow + reduction, or their maximum where updates are delayed; with an overlap of n of
+ *             the round's steps the maximum of n of them and the reduction, and the other steps; plus update, the longest
  *             of all; plus the ways to the directory and back between rounds: the longest of the first stage's, and the longest
  *             of all; over period
  *
@@ -64,6 +65,7 @@ struct skep_throughput {
 	 * is that of a step so many times; NULL: as many with any. */
 	const double *rounds;
 	bool delayed;
+	double overlap; /* delayed: steps of a round beside which the sum of the one before goes on; the others wait. 0: all */
 	const double *rent; /* [workers] per second; NULL: time is what counts */
 	/* With rent, what a byte costs from place to place: [places * places], not a number: not known; NULL: nothing. */
 	const double *egress_usd_per_B;
@@ -112,6 +114,9 @@ struct skep_throughput_parts skep_throughput_explain(
 /* The bound of `outstanding`, and the ways between rounds, of an allocation. `workers` [stages] of each stage. */
 double skep_throughput_outstanding(const struct skep_throughput *throughput, const uint32_t *workers);
 double skep_throughput_turn_s(const struct skep_throughput *throughput, double first_stage_s, double longest_s);
+
+/* Of a round's steps on the mean, each of which takes so long by itself and its part of a sum so long. */
+double skep_throughput_beside_s(const struct skep_throughput *throughput, double flow_s, double sum_s);
 
 /* Fills flow_s, starved and step_s from the other times, with so many workers in the first stage. */
 void skep_throughput_sum(

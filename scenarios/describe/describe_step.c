@@ -128,9 +128,15 @@ static void describe_whole(const struct skep_scenario *s, const struct skep_desc
 void skep_describe_step(const struct skep_scenario *scenario, const struct skep_described_step *step, FILE *out)
 {
 	char whole[SKEP_TEXT_BYTES], passes[SKEP_TEXT_BYTES], sum[SKEP_TEXT_BYTES], rest[SKEP_TEXT_BYTES];
+	char beside[64] = "";
+	const struct skep_plan *plan = &scenario->plan;
+	if (plan->inner_deadline)
+		snprintf(beside, sizeof beside, " beside %" PRIu32 " step%s of a round's", plan->inner_overlap,
+			skep_plural(plan->inner_overlap));
 	fprintf(out, "\nexpected: %s a step: passes %s, reductions %s%s, updates and the directory %s\n",
 		skep_time_text(step->step_s, whole), skep_time_text(step->passes_s, passes),
-		skep_time_text(step->reduction_s, sum), scenario->plan.delayed ? " beside them" : "",
+		skep_time_text(step->reduction_s, sum),
+		plan->delayed && !plan->inner_deadline ? " beside them" : beside,
 		skep_time_text(step->update_s + step->turn_s, rest));
 	fprintf(out, "          busiest in the passes, %.0f %% of the time: %s%s\n", 100 * step->busy, step->bound,
 		step->starved ? "; more microbatches in flight would help" : "");

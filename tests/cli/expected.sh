@@ -54,6 +54,16 @@ shipped 'diloco' "$root/scenarios/diloco.yaml" --set train.until.steps=240
 shipped 'diloco, smaller microbatches' "$root/scenarios/diloco-sweep.yaml" --set train.until.steps=240
 shipped 'three places' "$root/scenarios/three-spot.yaml" --set cluster.trace=null
 shipped 'three places, more in flight' "$root/scenarios/three-spot.yaml" --set cluster.trace=null --set schedule.in_flight=8
+# With a deadline a worker waits for a sum after so many steps, and then makes the rest of the round's.
+for overlap in 1 3; do
+	for scale in 1 0.2; do
+		shipped "streaming, $overlap steps beside a sum, lines times $scale" "$root/scenarios/diloco-sweep.yaml" \
+			--set "sync={method: streaming, every: 20, fragments: 2, overlap_steps: $overlap}" --set schedule.global_batch=64 \
+			--set train.until.steps=200 --set cluster.bandwidth_scale=$scale
+	done
+done
+shipped 'streaming, in rounds of unequal length' "$root/scenarios/diloco-sweep.yaml" --set train.until.steps=200 \
+	--set 'sync={method: streaming, every: 10, fragments: 3}'
 more='more microbatches in flight would help'
 check 'too few in flight are said' bash -c "'$skep' check '$root/scenarios/three-spot.yaml' | grep -q '$more'"
 check 'and enough are not' bash -c "! '$skep' check '$root/scenarios/three-spot.yaml' --set schedule.in_flight=8 | grep -q '$more'"

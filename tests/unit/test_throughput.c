@@ -49,6 +49,7 @@ static void begin(struct world *w, uint32_t workers, uint32_t stages, enum skep_
 		w->backward, w->reduced, .ring_segments = 1 + pool_draw(&seed, 4), .microbatches = 32,
 		.in_flight = 1 + pool_draw(&seed, 8), .period = 1 + pool_draw(&seed, 3),
 		.flushes = 1 + pool_draw(&seed, 3), .delayed = pool_draw(&seed, 2)};
+	w->t.overlap = w->t.delayed ? pool_draw(&seed, 3) : 0;
 	w->mem = malloc(skep_throughput_size(&w->t));
 	w->cost = skep_throughput_init(w->mem, &w->t);
 }
@@ -183,7 +184,8 @@ static double plain_step(const struct world *w, const uint32_t *stage_of)
 		reduction = fmax(reduction, plain_ring(w, stage_of, s));
 	double m = w->t.microbatches * w->t.period / w->t.flushes; /* of a flush */
 	double flow = w->t.flushes * fmax(trip + (m - 1) * pace, m * trip / (first * w->t.in_flight));
-	return ((w->t.delayed ? fmax(flow, reduction) : flow + reduction) + update) / w->t.period;
+	double beside = !w->t.delayed ? 0 : w->t.overlap > 0 ? fmin(1, w->t.overlap / w->t.period) : 1;
+	return (fmax(beside * flow, reduction) + (1 - beside) * flow + update) / w->t.period;
 }
 
 static double price_of(const struct world *w, uint32_t i, uint32_t j)
