@@ -128,6 +128,7 @@ static void make(struct skep_loads *l, struct skep_expected *e)
 	e->step_s = e->flow_s + all_s / t->period;
 	if (skep_plan_no_flush(&l->p->scenario->plan)) {
 		e->step_s = fmax(e->flow_s, e->reduction_s > 0 ? e->reduction_s + e->turn_s : 0);
+		e->fill_s = fmax(0, e->trip_s - e->step_s);
 	} else if (l->p->scenario->plan.async) { /* merges go on beside the passes, and none waits for one */
 		e->step_s = fmax(e->flow_s, e->reduction_s / t->period) + (e->update_s + e->turn_s) / t->period;
 	} else if (t->delayed) { /* the next round's passes go on beside a round's sum and update */

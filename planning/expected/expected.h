@@ -54,6 +54,7 @@ enum skep_expected_bound { /* what sets the pace */
 
 struct skep_expected { /* seconds, but for the money */
 	double step_s;
+	double fill_s; /* once in a run: rounds without a flush, until pipelines are full, and until they are empty again */
 	double flow_s, pace_s, trip_s, reduction_s, update_s, turn_s;
 	enum skep_expected_bound bound;
 	double busy; /* what sets the pace, the part of the passes in which it has work, their first and last trip included */

@@ -15,6 +15,7 @@ struct skep_described_step { /* what an optimizer step is expected to take, seco
 	double busy;                            /* of the passes, the part in which what is busiest has work */
 	bool starved;                           /* ... for want of microbatches in flight */
 	double egress_usd;                      /* what its traffic costs, 0 without prices; NAN: not known */
+	double fill_s;                          /* once in a run, until pipelines are full and empty again */
 	char bound[160];                        /* what that is, and where */
 };
 

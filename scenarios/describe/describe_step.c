@@ -41,9 +41,14 @@ static double machines_usd(const struct skep_scenario *s, double time_s)
 	return usd;
 }
 
+static double time_behind(const struct skep_described_step *step, double steps)
+{
+	return step->fill_s + steps * step->step_s;
+}
+
 static double usd_behind(const struct skep_scenario *s, const struct skep_described_step *step, double steps)
 {
-	return machines_usd(s, steps * step->step_s) + steps * step->egress_usd;
+	return machines_usd(s, time_behind(step, steps)) + steps * step->egress_usd;
 }
 
 /* The first of so many steps at whose end machines and traffic have cost so much; INFINITY: none. */
@@ -73,7 +78,8 @@ static struct whole whole_run(const struct skep_scenario *s, const struct skep_d
 {
 	double least = (double)skep_plan_all_steps(&s->plan);
 	struct whole whole = {.ended_by = "steps"};
-	double by_time = whole_rounds(s, s->until_s > 0 ? ceil(s->until_s / step->step_s) : INFINITY);
+	double by_time =
+		whole_rounds(s, s->until_s > 0 ? ceil(fmax(1, (s->until_s - step->fill_s) / step->step_s)) : INFINITY);
 	double by_usd = whole_rounds(s, steps_until_usd(s, step, least)), by_loss = steps_until_loss(s);
 	whole.at_most = has_loss(s) && !s->law;
 	whole.unreached = has_loss(s) && s->law && !isfinite(by_loss);
@@ -86,7 +92,7 @@ static struct whole whole_run(const struct skep_scenario *s, const struct skep_d
 	if (by_loss < least)
 		whole.ended_by = "loss";
 	whole.steps = fmin(least, by_loss);
-	whole.time_s = whole.steps * step->step_s;
+	whole.time_s = time_behind(step, whole.steps);
 	whole.egress_usd = whole.steps * step->egress_usd;
 	whole.usd = usd_behind(s, step, whole.steps);
 	return whole;

@@ -135,6 +135,32 @@ whole 'a round, by time' 50 time "${diloco[@]}" --set train.until.time='1 s'
 whole 'a round, by money' 50 usd "${diloco[@]}" --set train.until.usd=0.001
 whole 'fragments of unequal rounds' 13 steps "${streaming[@]}" --set train.until.steps=13
 whole 'and of whole cycles' 60 steps "${streaming[@]}"
+# Without a flush two stages of 30 ms make N steps in N + 1 times that: pipelines are filled once, and run empty once.
+cat >given.yaml <<-END
+name: two layers
+kind: given
+given: {microbatch: 4, layers: [{count: 2, parameters: 1000, activations: 4 kB, forward: 10 ms, backward: 20 ms, step: 0.1 ms}]}
+END
+cat >filled.yaml <<-END
+name: filled
+seed: 1
+model: {file: given.yaml, stages: 2}
+cluster: {topology: pool.yaml}
+schedule: {pipeline: pipedream, global_batch: 4, microbatch: 4}
+train: {arithmetic: none, until: {steps: 4}}
+END
+filled() { # filled STEPS
+	"$skep" check filled.yaml --set train.until.steps="$1" --json 2>"$err" >expected.json
+	"$skep" sim filled.yaml --set train.until.steps="$1" --db until.db --json -q >simulated.json 2>>"$err"
+	check "$1 steps and filling" python3 - "$1" <<-'END'
+		import json, sys
+		e, s = json.load(open("expected.json"))["expected"]["time_s"], json.load(open("simulated.json"))["time_s"]
+		by_hand = 0.03 * (int(sys.argv[1]) + 1)
+		assert abs(e / by_hand - 1) < 0.05 and abs(s / by_hand - 1) < 0.05, (e, s, by_hand)
+	END
+}
+filled 4
+filled 20
 accepts 'check of unequal rounds' check "$job" "${streaming[@]}" --set model.stages=2 --json
 check 'has a mean round of bytes between stages' python3 - "$out" <<-'END'
 	import json, sys
