@@ -15,6 +15,7 @@
 #include "commands/commands.h"
 #include "planning/expected/expected.h"
 #include "scenarios/describe/sbatch.h"
+#include "scenarios/plan/plan.h"
 
 struct slurm_arguments {
 	struct arguments common;
@@ -144,7 +145,7 @@ static enum status run(struct skep_command_line *line)
 		.per_node = a.per_node,
 		.limit_s = a.limit_s,
 		.expected_s = skep_expected_at_start(&scenario, &expected, bound, sizeof bound)
-	                              ? expected.fill_s + expected.step_s * (double)skep_plan_all_steps(&scenario.plan)
+	                              ? expected.fill_s + expected.step_s * (double)skep_plan_all_steps(&scenario)
 	                              : 0};
 	if (a.common.output)
 		status = put_folder(&a, &scenario, &sbatch);

@@ -424,18 +424,8 @@ static inline uint32_t skep_plan_most_steps(const struct skep_plan *plan)
 }
 uint64_t skep_plan_steps_before(const struct skep_plan *plan, uint32_t round);
 double skep_plan_mean_steps(const struct skep_plan *plan);
-/* Of a run, whose rounds are whole: so many as `rounds` have, which may be more than were asked for. */
-static inline uint64_t skep_plan_all_steps(const struct skep_plan *plan)
-{
-	return skep_plan_steps_before(plan, plan->rounds);
-}
 /* Rounds, from the first one on, that have so many steps at least. */
 uint32_t skep_plan_rounds_of(const struct skep_plan *plan, uint32_t steps);
-/* Steps of these rounds: of a run that goes on until so many at least are made. */
-static inline uint64_t skep_plan_whole_steps(const struct skep_plan *plan, uint32_t steps)
-{
-	return skep_plan_steps_before(plan, skep_plan_rounds_of(plan, steps));
-}
 
 /* Microbatches after which the directory closes the round. */
 uint32_t skep_plan_quota(const struct skep_plan *plan, uint32_t round);

@@ -18,6 +18,7 @@
 #include "planning/problem/resolve.h"
 #include "planning/trial/simulate.h"
 #include "scenarios/plan/loss.h"
+#include "scenarios/plan/plan.h"
 
 /* ---- the scenario ------------------------------------------------------------------------------------------------ */
 
@@ -160,7 +161,7 @@ static void check(const struct skep_sweep *sweep, uint32_t number, struct skep_s
 	ret->memory_bytes = memory_of(&scenario);
 	check_law(&scenario, ret);
 	ret->cycle = cycle_of(&scenario.plan);
-	ret->steps = (uint32_t)skep_plan_all_steps(&scenario.plan);
+	ret->steps = (uint32_t)skep_plan_all_steps(&scenario);
 	ret->asked_steps = scenario.until_steps;
 	ret->samples = (uint64_t)ret->steps * (scenario.batch / skep_plan_most_steps(&scenario.plan));
 	snprintf(ret->name, sizeof ret->name, "%s", scenario.name);

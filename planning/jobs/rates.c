@@ -14,6 +14,7 @@
 #include "planning/expected/expected.h"
 #include "planning/problem/resolve.h"
 #include "planning/trial/simulate.h"
+#include "scenarios/plan/plan.h"
 
 /* What no job of a shared cluster has of its own: who is there is decided here, and only times are asked for. */
 static const char *const ALWAYS[] = {"train.arithmetic=none", "train.validate=null", "cluster.trace=null",
@@ -135,7 +136,7 @@ bool skep_job_rates_basis(
 		return false;
 	ret->stages = s.plan.stages;
 	ret->workers = s.plan.workers;
-	ret->steps = (uint32_t)fmin((double)skep_plan_all_steps(&s.plan), UINT32_MAX);
+	ret->steps = (uint32_t)fmin((double)skep_plan_all_steps(&s), UINT32_MAX);
 	for (uint32_t i = 0; i < s.plan.stages; i++)
 		ret->state_bytes += (double)s.stage[i].state_bytes;
 	skep_scenario_finish(&s);

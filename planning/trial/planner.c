@@ -15,6 +15,7 @@
 #include "planning/expected/expected.h"
 #include "planning/problem/cuts.h"
 #include "planning/problem/resolve.h"
+#include "scenarios/plan/plan.h"
 #include "scenarios/plan/recut.h"
 
 static const char cut_fixed[] = "plan.cut=fixed";
@@ -269,7 +270,7 @@ uint32_t skep_planner_left_out(const struct skep_planner *w, const uint32_t *sta
 
 uint64_t skep_planner_steps(const struct skep_planner *w)
 {
-	return skep_plan_all_steps(&w->scenario.plan);
+	return skep_plan_all_steps(&w->scenario);
 }
 
 double skep_planner_whole_s(const struct skep_planner *w)

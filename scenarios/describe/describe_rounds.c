@@ -81,7 +81,7 @@ static bool is_longer_than_run(const struct skep_scenario *s)
 static void print_length(const struct skep_scenario *s, FILE *out)
 {
 	const struct skep_plan *plan = &s->plan;
-	uint64_t steps = skep_plan_all_steps(plan);
+	uint64_t steps = skep_plan_all_steps(s);
 	if (steps != s->until_steps)
 		fprintf(out, "            %s whole: %" PRIu64 " steps, not the %" PRIu32 " of train.until.steps\n",
 			plan->sum_every ? "the longest of sync.every is" : "rounds are", steps, s->until_steps);
@@ -153,7 +153,7 @@ void skep_periodic_print(const struct skep_scenario *s, FILE *out)
 void skep_periodic_add_json(const struct skep_scenario *s, cJSON *root)
 {
 	const struct skep_plan *plan = &s->plan;
-	cJSON_AddNumberToObject(root, "steps", (double)skep_plan_all_steps(plan));
+	cJSON_AddNumberToObject(root, "steps", (double)skep_plan_all_steps(s));
 	cJSON_AddNumberToObject(root, "samples_per_step", s->batch / skep_plan_most_steps(plan));
 	cJSON *periodic = skep_json_add_object(root, "periodic", skep_plan_periodic(plan));
 	if (periodic == NULL)

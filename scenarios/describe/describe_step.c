@@ -10,6 +10,7 @@
 
 #include "base/layout.h"
 #include "scenarios/plan/loss.h"
+#include "scenarios/plan/plan.h"
 
 struct whole {                                 /* a run without losses or joins, in whole rounds */
 	double steps, time_s, usd, egress_usd; /* usd: NAN, prices unknown; of it, egress_usd for traffic */
@@ -70,13 +71,13 @@ static double steps_until_usd(const struct skep_scenario *s, const struct skep_d
 /* The end of the round in which so many steps are made; INFINITY: it comes behind the last one. */
 static double whole_rounds(const struct skep_scenario *s, double steps)
 {
-	double all = (double)skep_plan_all_steps(&s->plan);
-	return steps < all ? (double)skep_plan_whole_steps(&s->plan, (uint32_t)steps) : INFINITY;
+	double all = (double)skep_plan_all_steps(s);
+	return steps < all ? (double)skep_plan_whole_steps(s, (uint32_t)steps) : INFINITY;
 }
 
 static struct whole whole_run(const struct skep_scenario *s, const struct skep_described_step *step)
 {
-	double least = (double)skep_plan_all_steps(&s->plan);
+	double least = (double)skep_plan_all_steps(s);
 	struct whole whole = {.ended_by = "steps"};
 	double by_time =
 		whole_rounds(s, s->until_s > 0 ? ceil(fmax(1, (s->until_s - step->fill_s) / step->step_s)) : INFINITY);
@@ -119,7 +120,7 @@ static void describe_whole(const struct skep_scenario *s, const struct skep_desc
 			whole.steps > 1 ? "s take" : " takes", skep_time_text(whole.time_s, time));
 	else
 		fprintf(out, "          train.until.%s ends the run after about %.0f of %" PRIu64 " steps: %s",
-			whole.ended_by, whole.steps, skep_plan_all_steps(&s->plan), skep_time_text(whole.time_s, time));
+			whole.ended_by, whole.steps, skep_plan_all_steps(s), skep_time_text(whole.time_s, time));
 	if (isfinite(whole.usd))
 		fprintf(out, "%s%.3g USD", all ? " and cost " : ", ", whole.usd);
 	if (isfinite(whole.usd) && whole.egress_usd > 0)

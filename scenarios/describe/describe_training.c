@@ -11,6 +11,7 @@
 #include "models/weights/safetensors.h"
 #include "scenarios/describe/describe_groups.h"
 #include "scenarios/plan/loss.h"
+#include "scenarios/plan/plan.h"
 #include "scenarios/read/groups.h"
 
 /* ---- experts ----------------------------------------------------------------------------------------------------- */
@@ -114,7 +115,7 @@ static void add_init(const struct skep_scenario *s, cJSON *root)
 /* How often the run sees each sample, on the mean. */
 static double epochs(const struct skep_scenario *s, const struct skep_tokens_facts *facts)
 {
-	return (double)skep_plan_all_steps(&s->plan) * s->batch / skep_plan_most_steps(&s->plan) /
+	return (double)skep_plan_all_steps(s) * s->batch / skep_plan_most_steps(&s->plan) /
 	       (double)facts->windows[SKEP_TOKENS_TRAINING];
 }
 

@@ -75,6 +75,16 @@ uint32_t skep_plan_serving_most(const struct skep_scenario *s)
 	return most;
 }
 
+uint64_t skep_plan_all_steps(const struct skep_scenario *s)
+{
+	return skep_plan_steps_before(&s->plan, s->plan.rounds);
+}
+
+uint64_t skep_plan_whole_steps(const struct skep_scenario *s, uint32_t steps)
+{
+	return skep_plan_steps_before(&s->plan, skep_plan_rounds_of(&s->plan, steps));
+}
+
 uint32_t skep_plan_empty_stage(const struct skep_scenario *s)
 {
 	for (uint32_t stage = 0; stage < s->plan.stages; stage++)

@@ -42,6 +42,11 @@ double skep_plan_state_bytes(const struct skep_scenario *scenario, uint32_t vsta
 uint32_t skep_plan_serving(const struct skep_scenario *scenario, uint32_t stage);
 uint32_t skep_plan_serving_most(const struct skep_scenario *scenario); /* those of the stage that has most */
 
+/* Steps of a run, whose rounds are whole, so that there may be more than were asked for; and of one that goes on until so many at
+ * least are made, to the end of that round. */
+uint64_t skep_plan_all_steps(const struct skep_scenario *scenario);
+uint64_t skep_plan_whole_steps(const struct skep_scenario *scenario, uint32_t steps);
+
 /* The plan of a simulated run: that of a real one, or with `simulate.collectives: flows` one with SKEP_COLLECTIVE_FUSED, where
  * one flow stands for both halves of a ring, and the step follows. */
 static inline struct skep_plan skep_plan_simulated(const struct skep_scenario *scenario)
