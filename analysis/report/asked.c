@@ -64,7 +64,8 @@ static const struct fact CAME_OUT[] = {
 static const struct fact HEADLINE[] = {
 	{"time", UNIT_TIME, OF_RUN("time_s")},
 	{"throughput", UNIT_SPEED, OF_RUN("throughput_samples_per_s")},
-	{"final loss", UNIT_NUMBER, OF_RUN("coalesce(final_validation_loss, final_loss)")},
+	{"final loss", UNIT_NUMBER, OF_RUN("final_loss")},
+	{"final validation loss", UNIT_NUMBER, OF_RUN("final_validation_loss")},
 	{"cost", UNIT_USD, OF_RUN("cost_usd")},
 	{"utilisation", UNIT_SHARE, OF_RUN("100 * utilisation")},
 	{"gradients lost", UNIT_SHARE, OF_RUN("100.0 * lost / nullif(issued, 0)")},

@@ -256,7 +256,7 @@ static bool write_run(struct skep_page *page, int64_t first, int64_t run)
 {
 	static const char sql[] =
 		"SELECT scenario, printf('%llu', seed), status, time_s, throughput_samples_per_s, cost_usd,"
-		" coalesce(final_validation_loss, final_loss), time_to_target_s, world FROM runs WHERE id = ?1";
+		" final_loss, time_to_target_s, world FROM runs WHERE id = ?1";
 	struct skep_differences d;
 	char text[SKEP_TEXT_BYTES];
 	FILE *out = page->out;

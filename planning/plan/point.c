@@ -182,8 +182,12 @@ static void look_shortly(struct skep_planner *w, struct skep_point *p)
 	cut(w, p, true);
 }
 
+/* Expected and simulated are of one allocation, whatever was expected of others before. */
 static void keep_trial(struct skep_planner *w, struct skep_point *p, const struct skep_candidate *c)
 {
+	p->expected_s = c->expected_s;
+	skep_forecast_make(&w->planning, c->stage_of, c->expected_s, &p->expected);
+	p->expected_value = skep_forecast_value(&p->expected, w->aim);
 	p->value = c->value;
 	p->tried = c->forecast;
 	p->round_s = c->round_s;
@@ -215,12 +219,10 @@ static void look_at_trial(struct skep_planner *w, struct skep_point *p)
 	}
 	if (suits) {
 		cost = w->cost[SKEP_CONTENDED]; /* of the cut that was taken */
-		p->expected_s = skep_planner_expected_s(w, &w->planning, cost->whole(cost->self, stage_of), stage_of);
+		c.expected_s = skep_planner_expected_s(w, &w->planning, cost->whole(cost->self, stage_of), stage_of);
 	}
-	p->can = suits && p->expected_s < SKEP_NEVER && skep_trial_run(w, &c);
+	p->can = suits && c.expected_s < SKEP_NEVER && skep_trial_run(w, &c);
 	if (p->can) {
-		skep_forecast_make(&w->planning, stage_of, p->expected_s, &p->expected);
-		p->expected_value = skep_forecast_value(&p->expected, w->aim);
 		w->opened = w->recut; /* the cut is kept with what was simulated */
 		keep_trial(w, p, &c);
 	} else {

@@ -156,14 +156,12 @@ static void add_gpu(const struct skep_scenario *s, uint32_t gpu, cJSON *rows)
 	cJSON_AddNumberToObject(row, "gpus_per_worker", split.gpus);
 	cJSON_AddBoolToObject(row, "sequence_parallel", split.sequence);
 	if (split.gpus > 1) {
-		struct skep_cost share;
-		skep_split_share(s, gpu, 0, &share);
+		double forward, backward;
+		skep_split_inner_bytes(s, gpu, 0, &forward, &backward);
 		cJSON_AddNumberToObject(row, "inner_Bps", type->board.inner_Bps);
 		cJSON_AddNumberToObject(row, "inner_latency_s", type->board.inner_latency_s);
-		cJSON_AddNumberToObject(
-			row, "forward_gathered_bytes", (double)share.forward_gathered_bytes * s->samples);
-		cJSON_AddNumberToObject(
-			row, "backward_gathered_bytes", (double)share.backward_gathered_bytes * s->samples);
+		cJSON_AddNumberToObject(row, "forward_sent_bytes", forward);
+		cJSON_AddNumberToObject(row, "backward_sent_bytes", backward);
 	}
 	cJSON_AddNumberToObject(row, "pcie_Bps", type->board.pcie_Bps);
 	cJSON_AddBoolToObject(row, "pcie_assumed", type->board.pcie_assumed);

@@ -267,10 +267,10 @@ static void print_gpus(const struct skep_scenario *s, uint32_t gpu, FILE *out)
 		return;
 	fprintf(out, "  split     a stage over %u x %s, joined by %.4g GB/s, %.4g us: ", split.gpus, type->name,
 		type->board.inner_Bps / 1e9, type->board.inner_latency_s * 1e6);
-	struct skep_cost share;
-	skep_split_share(s, gpu, 0, &share);
-	fprintf(out, "%.4g + %.4g MB a pass of stage 0%s\n", (double)share.forward_gathered_bytes * s->samples / 1e6,
-		(double)share.backward_gathered_bytes * s->samples / 1e6, split.sequence ? ", the sequence too" : "");
+	double forward, backward;
+	skep_split_inner_bytes(s, gpu, 0, &forward, &backward);
+	fprintf(out, "each sends %.4g MB forwards and %.4g MB backwards in stage 0%s\n", forward / 1e6, backward / 1e6,
+		split.sequence ? ", the sequence too" : "");
 }
 
 static void print_host(const struct skep_scenario *s, uint32_t gpu, FILE *out)

@@ -94,8 +94,6 @@ static bool ends_early(const struct skep_scenario *s, double tokens)
 	return tokens < s->law->least[SKEP_LAW_TOKENS] * (1 - 1e-6);
 }
 
-/* Staleness begins at 0 in every run: a law of stale runs is not left by the first round. All runs begin with fewer tokens than
- * its data do, but one that ends there has a loss that the law was never held against. */
 /* In the middle of a round, whose loss is the mean over it. */
 static double loss_of(const struct skep_scenario *s, uint32_t round)
 {
@@ -119,6 +117,8 @@ uint32_t skep_loss_rounds_to(const struct skep_scenario *s, double target)
 	return low;
 }
 
+/* Staleness begins at 0 in every run: a law of stale runs is not left by the first round. All runs begin with fewer tokens than
+ * its data do, but one that ends there has a loss that the law was never held against. */
 bool skep_loss_extrapolates(const struct skep_scenario *s, uint32_t rounds, char *ret, size_t size)
 {
 	double at[SKEP_LAW_AXES];

@@ -87,6 +87,16 @@ double skep_split_inner_s(const struct skep_scenario *s, uint32_t gpu, uint32_t 
 	       gathers_s(s, gpu, share.backward_gathers, share.backward_gathered_bytes);
 }
 
+void skep_split_inner_bytes(
+	const struct skep_scenario *s, uint32_t gpu, uint32_t vstage, double *ret_forward, double *ret_backward)
+{
+	struct skep_cost share;
+	double g = skep_split_of(s, gpu).gpus, sent = (g - 1) / g * s->samples;
+	skep_split_share(s, gpu, vstage, &share);
+	*ret_forward = sent * (double)share.forward_gathered_bytes;
+	*ret_backward = sent * (double)share.backward_gathered_bytes;
+}
+
 double skep_scenario_crowding(const struct skep_scenario *s, uint32_t worker)
 {
 	const struct skep_machine *m = &s->topology.machine[worker];

@@ -45,6 +45,10 @@ void skep_split_time(const struct skep_scenario *s, uint32_t gpu, uint32_t vstag
 /* Of both passes of a microbatch: what goes over the link between the GPUs of such a machine. 0: a worker has one. */
 double skep_split_inner_s(const struct skep_scenario *s, uint32_t gpu, uint32_t vstage);
 
+/* What each GPU of such a machine sends over that link in a forward and a backward pass of a microbatch. */
+void skep_split_inner_bytes(
+	const struct skep_scenario *s, uint32_t gpu, uint32_t vstage, double *ret_forward, double *ret_backward);
+
 /* Bytes of a round of one stage beside all messages, with so many workers: those that it has are sent skep_scenario_op_bytes() by
  * all of its passes there together, each by the worker that makes it, to the next one of the stage. */
 uint64_t skep_split_round_bytes(const struct skep_scenario *s, uint32_t stage, uint32_t workers);

@@ -63,10 +63,15 @@ static void read_gpu(struct skep_reader *r, const struct skep_yaml_node *map, co
 		fail_unknown(r, map, name, t);
 }
 
-void skep_gpus_read(struct skep_reader *r, const struct skep_yaml_node *cluster, struct skep_topology *t)
+void skep_gpus_read(struct skep_reader *r, const struct skep_yaml_node *cluster, const struct skep_model *model,
+	struct skep_topology *t)
 {
 	const struct skep_yaml_node *map = skep_read_map(r, cluster, "gpus", false), *gpu;
 	const char *name;
+	if (!r->diag->set && map && model->kind == SKEP_MODEL_GIVEN)
+		skep_reader_fail(r, cluster, "gpus",
+			"cluster.gpus: the file of %.60s gives the times of its passes, on any GPU: leave it out",
+			model->name);
 	for (uint32_t i = 0; !r->diag->set && (gpu = skep_read_entry(r, map, i, &name)) != NULL; i++)
 		read_gpu(r, skep_read_map(r, gpu, NULL, true), name, t);
 	skep_reader_close_map(r, map);

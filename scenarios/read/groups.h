@@ -42,8 +42,10 @@ void skep_links_read(struct skep_reader *r, const struct skep_yaml_node *cluster
 
 /* ---- gpus.c ----------------------------------------------------------------------------------------------------- */
 
-/* cluster.gpus: how many times as fast as the topology says kinds of GPUs are, by their profiles. When the topology is read. */
-void skep_gpus_read(struct skep_reader *r, const struct skep_yaml_node *cluster, struct skep_topology *topology);
+/* cluster.gpus: how many times as fast as the topology says kinds of GPUs are, by their profiles. When the topology is read.
+ * Refused where the model gives the times of its passes itself. */
+void skep_gpus_read(struct skep_reader *r, const struct skep_yaml_node *cluster, const struct skep_model *model,
+	struct skep_topology *topology);
 
 /* ---- sync.c ----------------------------------------------------------------------------------------------------- */
 

@@ -131,7 +131,7 @@ static void read_topology(struct draft *d, const struct skep_yaml_node *cluster)
 		return;
 	s->topology.seed = s->seed;
 	skep_links_read(&d->r, cluster, &s->topology);
-	skep_gpus_read(&d->r, cluster, &s->topology);
+	skep_gpus_read(&d->r, cluster, &s->model, &s->topology);
 	s->extra_latency_s = skep_read_quantity(&d->r, cluster, "extra_latency", SKEP_TIME, 0, SKEP_DAY_S, 0);
 	skep_topology_add_latency(&s->topology, s->extra_latency_s);
 	s->bandwidth_scale = skep_read_number(&d->r, cluster, "bandwidth_scale", 1e-6, 1e6, 1);

@@ -85,6 +85,8 @@ refuses 'real arithmetic' 'train.arithmetic: eight layers is known by the figure
 	check scenario.yaml --set train.arithmetic=real
 refuses 'a predictor' 'cluster.compute.predictor: the file of eight layers gives the times' \
 	check scenario.yaml --set cluster.compute.predictor=table
+refuses_at 'a GPU of another speed' '--set cluster.gpus.v100.speed=2' 'cluster.gpus: the file of eight layers gives the times of its passes' \
+	check scenario.yaml --set cluster.gpus.v100.speed=2
 refuses 'a real run' 'eight layers is known by its cost alone' run scenario.yaml
 model 'parameters: 1000, activations: 9 B, forward: 1 ms' 'parameters: 7000, forward: 2 ms'
 refuses_at 'no whole elements' 'model.yaml:6:39' 'expected a multiple of 8' check scenario.yaml

@@ -284,6 +284,37 @@ accepts 'explained' plan degrees.yaml --explain -o split.yaml
 check 'no time where there is one' bash -c '! grep -q "GPUs of a worker" "$1"' - "$out"
 check 'in the file too' grep -q 'tensor_parallel: 1' split.yaml
 
+# What is said to be expected of a combination is of the allocation that was simulated: as written one machine alone is fastest, since
+# sums of every step cross a thin line, and all five were expected at first.
+cat >far.yaml <<-END
+	name: two and three
+	source: Assumed for this test.
+	directory: a
+	sites:
+	  a: {machines: [{count: 2, gpu: v100}], inside: {bandwidth: 160 Mbit/s, latency: 1 ms}}
+	  b: {machines: [{count: 3, gpu: v100}], inside: {bandwidth: 160 Mbit/s, latency: 1 ms}}
+	links: [{between: [a, b], bandwidth: 80 Mbit/s, latency: 20 ms}]
+END
+cat >layers.yaml <<-END
+	name: four layers
+	kind: given
+	given: {microbatch: 4, layers: [{count: 4, parameters: 10000000, activations: 160 kB, forward: 10 ms, backward: 20 ms}]}
+END
+cat >every.yaml <<-END
+	name: sums of every step, or not
+	seed: 1
+	model: {file: layers.yaml, stages: 1}
+	cluster: {topology: far.yaml}
+	schedule: {pipeline: swarm, global_batch: 200, microbatch: 4}
+	train: {arithmetic: none, until: {steps: 600}}
+	plan: {search: {sync: [{method: diloco, every: 20}]}}
+END
+accepts 'sums of every step, or not' plan every.yaml --json
+check 'expected and simulated are of one allocation' python3 -c 'import json, sys
+row = next(r for r in json.load(open(sys.argv[1]))["settings"]["simulated"] if r["as_written"])
+simulated_s = 200 / row["throughput_samples_per_s"]
+assert abs(row["expected_step_s"] / simulated_s - 1) < 0.1 and simulated_s < 10, row' "$out"
+
 # The same machines as workers of one GPU each: two topologies are two values.
 python3 - <<'END'
 site = "  %s: {machines: [{count: 4, gpu: v100}], inside: {bandwidth: 80 Gbit/s, latency: 0.02 ms}, uplink: 10 Gbit/s, downlink: 10 Gbit/s}\n"

@@ -63,6 +63,22 @@ accepts 'its report' report --sweep -o sweep.html
 page 'in a page of its own' sweep.html skep.db '' $many
 check 'with its command' grep -q 'skep sweep mine.yaml --vary schedule.microbatch=16,32 --seeds 1,2' sweep.html
 
+# A loss is called one thing wherever it is said.
+accepts 'a run that validates' sim mine.yaml --set 'train.validate={every: 1}' --db validated.db -q --json
+cp "$out" validated.json
+accepts 'its report' report --db validated.db -o validated.html
+accepts 'and its row' runs list --db validated.db --json
+check 'have the losses of its summary' python3 - "$out" <<-'END'
+import json, re, sys
+seen, row, page = json.load(open("validated.json")), json.load(open(sys.argv[1]))["runs"][0], open("validated.html").read()
+assert seen["final_loss"] != seen["final_validation_loss"], seen
+assert row["loss"] == seen["final_loss"], row
+for name in "final loss", "final validation loss":
+    values = re.findall("<dt>%s</dt><dd>(.*?)</dd>|<th scope=.row.>%s</th><td>(.*?)</td>" % (name, name), page.replace("\n", ""))
+    want = "%.4g" % seen[name.replace(" ", "_")]
+    assert len(values) == 2 and {a or b for a, b in values} == {want}, (name, values, want)
+END
+
 # The page must hold whatever a name holds.
 python3 - <<'END'
 import sqlite3

@@ -6,6 +6,8 @@
 #include "tests/unit/fresh.h"
 #include "tests/unit/split_fixture.h"
 
+#include <math.h>
+
 #include "core/collective/collective.h"
 #include "scenarios/plan/split.h"
 #include "sim/sim.h"
@@ -132,6 +134,25 @@ static void test_time_of_a_machine_with_four_gpus(void **state)
 	assert_int_equal(time_of(&s, SKEP_OP_STEP), (uint64_t)(10000.5 + (2 * parameters + 2 * state_bytes) / 1000));
 	assert_int_equal(s.stage[0].parameters, ALL); /* what travels between machines is whole */
 	skep_scenario_finish(&s);
+}
+
+/* A ring of g GPUs sends 2 (g - 1) / g of each tensor that it sums: 4 blocks of two all-reduces of 2048 floats a sample, two samples. */
+static void test_bytes_that_a_gpu_sends(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *set;
+		double share;
+	} cases[] = {{NULL, 0.75}, {"cluster.tensor_parallel=2", 0.5}, {"cluster.tensor_parallel=1", 0}};
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		struct skep_scenario s;
+		double forward, backward;
+		must_read("block.yaml", "node.yaml", cases[i].set, &s);
+		skep_split_inner_bytes(&s, 0, 0, &forward, &backward);
+		assert_true(fabs(forward - cases[i].share * 2 * 8 * 4 * 2048 * s.samples) < 1e-6);
+		assert_true(fabs(backward - cases[i].share * 2 * 9 * 4 * 2048 * s.samples) < 1e-6); /* the head's */
+		skep_scenario_finish(&s);
+	}
 }
 
 static void test_fewer_gpus_than_there_are(void **state)
@@ -478,6 +499,7 @@ int main(void)
 		cmocka_unit_test(test_dense_layers_over_two_gpus),
 		cmocka_unit_test(test_what_else_a_block_may_keep),
 		cmocka_unit_test(test_time_of_a_machine_with_four_gpus),
+		cmocka_unit_test(test_bytes_that_a_gpu_sends),
 		cmocka_unit_test(test_fewer_gpus_than_there_are),
 		cmocka_unit_test(test_machines_that_differ),
 		cmocka_unit_test(test_time_of_a_step_on_the_host),
