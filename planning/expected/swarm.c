@@ -22,6 +22,7 @@
 #define ROUNDS_OF_MANY 1000. /* of a run that has another end */
 #define AS_BUSY 0.8
 #define CHANCE_OF_ONE_PATH 0.6
+#define FEW 8.0 /* workers, among whom as little is left to chance; of twice as many all is */
 #define STARVED 0.5
 #define STARVED_ALONE 0.9 /* where no worker waits for another one */
 
@@ -122,12 +123,20 @@ static bool is_one_path(const struct skep_loads *l)
 	return taking_part(l) == l->p->stages;
 }
 
+/* How much of what a closed network of queues waits for is waited for: less where few workers take turns. Not for searches, which
+ * leave machines out and compare what few take with what many do. */
+static double chance_of(const struct skep_loads *l)
+{
+	double more = l->quick ? 1 : fmin(1, fmax(0, taking_part(l) - FEW) / FEW);
+	return is_one_path(l) ? CHANCE_OF_ONE_PATH : CHANCE_OF_ONE_PATH + (1 - CHANCE_OF_ONE_PATH) * more;
+}
+
 /* What a microbatch waits for at stations, on the mean, at this rate; of the workers of the first stage what it waits for their
  * own devices is in l->wait_s, for a microbatch of theirs. Mean value analysis (Reiser and Lavenberg 1980), by Schweitzer's
  * approximation: who comes to a station finds (n - 1) / n of its mean queue, and of the one that is served what is left of it. */
 static double waits_s(struct skep_loads *l, double n, double rate)
 {
-	double all_s = 0, chance = is_one_path(l) ? CHANCE_OF_ONE_PATH : 1;
+	double all_s = 0, chance = chance_of(l);
 	for (uint32_t k = 0; k < l->stations; k++) {
 		const struct skep_station *at = &l->station[k];
 		double busy = fmin(1, rate * at->load_s), found = l->queue[k] * (n - 1) / n;
@@ -274,12 +283,23 @@ static double largest_of(double n)
 	return n > 1 ? gsl_cdf_ugaussian_Pinv((n - 0.375) / (n + 0.25)) : 0;
 }
 
+/* So many messages at most are on their way at once from any stage to the next one: those of an ordered pair of machines follow
+ * each other. */
+static double at_once(const struct skep_loads *l)
+{
+	double most = 1;
+	for (uint32_t s = 0; s + 1 < l->p->stages; s++)
+		most = fmax(most, (double)l->count[s] * l->count[s + 1]);
+	return most;
+}
+
 /* From when the last of n microbatches are issued until all have come back: as long as the worker that was given most
  * needs, of which the largest of many normal deviates tells, or as long as the lines on their way beyond what one alone
  * takes for it. */
-static double drain_s(struct skep_loads *l, double n, double travel_s)
+static double drain_s(struct skep_loads *l, double n, double travel_s, double pace_s)
 {
-	double longest_s = n * lines_in_a_row_s(l) - travel_s;
+	double together = fmin(n, at_once(l));
+	double longest_s = together * lines_in_a_row_s(l) + (n - together) * pace_s - travel_s;
 	for (uint32_t i = 0; i < l->p->workers; i++) {
 		if (!skep_loads_takes_part(l, i))
 			continue;
@@ -388,8 +408,10 @@ void skep_swarm_flow(struct skep_loads *l, struct skep_expected *e, double round
 	}
 	double travel_s = l->travel_s;
 	double busy = rate * e->pace_s, first_s = e->pace_s + busy * (1 / rate - e->pace_s);
+	if (is_one_path(l) && n >= round) /* in a row from the start: each comes behind the one before it */
+		first_s = e->pace_s;
 	e->flow_s = e->trip_s + (n - 1) * first_s + fmax(0, round - n) / rate;
-	e->flow_s = fmax(e->flow_s, e->trip_s + (round - n) / rate + drain_s(l, n, travel_s));
+	e->flow_s = fmax(e->flow_s, e->trip_s + (round - n) / rate + drain_s(l, n, travel_s, e->pace_s));
 	e->starved = busy < STARVED && n < round;
 }
 

@@ -148,7 +148,13 @@ void skep_describe_step(const struct skep_scenario *scenario, const struct skep_
 	fprintf(out, "          busiest in the passes, %.0f %% of the time: %s%s\n", 100 * step->busy, step->bound,
 		step->starved ? "; more microbatches in flight would help" : "");
 	describe_whole(scenario, step, out);
-	fprintf(out, "          (means without losses or joins; `skep sim` plays it through)\n");
+	bool validates = scenario->plan.validate_every > 0, keeps = scenario->plan.checkpoint_every > 0;
+	fprintf(out, "          (means without losses%s joins%s%s; `skep sim` plays it through)\n",
+		validates || keeps ? "," : " or",
+		validates && keeps ? ", validations"
+		: validates        ? " and validations"
+				   : "",
+		keeps ? " and checkpoints" : "");
 }
 
 void skep_describe_step_json(const struct skep_scenario *scenario, const struct skep_described_step *step, cJSON *root)
