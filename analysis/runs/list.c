@@ -126,7 +126,7 @@ enum { RUN, NAME, TAGS, SCENARIO, WORLD, STATUS, STARTED, SEED, STEPS, TIME, LOS
  * database: such a run has rounds. */
 #define FIGURES                                                                                                        \
 	"steps, coalesce(time_s, (SELECT max(closed_s) FROM rounds WHERE run = id)),"                                  \
-	" coalesce(final_loss, CASE WHEN steps IS NULL THEN"                                    \
+	" coalesce(final_loss, CASE WHEN steps IS NULL THEN"                                                           \
 	" (SELECT loss FROM rounds WHERE run = id AND loss IS NOT NULL ORDER BY round DESC LIMIT 1) END),"             \
 	" cost_usd, text, CASE WHEN steps IS NULL THEN (SELECT count(*) FROM rounds WHERE run = id) END"
 

@@ -136,7 +136,7 @@ static void test_time_of_a_machine_with_four_gpus(void **state)
 	skep_scenario_finish(&s);
 }
 
-/* A ring of g GPUs sends 2 (g - 1) / g of each tensor that it sums: 4 blocks of two all-reduces of 2048 floats a sample, two samples. */
+/* A ring of g GPUs sends 2 (g - 1) / g of each tensor that it sums: in 4 blocks two of 2048 floats a sample each. */
 static void test_bytes_that_a_gpu_sends(void **state)
 {
 	(void)state;
