@@ -12,7 +12,8 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
+
+#include "base/process/sched.h"
 
 struct lane {
 	struct skep_lanes *all;
@@ -128,7 +129,7 @@ static void *lane_main(void *argument)
 {
 	struct lane *lane = argument;
 	struct skep_lanes *lanes = lane->all;
-	prctl(PR_SET_TIMERSLACK, 1000ul, 0ul, 0ul, 0ul);
+	skep_sched_exact_timers();
 	pthread_mutex_lock(&lanes->lock);
 	while (true) {
 		while (!lanes->stop && lane->count == 0)

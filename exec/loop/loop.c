@@ -25,10 +25,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "base/process/sched.h"
 #include "base/sum.h"
 #include "base/units.h"
 #include "core/names.h"
@@ -476,7 +476,7 @@ bool skep_loop_run(
 	assert(setup->transport->ranks > setup->scenario->plan.workers);
 	*ret = (struct skep_exec_result){.outcome = SKEP_FAILED, .alone = true};
 	*ret_clean = false;
-	prctl(PR_SET_TIMERSLACK, 1000ul, 0ul, 0ul, 0ul); /* a nap of 20 us must not become one of 70 */
+	skep_sched_wake_soon();
 	if (!rank_init(&rank, setup) || (skep_incarnations_at_start(&rank) && !skep_incarnation_begin(&rank))) {
 		skep_fail(reterr, "no memory or no thread for rank %" PRIu32, setup->transport->rank);
 		rank_finish(&rank);

@@ -14,10 +14,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "base/process/sched.h"
 #include "core/record.h"
 
 #define YIELDS 4u
@@ -398,7 +398,7 @@ bool skep_probe_rank_run(const struct skep_probe_rank_setup *setup, bool *ret_cl
 {
 	struct probe_rank p = {.setup = setup, .transport = setup->transport};
 	bool root = p.transport->rank == 0;
-	prctl(PR_SET_TIMERSLACK, 1000ul, 0ul, 0ul, 0ul);
+	skep_sched_wake_soon();
 	if (setup->shaped && root && (p.shaper = skep_shaper_create(setup->shape)) == NULL)
 		skep_probe_rank_fail(&p, "no memory for the network that is imposed");
 	if (root)

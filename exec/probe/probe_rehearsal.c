@@ -15,8 +15,8 @@
 #include <gsl/gsl_sort.h>
 #include <math.h>
 #include <pthread.h>
-#include <sys/prctl.h>
 
+#include "base/process/sched.h"
 #include "exec/probe/probe_rank_internal.h"
 
 #define ROUNDS 5u
@@ -41,7 +41,7 @@ static void *perform(void *context)
 {
 	struct performer *o = context;
 	struct skep_transport *transport = o->p->transport;
-	prctl(PR_SET_TIMERSLACK, 1000ul, 0ul, 0ul, 0ul);
+	skep_sched_exact_timers();
 	pthread_mutex_lock(&o->lock);
 	while (true) {
 		while (!o->stop && !o->asked)

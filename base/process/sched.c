@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * sched.c - see sched.h. The C library has no sched_setattr() before glibc 2.41, and the kernel's own header of its structure
+ * does not go with the C library's from then on.
+ */
+#include "base/process/sched.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdint.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define TIMER_SLACK_NS 1000ul
+#define TURN_NS 100000u
+#define RESET_ON_FORK 1u /* SCHED_FLAG_RESET_ON_FORK: threads that it makes have what is usual */
+
+struct attributes { /* the kernel's struct sched_attr in its first version */
+	uint32_t size, policy;
+	uint64_t flags;
+	int32_t nice;
+	uint32_t priority;
+	uint64_t runtime_ns, deadline_ns, period_ns;
+};
+
+void skep_sched_exact_timers(void)
+{
+	prctl(PR_SET_TIMERSLACK, TIMER_SLACK_NS, 0ul, 0ul, 0ul);
+}
+
+void skep_sched_wake_soon(void)
+{
+	skep_sched_exact_timers();
+	if (sched_getscheduler(0) != SCHED_OTHER)
+		return;
+	errno = 0;
+	const int nice = getpriority(PRIO_PROCESS, 0);
+	if (nice == -1 && errno != 0)
+		return;
+	const struct attributes attributes = {.size = sizeof attributes,
+		.policy = SCHED_OTHER,
+		.flags = RESET_ON_FORK,
+		.nice = nice,
+		.runtime_ns = TURN_NS};
+	syscall(SYS_sched_setattr, 0, &attributes, 0u); /* where it is refused the thread waits for its turn */
+}
