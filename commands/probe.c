@@ -327,6 +327,8 @@ static const struct skep_option device_rows[] = {
 		.help = "what does the arithmetic", .choice = skep_device_words, .usual = "cpu"},
 	{"threads", 0, SKEP_OPTION_U32, offsetof(struct request, probe.threads), "N",
 		.help = "threads of each CPU device", .least = 1, .most = 1024, .usual = "1"},
+	{"bind", 0, SKEP_OPTION_FLAG, offsetof(struct request, probe.bind),
+		.help = "keep each process to cores of its own, as `skep run --bind` does"},
 	{"size", 0, SKEP_OPTION_U32, offsetof(struct request, probe.size), "N",
 		.help = "width of the largest layer that devices are measured with, a multiple of 64",
 		.least = SKEP_MICROBENCH_SIZE_MIN, .most = SKEP_MICROBENCH_SIZE_MAX, .usual = "1024, with cuda 2048"},

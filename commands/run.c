@@ -215,6 +215,8 @@ static const struct skep_option rows[] = {
 		.given_at = offsetof(struct run_arguments, exec.has_spares), .most = SKEP_EXEC_SPARES_MAX,
 		.usual = "as many as the trace restarts; without a trace none",
 		.expected = "a number of processes, from 0"},
+	{"bind", 0, SKEP_OPTION_FLAG, offsetof(struct run_arguments, exec.bind),
+		.help = "keep each worker to cores of its own, as many as it has threads; for hosts that do nothing else"},
 	{"start-limit", 0, SKEP_OPTION_U32, offsetof(struct run_arguments, exec.start_limit_s), "SECONDS",
 		.help = "during the start: longest wait for a process that only has to answer, ten times as long for one that "
 			"has files to read",

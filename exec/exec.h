@@ -9,6 +9,7 @@
 #include "scenarios/read/scenario.h"
 
 struct skep_exec_options {
+	bool bind;  /* each worker keeps to cores of its own, where its host has enough (neighbours.h) */
 	bool pace;  /* an operation takes at least the time that the profile gives for the worker's GPU */
 	bool shape; /* a message is handed over no earlier than the topology's network model says; one host only */
 	enum skep_device_kind device;

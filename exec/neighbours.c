@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/process/sched.h"
 #include "scenarios/shard/shard.h"
 
 struct neighbours { /* the processes of a host that have devices */
@@ -150,6 +151,22 @@ void skep_neighbours_say_pace(const struct skep_scenario *scenario, struct skep_
 			name, slow, all, cores == 1 ? "is" : "are", cores);
 }
 
+/* The nth process of its host that has a device, from 0. Where there are too few cores for all none is bound, or some would share
+ * cores while others have their own. */
+static void bind(const struct neighbours *n, uint32_t nth, bool speaks)
+{
+	const bool enough = n->processes * n->threads <= n->cores;
+	if (enough && skep_sched_keep_to(nth * n->threads, n->threads))
+		return;
+	if (speaks)
+		fprintf(stderr,
+			"skep: --bind: %" PRIu32 " worker%s on %.64s with %" PRIu32
+			" thread%s each want cores of their own, and %s\n",
+			n->processes, ending(n->processes), n->name, n->threads, ending(n->threads),
+			enough ? "each may use some of them alone: they stay as their launcher has bound them"
+			       : "there are fewer: they stay where the kernel puts them");
+}
+
 struct skep_device_place skep_neighbours_place(
 	const struct skep_scenario *scenario, const struct skep_exec_options *options, uint32_t place)
 {
@@ -174,6 +191,8 @@ struct skep_device_place skep_neighbours_place(
 		say_what_paces(scenario, place - 1);
 	if (speaks && cpu && !options->pace)
 		say_how_slow(scenario, &neighbours, place - 1);
+	if (options->bind && has)
+		bind(&neighbours, nth - 1, speaks);
 	if ((uint32_t)rank == skep_shard_ranks(scenario) && cpu && !options->pace)
 		say_type(scenario, 0);
 	ret.ordinal = has && count > 0 ? (nth - 1) % count : 0;

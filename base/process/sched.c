@@ -7,7 +7,6 @@
 
 #include <errno.h>
 #include <sched.h>
-#include <stdint.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -45,4 +44,21 @@ void skep_sched_wake_soon(void)
 		.nice = nice,
 		.runtime_ns = TURN_NS};
 	syscall(SYS_sched_setattr, 0, &attributes, 0u); /* where it is refused the thread waits for its turn */
+}
+
+bool skep_sched_keep_to(uint32_t first, uint32_t count)
+{
+	cpu_set_t mine, kept;
+	uint32_t nth = 0;
+	CPU_ZERO(&kept);
+	if (sched_getaffinity(0, sizeof mine, &mine) != 0)
+		return false;
+	for (int core = 0; core < CPU_SETSIZE; core++) {
+		if (!CPU_ISSET(core, &mine))
+			continue;
+		if (nth >= first && nth - first < count)
+			CPU_SET(core, &kept);
+		nth++;
+	}
+	return (uint32_t)CPU_COUNT(&kept) == count && sched_setaffinity(0, sizeof kept, &kept) == 0;
 }

@@ -12,6 +12,7 @@
 
 struct skep_probe_options {
 	enum skep_device_kind device;
+	bool bind;              /* each process to cores of its own, where its host has enough */
 	uint32_t threads, size; /* of each device; of the largest layer that it is measured with, a multiple of 64 */
 	bool by_rank;           /* every rank is a place of its own; else every host is one */
 	bool at_once;

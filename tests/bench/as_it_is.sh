@@ -33,10 +33,10 @@ try() {
 	schedule: {pipeline: $pipeline, global_batch: $batch, microbatch: $microbatch}
 	train: {${data}optimizer: {name: adamw, lr: 1.0e-4}, until: {steps: $steps}}
 	END
-	"$skep" probe -n 2 --size 512 "${layers[@]}" -q -o here.yaml 2>probe.err || { fail "$name: probed" "$(cat probe.err)" && cd .. && return; }
+	"$skep" probe -n 2 --size 512 --bind "${layers[@]}" -q -o here.yaml 2>probe.err || { fail "$name: probed" "$(cat probe.err)" && cd .. && return; }
 	"$skep" sim job.yaml -q --set train.arithmetic=none >sim.out 2>&1 || { fail "$name: simulated" "$(cat sim.out)" && cd .. && return; }
 	for _ in $(seq "$runs"); do
-		"$skep" run job.yaml -q >run.out 2>&1 || { fail "$name: run" "$(cat run.out)" && cd .. && return; }
+		"$skep" run job.yaml --bind -q >run.out 2>&1 || { fail "$name: run" "$(cat run.out)" && cd .. && return; }
 	done
 	check "$name: within 5 %" judge
 	cd ..

@@ -135,4 +135,31 @@ check 'paced passes do not share cores' grep -q 'skep: --pace: .*up to 2.0 times
 skep_alone run real.yaml -q --db real.db --set cluster.compute.type=fp16
 check 'a type that the CPU does not compute in' grep -q 'skep: CPU devices compute in fp32, and the passes of this scenario are timed in fp16' "$err"
 
+# ---- cores of their own ------------------------------------------------------------------------------------------------
+
+skep_alone run real.yaml -q --db real.db --bind
+check 'a core each where there is one' grep -q 'skep: --bind: 2 workers on .* with 1 thread each want cores of their own, and there are fewer' "$err"
+check 'is run unbound' test "$status" = 0
+cores_of() { # cores_of SCENARIO: what processes of its run may use, where that is one core
+	for process in $(pgrep -f "skep run $1"); do
+		sed -n 's/^Cpus_allowed_list:[[:space:]]*\([0-9]*\)$/\1/p' "/proc/$process/status" 2>/dev/null
+	done | sort
+}
+if [ "$(nproc)" -lt 2 ]; then
+	skip 'two workers on two cores' 'there is one core'
+else
+	job bound.yaml 1 100000 2 2
+	"$skep" run bound.yaml -q --db real.db --bind >"$out" 2>"$err" </dev/null &
+	for _ in $(seq 200); do
+		bound=$(cores_of bound.yaml)
+		[ "$(wc -w <<<"$bound")" = 2 ] && break
+		sleep 0.1
+	done
+	kill -INT $!
+	wait $!
+	if [ "$(uniq <<<"$bound" | wc -l)" = 2 ]; then pass 'two workers on two cores'; else fail 'two workers on two cores' "$bound"$'\n'"$(cat "$err")"; fi
+fi
+mkdir probed
+accepts 'a probe that binds' probe -n 2 --size 64 --time '50 ms' --bind -q -o probed/bound.yaml
+
 plan
