@@ -118,7 +118,7 @@ check 'two workers on one core' grep -q 'skep: 2 workers compute on 1 core of .*
 check 'which runs all the same' test "$status" = 0
 skep_alone run real.yaml -q --db real.db --pace --set cluster.compute_scale=3000
 check 'paced passes sleep' test "$status" = 0 -a -z "$(grep 'times as long' "$err")"
-skep_alone run real.yaml -q --db real.db --pace --set cluster.compute_scale=1e-6
+skep_alone run real.yaml -q --db real.db --pace --set cluster.compute_scale=1e-6 --set schedule.microbatch=256
 check 'a pace that no core keeps' grep -qE 'skep: --pace: the run cannot keep up: .* passes take [0-9.]+ times as long as paced; they need [0-9.]+ cores, and there is 1$' "$err"
 check 'is tried all the same' test "$status" = 0
 job many.yaml 1 2 31 2
