@@ -10,10 +10,10 @@
 #include <math.h>
 #include <string.h>
 
-#include "topologies/import/probed.h"
-
-#define TAIL 0.005        /* probability that a median is beyond one end of its interval */
-#define FACTOR_MOST 2.0   /* by which a rate may be off that is written at all */
+#define TAIL 0.005      /* probability that a median is beyond one end of its interval */
+#define FACTOR_MOST 2.0 /* by which a rate may be off that is written at all */
+#define AGREE_WITHIN 20e-6
+#define HANDOVER_MOST 100e-6
 #define COURSE_LEAST 0.10 /* by which two halves differ if the rate is not steady */
 
 /* ---- a median ---------------------------------------------------------------------------------------------------- */
@@ -96,5 +96,39 @@ struct skep_bandwidth skep_bandwidth_estimate(const struct skep_transfers *trans
 	}
 	ret.Bps = 1 / taken->value;
 	ret.kind = ret.spread > SKEP_PROBED_SPREAD_MOST ? SKEP_ESTIMATE_UNCERTAIN : SKEP_ESTIMATE_KNOWN;
+	return ret;
+}
+
+/* ---- a rehearsal --------------------------------------------------------------------------------------------------- */
+
+static double agreed(double value[SKEP_REHEARSED_ROUNDS], double most)
+{
+	for (uint32_t i = 0; i < SKEP_REHEARSED_ROUNDS; i++)
+		if (isnan(value[i]))
+			return NAN;
+	gsl_sort(value, 1, SKEP_REHEARSED_ROUNDS);
+	const double median = fmax(0, value[SKEP_REHEARSED_ROUNDS / 2]);
+	const double distance = value[SKEP_REHEARSED_ROUNDS - 2] - value[1];
+	return median <= most && distance <= AGREE_WITHIN + median ? median : NAN;
+}
+
+struct skep_probed_costs skep_costs_estimate(
+	const struct skep_rehearsed round[SKEP_REHEARSED_ROUNDS], uint64_t small, uint64_t large)
+{
+	double handover[SKEP_REHEARSED_ROUNDS], least[SKEP_REHEARSED_ROUNDS], most[SKEP_REHEARSED_ROUNDS],
+		pass_s = INFINITY;
+	assert(large > small);
+	for (uint32_t i = 0; i < SKEP_REHEARSED_ROUNDS; i++) {
+		pass_s = fmin(pass_s, round[i].bare_s);
+		handover[i] = round[i].handover_s;
+		least[i] = round[i].small_s;
+		most[i] = round[i].large_s;
+	}
+	const double small_s = agreed(least, pass_s), large_s = agreed(most, pass_s);
+	struct skep_probed_costs ret = {agreed(handover, fmax(HANDOVER_MOST, pass_s / 4)), NAN, NAN};
+	if (isnan(small_s) || isnan(large_s))
+		return ret;
+	ret.payload_s = small_s;
+	ret.byte_s = fmax(0, large_s - small_s) / (double)(large - small);
 	return ret;
 }

@@ -11,6 +11,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "topologies/import/probed.h"
+
 #define SKEP_MEDIAN_SAMPLES_MIN 8u /* fewer have no interval */
 #define SKEP_TRANSFERS_SIZES 3u
 #define SKEP_TRANSFERS_ROUNDS_MAX 256u
@@ -63,3 +65,17 @@ struct skep_bandwidth {
  * rises, transfers have a cost to begin with, and the slope over all sizes, which is the slower one, stands.
  */
 struct skep_bandwidth skep_bandwidth_estimate(const struct skep_transfers *transfers);
+
+#define SKEP_REHEARSED_ROUNDS 5u
+
+/* What a round of a rehearsal has seen (probe_rehearsal.c). NAN: not known. */
+struct skep_rehearsed {
+	double bare_s, handover_s; /* of a pass: in one thread, and what it takes longer when it is handed over */
+	double small_s, large_s;   /* of one payload of either size */
+};
+
+/* The median of the rounds, 0 at least, each figure NAN where the second and the fourth of them differ by more than 20 us and the
+ * median. A hand-over of more than 0.1 ms and a quarter of a pass, and a payload that costs more than a pass, are the time of
+ * others that want the same cores, and not known either. `small` < `large`: bytes of the payloads. */
+struct skep_probed_costs skep_costs_estimate(
+	const struct skep_rehearsed round[SKEP_REHEARSED_ROUNDS], uint64_t small, uint64_t large);

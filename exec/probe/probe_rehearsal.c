@@ -9,23 +9,20 @@
  * from it for each of them. What the period of passes then is longer than in one thread is what it costs.
  *
  * The parts of a round follow each other at once and are compared within it, so that what a machine is busy with besides
- * is in all of them. Of the rounds the median counts, and none at all where they do not agree.
+ * is in all of them. What the rounds bear is said by estimate.h.
  */
 #include <assert.h>
-#include <gsl/gsl_sort.h>
 #include <math.h>
 #include <pthread.h>
 
 #include "base/process/sched.h"
+#include "exec/probe/estimate.h"
 #include "exec/probe/probe_rank_internal.h"
 
-#define ROUNDS 5u
 #define PART_NS UINT64_C(100000000)
-#define SMALL 4096u          /* bytes of a payload that costs little but itself */
-#define UNDER_WAY 2u         /* payloads: a slow line gets fewer than one for each pass */
-#define OFTEN 0.25           /* of the passes that have a payload, or it is not known what one costs */
-#define AGREE_WITHIN 20e-6   /* and what is seen: the distance of the second and the fourth of five rounds */
-#define HANDOVER_MOST 100e-6 /* or a quarter of a pass: more is the time of others that want the same cores */
+#define SMALL 4096u  /* bytes of a payload that costs little but itself */
+#define UNDER_WAY 2u /* payloads: a slow line gets fewer than one for each pass */
+#define OFTEN 0.25   /* of the passes that have a payload, or it is not known what one costs */
 
 struct performer { /* the thread that computes */
 	struct probe_rank *p;
@@ -120,52 +117,18 @@ static double handed_s(struct performer *o, uint32_t to, uint64_t bytes, double 
 	return 1e-9 * (double)(probe_rank_now(p) - begin_ns) / passes;
 }
 
-struct round {                     /* NAN: not known */
-	double bare_s, handover_s; /* of a pass: in one thread, and what it takes longer when it is handed over */
-	double small_s, large_s;   /* of one payload of either size */
-};
-
 /* A pass has a payload out and one in, which is two. */
-static struct round play(struct performer *o, uint32_t to, uint64_t bytes)
+static struct skep_rehearsed play(struct performer *o, uint32_t to, uint64_t bytes)
 {
 	double often;
 	const double bare = bare_s(o), handed = handed_s(o, UINT32_MAX, 0, &often);
-	struct round ret = {bare, handed - bare, NAN, NAN};
+	struct skep_rehearsed ret = {bare, handed - bare, NAN, NAN};
 	const double small = handed_s(o, to, SMALL, &often);
 	if (often >= OFTEN)
 		ret.small_s = (small - handed) / (2 * often);
 	const double large = handed_s(o, to, bytes, &often);
 	if (often >= OFTEN)
 		ret.large_s = (large - handed) / (2 * often);
-	return ret;
-}
-
-/* What the rounds agree on, at most `most`, or NAN. */
-static double agreed(double value[ROUNDS], double most)
-{
-	for (uint32_t i = 0; i < ROUNDS; i++)
-		if (isnan(value[i]))
-			return NAN;
-	gsl_sort(value, 1, ROUNDS);
-	const double median = fmax(0, value[ROUNDS / 2]);
-	return median <= most && value[ROUNDS - 2] - value[1] <= AGREE_WITHIN + median ? median : NAN;
-}
-
-static struct skep_probed_costs costs_of(const struct round round[ROUNDS], uint64_t bytes)
-{
-	double handover[ROUNDS], small[ROUNDS], large[ROUNDS], pass_s = INFINITY;
-	assert(bytes > SMALL);
-	for (uint32_t i = 0; i < ROUNDS; i++) {
-		pass_s = fmin(pass_s, round[i].bare_s);
-		handover[i] = round[i].handover_s;
-		small[i] = round[i].small_s;
-		large[i] = round[i].large_s;
-	}
-	struct skep_probed_costs ret = {agreed(handover, fmax(HANDOVER_MOST, pass_s / 4)), agreed(small, pass_s), 0};
-	const double most_s = agreed(large, pass_s);
-	ret.byte_s = fmax(0, most_s - ret.payload_s) / (double)(bytes - SMALL);
-	if (isnan(most_s) || isnan(ret.payload_s))
-		ret.payload_s = ret.byte_s = NAN;
 	return ret;
 }
 
@@ -203,14 +166,14 @@ static void finish(struct performer *o)
 struct skep_probed_costs skep_probe_rank_rehearse(struct probe_rank *p, uint32_t to)
 {
 	struct performer o = {.p = p};
-	struct round round[ROUNDS];
+	struct skep_rehearsed round[SKEP_REHEARSED_ROUNDS];
 	uint64_t bytes;
 	if (!begin(&o, &bytes))
 		return (struct skep_probed_costs){NAN, NAN, NAN};
-	for (uint32_t i = 0; i < ROUNDS; i++)
+	for (uint32_t i = 0; i < SKEP_REHEARSED_ROUNDS; i++)
 		round[i] = play(&o, to, bytes);
 	while (!p->over && p->unsent > 0)
 		skep_probe_rank_poll(p);
 	finish(&o);
-	return costs_of(round, bytes);
+	return skep_costs_estimate(round, SMALL, bytes);
 }

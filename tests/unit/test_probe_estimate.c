@@ -307,6 +307,49 @@ static void test_any_line(void **state)
 	assert_true(known > 1000 && uncertain > 300 && unknown > 200); /* all of them have been tried */
 }
 
+/* By hand: passes of 1 ms, a hand-over of 15 us, payloads that cost 6 us and 1 ns for each byte beyond 4,096. */
+static const struct skep_rehearsed steady = {1e-3, 15e-6, 6e-6, 6e-6 + 1e-9 * 100000};
+
+static void rounds_of(struct skep_rehearsed round[SKEP_REHEARSED_ROUNDS])
+{
+	for (uint32_t i = 0; i < SKEP_REHEARSED_ROUNDS; i++)
+		round[i] = steady;
+}
+
+static void test_costs(void **state)
+{
+	(void)state;
+	struct skep_rehearsed round[SKEP_REHEARSED_ROUNDS];
+	rounds_of(round);
+	round[0].handover_s = -3e-6; /* two rounds of five may be anything */
+	round[3] = (struct skep_rehearsed){2e-3, 9e-3, 9e-3, 9e-3};
+	struct skep_probed_costs costs = skep_costs_estimate(round, 4096, 104096);
+	assert_true(costs.handover_s == 15e-6 && costs.payload_s == 6e-6 && fabs(costs.byte_s - 1e-9) < 1e-15);
+	round[1].handover_s = round[2].handover_s = -3e-6; /* faster than in one thread: it costs nothing */
+	round[3].handover_s = -4e-6;
+	assert_true(skep_costs_estimate(round, 4096, 104096).handover_s == 0);
+}
+
+static void test_costs_not_known(void **state)
+{
+	(void)state;
+	struct skep_rehearsed round[SKEP_REHEARSED_ROUNDS];
+	rounds_of(round);
+	round[0].handover_s = round[1].handover_s = 60e-6; /* apart by more than 20 us and the median */
+	round[2].large_s = NAN;
+	struct skep_probed_costs costs = skep_costs_estimate(round, 4096, 104096);
+	assert_true(isnan(costs.handover_s) && isnan(costs.payload_s) && isnan(costs.byte_s));
+	rounds_of(round);
+	/* Others want the cores: a quarter of a pass is 250 us. */
+	for (uint32_t i = 0; i < SKEP_REHEARSED_ROUNDS; i++)
+		round[i].handover_s = 260e-6, round[i].small_s = 1.1e-3;
+	costs = skep_costs_estimate(round, 4096, 104096);
+	assert_true(isnan(costs.handover_s) && isnan(costs.payload_s));
+	for (uint32_t i = 0; i < SKEP_REHEARSED_ROUNDS; i++)
+		round[i].handover_s = 240e-6;
+	assert_true(skep_costs_estimate(round, 4096, 104096).handover_s == 240e-6);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -324,6 +367,8 @@ int main(void)
 		cmocka_unit_test(test_all_equal),
 		cmocka_unit_test(test_negative_slope),
 		cmocka_unit_test(test_any_line),
+		cmocka_unit_test(test_costs),
+		cmocka_unit_test(test_costs_not_known),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

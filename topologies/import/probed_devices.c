@@ -192,11 +192,12 @@ static void put_costs(struct work *w, const struct kind *kind, FILE *file)
 		fputs("# How long it takes to hand a pass over to the thread that computes is not known: too busy.\n",
 			file);
 	else
-		fprintf(file, "# In this is what it takes to hand a pass over to the thread that computes: %s.\n",
+		fprintf(file, "# The overhead includes %s for handing a pass over to the thread that computes.\n",
 			skep_time_text(handover_s, text));
 	if (w->probed->model.name[0] == '\0' || isnan(payload_s))
 		return;
-	fprintf(file, "# In edges is what a payload costs the same cores: %s", skep_time_text(payload_s, text));
+	fprintf(file, "# Rows of edges include the cost of a payload on the same cores: %s",
+		skep_time_text(payload_s, text));
 	fprintf(file, ", and %s for each MiB.\n", skep_time_text(byte_s * 0x1p20, text));
 }
 
