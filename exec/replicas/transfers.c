@@ -130,18 +130,25 @@ bool skep_transfers_send(struct link *link)
 
 /* ---- the side that has asked or offered -------------------------------------------------------------------------------- */
 
-static void begin_sending(struct link *link)
+/* Opens the state that link->word names. False: it is gone, and this replica lacks it from now on. */
+static bool open_own(struct link *link)
 {
 	struct skep_diag gone = {0};
 	const struct skep_state_word word = link->word;
 	assert(link->out && link->file < 0);
 	link->file = skep_departure_open(&link->group->states, &word, &link->word.bytes, &gone);
 	link->at = 0;
-	link->transfer = TRANSFER_SENDS;
 	if (link->file >= 0)
-		return;
+		return true;
 	skep_transfers_drop(link);
 	skep_leading_lacks(link->group, &word);
+	return false;
+}
+
+static void begin_sending(struct link *link)
+{
+	if (open_own(link))
+		link->transfer = TRANSFER_SENDS;
 }
 
 /* No other replica is at fault when this one has no room: one that has the state is to lead. */
@@ -236,13 +243,15 @@ void skep_transfers_record(struct link *link, const struct skep_record *record)
 static void begin(struct link *link, bool keep, uint32_t stage, uint32_t version, uint64_t bytes)
 {
 	assert(link->out && link->transfer == TRANSFER_NONE && version > 0);
+	const bool follows = keep && bytes <= SMALL_BYTES; /* its offer, without waiting for an answer */
 	union skep_words words = {.state = {.keep = keep, .stage = stage, .version = version, .bytes = bytes}};
-	if (!skep_link_say(link, SKEP_RECORD_STATE, &words))
-		return; /* until the next turn */
 	link->word = words.state;
-	link->transfer = keep ? TRANSFER_OFFERED : TRANSFER_ASKED;
-	if (keep && bytes <= SMALL_BYTES)
-		begin_sending(link);
+	if (follows && !open_own(link))
+		return;
+	if (skep_link_say(link, SKEP_RECORD_STATE, &words))
+		link->transfer = follows ? TRANSFER_SENDS : keep ? TRANSFER_OFFERED : TRANSFER_ASKED;
+	else
+		skep_transfers_drop(link); /* until the next turn */
 }
 
 /* Of what the other side is not known to have the newest that a worker waits for, else the newest. */
