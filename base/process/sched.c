@@ -5,7 +5,6 @@
  */
 #include "base/process/sched.h"
 
-#include <errno.h>
 #include <sched.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -34,9 +33,9 @@ void skep_sched_wake_soon(void)
 	skep_sched_exact_timers();
 	if (sched_getscheduler(0) != SCHED_OTHER)
 		return;
-	errno = 0;
 	const int nice = getpriority(PRIO_PROCESS, 0);
-	if (nice == -1 && errno != 0)
+	if (nice <
+		0) /* it is preferred already, and RESET_ON_FORK would take that from threads that it makes; or it is not known */
 		return;
 	const struct attributes attributes = {.size = sizeof attributes,
 		.policy = SCHED_OTHER,
