@@ -167,9 +167,9 @@ void skep_compute_time(
 	double overhead_s = 0;
 	for (uint32_t l = task->first_layer; l < task->first_layer + task->layers; l++)
 		add_layer(p, task, l, &once, &overhead_s);
-	add_edges(p, task, &once);
 	if (task->recompute)
 		add_times(&once.backward, &once.forward, 1);
+	add_edges(p, task, &once); /* what is recomputed is received once, and sent nowhere */
 	add(&once.forward, SKEP_TIME_MEMORY, task->extra_forward_bytes / p->gpu->memory_Bps);
 	add(&once.backward, SKEP_TIME_MEMORY, task->extra_backward_bytes / p->gpu->memory_Bps);
 	*ret = (struct skep_compute_stage){.backward_measured = once.backward_measured, .step_known = once.step_known};
