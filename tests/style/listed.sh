@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# listed.sh - no test is forgotten: tests/meson.build names every unit test and every story.
+# listed.sh - no test is forgotten: tests/meson.build names every unit test and every story. And nothing lies in the project's root that
+# does not belong there, such as what a test has left.
 set -u
 . tests/tap.sh
 
@@ -20,4 +21,12 @@ for file in tests/cluster/stories/*.txt tests/cli/*.sh tests/style/*.sh tests/ex
 	name=${name%.*}
 	[[ $file == *.sh && ${name%%_*} == lib ]] || listed "$file" "$name"
 done
+
+belongs=' .ci .clang-format .gitignore CHANGELOG.md CONTRIBUTING.md LICENSE README.md SECURITY.md analysis asking base commands core docs exec
+meson.build meson_options.txt models packaging planning pyproject.toml quickstart scenarios sim skep.c sweeping tests topologies version.h.in '
+stray=
+for name in $(git ls-files 2>/dev/null | cut -d/ -f1 | sort -u); do
+	[[ ${belongs//$'\n'/ } == *" $name "* ]] || stray+="$name "
+done
+[ -z "$stray" ] && pass 'the root' || fail 'the root' "$stray: does it belong there?"
 plan
