@@ -13,8 +13,8 @@
  * directory in one step instead, and who has got one makes its step before it keeps what it holds. What is left is a loss
  * while these messages are on their way, of which some are lost.
  *
- * That costs no message and no memory. The next round opens when all have committed in any case, so a round takes longer by
- * the time of a STEP at most, which a stage that is early makes later. To keep the version before a step as well would take
+ * That costs no message and no memory. The next round opens when all have committed in any case; at worst a round is longer by
+ * one STEP, which an early stage used to make while others still summed. To keep the version before a step as well would take
  * twice the memory of a stage and a copy in each round; a second word that all have got the first one, a way there and back.
  */
 #include "core/directory/directory.h"

@@ -22,7 +22,8 @@
 #define ROUNDS_OF_MANY 1000. /* of a run that has another end */
 #define AS_BUSY 0.8
 #define CHANCE_OF_ONE_PATH 0.6
-#define FEW 8.0 /* workers, among whom as little is left to chance; of twice as many all is */
+#define FEW                                                                                                            \
+	8.0 /* workers: up to so many queues are as short as on one path; from twice as many on they count in full */
 #define STARVED 0.5
 #define STARVED_ALONE 0.9 /* where no worker waits for another one */
 

@@ -138,7 +138,7 @@ void skep_describe_step(const struct skep_scenario *scenario, const struct skep_
 	char beside[64] = "";
 	const struct skep_plan *plan = &scenario->plan;
 	if (plan->inner_deadline)
-		snprintf(beside, sizeof beside, " beside %" PRIu32 " step%s of a round's", plan->inner_overlap,
+		snprintf(beside, sizeof beside, ", beside the first %" PRIu32 " step%s of a round", plan->inner_overlap,
 			skep_plural(plan->inner_overlap));
 	fprintf(out, "\nexpected: %s a step: passes %s, reductions %s%s, updates and the directory %s\n",
 		skep_time_text(step->step_s, whole), skep_time_text(step->passes_s, passes),

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * outage.h - `directory.lost_at`, `back_after` and `back_with` of a scenario: when the machine with the directory is lost, and
- * when and with what training goes on. The simulator alone plays it; in a real run `serve` is lost when it is, and `serve
- * --resume` or another replica (exec/replicas/) goes on.
+ * when and with what training goes on. The simulator alone plays losses; in a real run `serve` is lost when it is, and `serve
+ * --resume` or another replica (exec/replicas/) goes on. In both worlds stages step together with `back_with: workers`.
  *
  * What follows a loss is what follows it there (docs/serve-and-join.md):
  *   1. No worker does anything more, but that with `back_with: workers` it keeps what it holds between two steps. Its machine

@@ -394,8 +394,8 @@ static void noted_lost(struct ledger *ledger, const struct skep_note *note)
 static void noted_committed(struct ledger *ledger, const struct skep_note *note)
 {
 	struct cell *cell = &ledger->round[note->round].cell[note->stage];
-	uint32_t stage = note->stage %
-	                 ledger->plan->stages; /* if it waits, it may have waited for others, and was restored since */
+	/* A stage that had to wait for others may have lost its members, and been restored, before its commit. */
+	uint32_t stage = note->stage % ledger->plan->stages;
 	bool waits = ledger->plan->clip || ledger->plan->together;
 	bool empty = ledger->empty[stage] || (waits && ledger->restarted[stage]);
 	if (cell->committed || (cell->members == 0 && !empty && !ledger->plan->async))
