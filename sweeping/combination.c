@@ -15,6 +15,7 @@
 #include <sys/resource.h>
 
 #include "analysis/store/store_sweep.h"
+#include "core/sums.h"
 #include "planning/problem/resolve.h"
 #include "planning/trial/simulate.h"
 #include "scenarios/plan/loss.h"
@@ -143,11 +144,12 @@ static void check_law(const struct skep_scenario *s, struct skep_sweep_reply *re
 	memcpy(ret->law_model, s->law->model, sizeof ret->law_model);
 }
 
-/* Steps of which a run may make any multiple: of a round, or of as many as have all lengths, where rounds differ. */
+/* Steps of which a run may make any multiple: of a round, or of as many as have all lengths, where rounds differ, or in which all
+ * stages sum, where they have periods of their own. */
 static uint32_t cycle_of(const struct skep_plan *plan)
 {
-	uint32_t fragments = skep_plan_fragments(plan), all = (uint32_t)skep_plan_steps_before(plan, fragments);
-	return all % fragments == 0 ? all / fragments : all;
+	uint32_t cycle = skep_plan_cycle(plan), all = (uint32_t)skep_plan_steps_before(plan, cycle);
+	return !plan->sum_every && all % cycle == 0 ? all / cycle : all;
 }
 
 static void check(const struct skep_sweep *sweep, uint32_t number, struct skep_sweep_reply *ret)

@@ -29,9 +29,9 @@ struct skep_sweep_reply { /* the beginning of every answer; after that of a RUN 
 	double throughput, time_s, loss; /* RUN */
 	struct skep_diag error;          /* not ok: why */
 	uint64_t samples;                /* CHECK: that the run is to do ... */
-	uint32_t steps, cycle,
-		asked_steps; /* ... in so many steps, in rounds that come round so often; train.until.steps */
-	uint32_t leaves;     /* CHECK: in which quantities it leaves its law: skep_loss_leaves() */
+	uint32_t steps, cycle,           /* ... in so many steps; `cycle`: any run's steps are a multiple of it */
+		asked_steps;             /* train.until.steps */
+	uint32_t leaves;                 /* CHECK: in which quantities it leaves its law: skep_loss_leaves() */
 	char law[512], law_model[64];
 	double asked[SKEP_SWEEP_QUANTITIES], fitted[SKEP_SWEEP_QUANTITIES][2]; /* NAN: it is no number */
 };
