@@ -8,6 +8,7 @@
 #include <math.h>
 
 #include "core/collective/collective.h"
+#include "core/sums.h"
 #include "scenarios/plan/links.h"
 #include "scenarios/plan/split.h"
 #include "topologies/ring/ring.h"
@@ -63,6 +64,7 @@ void skep_sum_messages(const struct skep_planning *p, uint32_t stage, const uint
 
 struct carried {
 	const uint32_t *member;
+	double rounds; /* in one of how many it sums: what is carried is the mean */
 	skep_carry_sum *carry;
 	void *context;
 };
@@ -71,7 +73,7 @@ static void carry_message(void *context, uint32_t from, uint32_t to, uint64_t by
 {
 	const struct carried *c = context;
 	if (bytes > 0)
-		c->carry(c->context, c->member[from], c->member[to], (double)bytes);
+		c->carry(c->context, c->member[from], c->member[to], (double)bytes / c->rounds);
 }
 
 /* Vectors that an edge of a circle of all members carries; 0: they are no circle. */
@@ -87,8 +89,8 @@ static double around(const struct skep_plan *plan, uint32_t members)
 static void group_bytes(const struct skep_planning *p, uint32_t stage, const uint32_t *member, uint32_t members,
 	skep_carry_sum *carry, void *context)
 {
-	struct carried carried = {member, carry, context};
 	struct skep_plan whole = p->scenario->plan;
+	struct carried carried = {member, skep_plan_sum_every(&whole, stage), carry, context};
 	double vectors = around(&whole, members);
 	whole.sync_chunks = 1; /* in how many messages it travels changes no byte but headers */
 	if (vectors == 0)

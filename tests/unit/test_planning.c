@@ -391,6 +391,11 @@ static void test_bytes_of_a_round(void **state)
 		{{"model.stages=1", "sync={zero: 3}"}, one_stage, 3 * 4 * 7, 0, -1},
 		{{"model.stages=2", "model.file=models/gpt2-124m.yaml", "schedule.microbatch=1"}, three_and_five, 0, 8,
 			-1},
+		{{"model.stages=2", "sync={method: diloco, every: [2, 8]}"}, three_and_five, 0, 0, -1},
+		{{"model.stages=2", "sync={method: diloco, every: [8, 2], collective: butterfly}"}, three_and_five, 0,
+			0, -1},
+		{{"model.stages=2", "sync={method: diloco, every: [2, 8], collective: tree}"}, three_and_five, 0, 0,
+			-1},
 	};
 	for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
 		const char *set[6] = {"train.arithmetic=none", "cluster.allocation=null"};
