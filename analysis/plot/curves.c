@@ -21,11 +21,10 @@ struct source { /* rows of x and loss */
 static bool has_tokens(
 	struct skep_store *store, const struct skep_plot_run *run, double *ret_every, struct skep_diag *reterr)
 {
-	uint32_t warmup;
 	sqlite3_stmt *row =
 		skep_store_query(store, "SELECT tokens > 0, text FROM runs WHERE id = ?1", run->id, 0, reterr);
 	bool has = row != NULL && skep_store_row(store, row) && sqlite3_column_int(row, 0) != 0;
-	*ret_every = row != NULL ? fmax(1, skep_settings_every(skep_column_text(row, 1), &warmup)) : 1;
+	*ret_every = row != NULL ? skep_settings_round_steps(skep_column_text(row, 1)) : 1;
 	sqlite3_finalize(row);
 	return has;
 }

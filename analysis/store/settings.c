@@ -30,24 +30,50 @@ bool skep_settings_compare_runs(struct skep_store *store, int64_t first, int64_t
 	return found;
 }
 
+/* Of all stages: the shortest, and the longest. 0: each worker has its own. */
+static void read_periods(struct skep_reader *r, double *ret_shortest, double *ret_longest)
+{
+	const struct skep_yaml_node *sync = skep_read_map(r, skep_yaml_root(r->yaml), "sync", false);
+	const struct skep_yaml_node *list = skep_read_any(r, sync, "every");
+	bool each_step = strcmp(skep_read_string(r, sync, "method", "step"), "step") == 0;
+	*ret_shortest = *ret_longest = 1;
+	if (each_step)
+		return;
+	if (skep_yaml_kind(list) != SKEP_YAML_LIST)
+		*ret_shortest = *ret_longest = strtod(skep_read_string(r, sync, "every", "1"), NULL);
+	for (uint32_t i = 0; skep_yaml_kind(list) == SKEP_YAML_LIST && i < skep_yaml_length(list); i++) {
+		double steps = (double)skep_read_integer(r, skep_yaml_item(list, i), NULL, 1, INT32_MAX, INT64_MIN);
+		*ret_shortest = i == 0 ? steps : fmin(*ret_shortest, steps);
+		*ret_longest = i == 0 ? steps : fmax(*ret_longest, steps);
+	}
+}
+
 double skep_settings_every(const char *text, uint32_t *ret_warmup)
 {
 	struct skep_diag diag = {0};
 	struct skep_reader r = {skep_yaml_parse("scenario", text, strlen(text), &diag), &diag};
+	double steps, longest;
 	*ret_warmup = 0;
 	if (!r.yaml)
 		return 0;
-	const struct skep_yaml_node *sync = skep_read_map(&r, skep_yaml_root(r.yaml), "sync", false);
-	const char *method = skep_read_string(&r, sync, "method", "step");
-	bool list = skep_yaml_kind(skep_read_any(&r, sync, "every")) == SKEP_YAML_LIST; /* of each stage */
-	const char *every = list ? "0" : skep_read_string(&r, sync, "every", "1");
-	double steps = strcmp(method, "step") == 0 ? 1 : strtod(every, NULL);
+	read_periods(&r, &steps, &longest);
 	const struct skep_yaml_node *train = skep_read_map(&r, skep_yaml_root(r.yaml), "train", false);
 	const struct skep_yaml_node *schedule = skep_read_map(&r, train, "schedule", false);
 	double warmup = (double)skep_read_integer(&r, schedule, "warmup", 0, INT32_MAX, 0);
 	*ret_warmup = (uint32_t)(warmup / fmax(steps, 1));
 	skep_yaml_destroy(r.yaml);
-	return steps >= 1 ? steps : 0;
+	return steps >= 1 && longest <= steps ? steps : 0;
+}
+
+double skep_settings_round_steps(const char *text)
+{
+	struct skep_diag diag = {0};
+	struct skep_reader r = {skep_yaml_parse("scenario", text, strlen(text), &diag), &diag};
+	double steps = 1, longest;
+	if (r.yaml)
+		read_periods(&r, &steps, &longest);
+	skep_yaml_destroy(r.yaml);
+	return steps >= 1 ? steps : 1;
 }
 
 double skep_settings_compute_scale(const char *text)

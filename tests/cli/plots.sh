@@ -88,6 +88,13 @@ print("%.0f samples/s" % sqlite3.connect("lone.db").execute("SELECT avg(throughp
 		assert steps[-1][0] == 60 and abs(steps[-1][2] - 60 * reductions[3][2]) < 1e-3, steps
 		END
 	}
+	accepts 'stages with periods of their own' sim "$root/scenarios/diloco-periods.yaml" -q --set 'sync.every=[2, 4, 4, 2]' \
+		--set train.schedule=null --set train.until.steps=8 --db periods.db
+	drawn_steps() {
+		PATH=$PWD/spy:$PATH "$skep" plot accuracy --x steps -o steps.svg --db periods.db &&
+			test "$(sed -n '/^$mean <</,/^END/s/^\([0-9]*\) .*/\1/p' script.gp | tr '\n' ' ')" = '2 4 6 8 '
+	}
+	check 'against steps, in rounds of the shortest' drawn_steps
 	drawn_searches() {
 		python3 - <<-'END'
 		import re

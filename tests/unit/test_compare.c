@@ -2,6 +2,7 @@
  *
  * test_compare.c - two runs side by side: which ones, the figures, the two forms of output.
  */
+#include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -285,6 +286,33 @@ static void test_same_text_first(void **state)
 	synthetic_finish(&s);
 }
 
+/* A list of one period for all is that period; others differ from stage to stage, and a round has the steps of the shortest. */
+static void test_periods_of_a_text(void **state)
+{
+	(void)state;
+	const struct {
+		const char *sync;
+		double every, round;
+		uint32_t warmup;
+	} all[] = {
+		{"{method: step}", 1, 1, 12},
+		{"{method: diloco, every: 4}", 4, 4, 3},
+		{"{method: diloco, every: [4, 4]}", 4, 4, 3},
+		{"{method: diloco, every: [12, 4]}", 0, 4, 3},
+		{"{method: diloco, every: auto, mean_inner_steps: 4}", 0, 1, 12},
+		{"{method: diloco, every: []}", 1, 1, 12},
+	};
+	for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+		char text[160];
+		uint32_t warmup;
+		snprintf(text, sizeof text, "sync: %s\ntrain: {schedule: {warmup: 12}}\n", all[i].sync);
+		double every = skep_settings_every(text, &warmup), round = skep_settings_round_steps(text);
+		if (fabs(every - all[i].every) > 0 || fabs(round - all[i].round) > 0 || warmup != all[i].warmup)
+			fail_msg("%s: %g, %g, %" PRIu32, all[i].sync, every, round, warmup);
+	}
+	assert_true(fabs(skep_settings_round_steps("sync: [1") - 1) <= 0);
+}
+
 static void test_settings(void **state)
 {
 	(void)state;
@@ -397,7 +425,7 @@ static void test_running(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {TEST(test_figures), TEST(test_time_parts), TEST(test_quantiles),
-		TEST(test_which_runs), TEST(test_same_text_first), cmocka_unit_test(test_settings), TEST(test_table),
-		TEST(test_running)};
+		TEST(test_which_runs), TEST(test_same_text_first), cmocka_unit_test(test_settings),
+		cmocka_unit_test(test_periods_of_a_text), TEST(test_table), TEST(test_running)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
