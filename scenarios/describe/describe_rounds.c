@@ -72,10 +72,11 @@ static uint32_t steps_between_sums(const struct skep_plan *plan)
 	return (uint32_t)skep_plan_steps_before(plan, skep_plan_cycle(plan));
 }
 
-/* Workers that do not meet before the end train apart from each other, which is not what local steps are asked for. */
+/* Workers that do not meet before the end train apart from each other, which is not what local steps are asked for. Where stages
+ * have periods of their own, those with a shorter one do. */
 static bool is_longer_than_run(const struct skep_scenario *s)
 {
-	return steps_between_sums(&s->plan) > s->until_steps;
+	return !s->plan.sum_every && steps_between_sums(&s->plan) > s->until_steps;
 }
 
 static void print_length(const struct skep_scenario *s, FILE *out)
@@ -83,8 +84,9 @@ static void print_length(const struct skep_scenario *s, FILE *out)
 	const struct skep_plan *plan = &s->plan;
 	uint64_t steps = skep_plan_all_steps(s);
 	if (steps != s->until_steps)
-		fprintf(out, "            %s whole: %" PRIu64 " steps, not the %" PRIu32 " of train.until.steps\n",
-			plan->sum_every ? "the longest of sync.every is" : "rounds are", steps, s->until_steps);
+		fprintf(out, "            %s: %" PRIu64 " steps, not the %" PRIu32 " of train.until.steps\n",
+			plan->sum_every ? "the run ends with a sum of every stage" : "rounds are whole", steps,
+			s->until_steps);
 	if (is_longer_than_run(s))
 		fprintf(out,
 			"            warning: sync.%s, %" PRIu32 " steps, is longer than the run, %" PRIu32
@@ -99,14 +101,17 @@ static uint32_t period_of(const struct skep_plan *plan, uint32_t stage)
 	return plan->inner_steps * skep_plan_sum_every(plan, stage);
 }
 
-static void print_periods(const struct skep_plan *plan, FILE *out)
+static void print_periods(const struct skep_scenario *s, FILE *out)
 {
+	const struct skep_plan *plan = &s->plan;
 	if (!plan->sum_every)
 		return;
 	fprintf(out, "            by stage, workers sum every");
 	for (uint32_t stage = 0; stage < plan->stages; stage++)
 		fprintf(out, "%s%" PRIu32, stage > 0 ? ", " : " ", period_of(plan, stage));
 	fprintf(out, " steps; bytes of a round are the mean\n");
+	if (s->until_s > 0 || s->until_usd > 0 || !isnan(s->target_loss))
+		fprintf(out, "            a run that time, usd or loss ends may end between two sums of a stage\n");
 }
 
 void skep_periodic_print(const struct skep_scenario *s, FILE *out)
@@ -133,7 +138,7 @@ void skep_periodic_print(const struct skep_scenario *s, FILE *out)
 			"            when a round ends each worker meets one other of its stage, drawn anew; an odd one is "
 			"alone\n");
 	print_fragments(plan, out);
-	print_periods(plan, out);
+	print_periods(s, out);
 	fprintf(out, "            outer optimizer %s, lr %g, momentum %g",
 		s->outer.kind == SKEP_OPTIMIZER_SGD ? "sgd" : "nesterov", (double)s->outer.learning_rate,
 		(double)s->outer.momentum);

@@ -41,13 +41,25 @@ done
 accepts 'four' sim swarm.yaml --json -q "${diloco[@]}" --set sync.every=4
 accepts 'four and four' sim swarm.yaml --json -q "${diloco[@]}" --set 'sync.every=[4, 4]'
 check 'are the same, to the bit' test "$(sqlite3 skep.db 'SELECT count(DISTINCT loss) FROM rounds')$(sqlite3 skep.db 'SELECT count(DISTINCT digest) FROM runs')" = 61
+accepts 'one period in a list' sim "$root/scenarios/diloco-periods.yaml" -q --set 'sync.every=[2, 2, 2, 2]' --set train.schedule=null \
+	--set train.until.steps=60 --db law.db
+accepts 'which a law takes' fit --db law.db
 accepts 'in the order of links' sim swarm.yaml --json -q "${diloco[@]}" --set 'sync.every=[8, 4]' --set sync.ring_order=links
 accepts 'what is gathered' sim swarm.yaml --json -q "${diloco[@]}" --set 'sync.every=[8, 4]' --set sync.collective=butterfly --set sync.aggregate=trimmed-mean
 accepts 'varied' sweep swarm.yaml -q "${diloco[@]}" --vary 'sync.every=[4, 8],[8, 4],4' --db swept.db
 check 'three runs' test "$(sqlite3 swept.db 'SELECT count(*), count(DISTINCT bytes_sync) FROM runs')" = '3|3'
 accepts 'no whole cycle' check swarm.yaml "${diloco[@]}" --set 'sync.every=[4, 16]'
-check 'it is said' grep -q 'the longest of sync.every is whole: 32 steps, not the 24 of train.until.steps' "$out" "$err"
+check 'it is said' grep -q 'the run ends with a sum of every stage: 32 steps, not the 24 of train.until.steps' "$out" "$err"
 check 'and who sums when' grep -q 'by stage, workers sum every 4, 16 steps; bytes of a round are the mean' "$out" "$err"
+accepts 'a run within the longest' check swarm.yaml "${diloco[@]}" --set 'sync.every=[2, 8]' --set train.until.steps=4
+check 'has sums before its end' sh -c '! grep "is longer than the run" "$1" "$2" && grep -q "of every stage: 8 steps, not the 4 of" "$1"' - "$out" "$err"
+accepts 'the same for programs' check swarm.yaml "${diloco[@]}" --set 'sync.every=[2, 8]' --set train.until.steps=4 --json
+check 'is no longer than the run' grep -q '"longer_than_run":[[:space:]]*false' "$out"
+check 'nor may it end elsewhere' sh -c '! grep "between two sums of a stage" "$1"' - "$out"
+accepts 'a run that a loss may end' check swarm.yaml "${diloco[@]}" --set 'sync.every=[2, 8]' --set train.until.loss=1000000
+check 'may end between two sums' grep -q 'a run that time, usd or loss ends may end between two sums of a stage' "$out"
+accepts 'as it does' sim swarm.yaml --json -q "${diloco[@]}" --set 'sync.every=[2, 8]' --set train.until.loss=1000000 --db short.db
+check 'behind two steps' test "$(sqlite3 short.db 'SELECT steps FROM runs')" = 2
 refuses 'a law has one' 'from stage to stage: a law has one H' fit 3 --db "$PWD/ring.db"
 
 # ---- the step that is expected: between sums of a thin line in each round and in every fourth
