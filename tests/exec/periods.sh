@@ -56,15 +56,19 @@ compared() {
 	    assert plan["rounds"] == max(sums) and sync(run) == plan["rounds"] * plan["bytes_sync_per_round"], (run, sync(run), plan)
 	    assert ops(run, "pseudo_grad") == {s: 2 * n for s, n in enumerate(sums)}, ops(run, "pseudo_grad")
 	    assert ops(run, "step") == {s: 2 * plan["rounds"] for s in (0, 1)}, ops(run, "step")
-	    whole = plan["rounds"] * plan["stages"][0]["sync_bytes"] / sums[0]
-	    assert abs(whole - round(whole)) < 1e-6 and of(run, "steps") == 16, whole
+	    for stage, n in zip(plan["stages"], sums): # a sum of two members: twice the vector, in four messages for each segment
+	        p = stage["trained_parameters"]
+	        vector = p + p // 64 * 4 if name == "swarm" and stage["stage"] == 0 else 4 * p
+	        assert plan["rounds"] * stage["sync_bytes"] == n * (2 * vector + 4 * 96 * stage["ring_segments"]), stage
+	    assert of(run, "steps") == 16, of(run, "steps")
 	assert losses(3)[3] < losses(3)[0] / 2 and losses(4)[3] < losses(4)[0] / 2, (losses(3), losses(4))
 	assert (of(5, "preemptions"), of(5, "joins"), of(5, "steps")) == (1, 1, 80), "churn"
 	assert db.execute("SELECT count(*) FROM v_ledger WHERE run IN (1, 3, 5) AND verdict <> 'kept'").fetchone()[0] == 0, "ledger"
 	rest = {r: l for r, l in losses(1).items() if r >= 4}
 	assert of(7, "first_round") == 4 and near(losses(7), rest), (losses(7), rest)
-	# All members go on from the inner parameters of one.
-	assert of(8, "first_round") == 3 and abs(losses(8)[7] / losses(1)[7] - 1) < 0.5, (losses(8), losses(1))
+	# All members go on from the inner parameters of one, so losses are near to, but not, what they were.
+	off = {r: abs(l / losses(1)[r] - 1) for r, l in losses(8).items()}
+	assert of(8, "first_round") == 3 and list(off) == [3, 4, 5, 6, 7] and 1e-4 < off[3] and max(off.values()) < 0.01, off
 	END
 }
 check 'they are what they should be' compared
