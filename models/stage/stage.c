@@ -242,7 +242,7 @@ bool skep_stage_place(
 		.moments = skep_optimizer_moments(skep_training_stepper(training)),
 		.inner_moments = skep_plan_periodic(training->plan) ? skep_optimizer_moments(&training->optimizer) : 0,
 		.older_kept = skep_plan_steps_beside(training->plan),
-		.inner_kept = skep_plan_fragments(training->plan) > 1 || skep_plan_sum_every(training->plan, index) > 1,
+		.inner_kept = skep_plan_inner_kept(training->plan, index),
 		.shared = SIZE_MAX,
 		.tensor_group = training->tensor_group,
 		.arrays = &skep_arrays_host};

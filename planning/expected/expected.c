@@ -99,8 +99,8 @@ static uint32_t longer(const struct skep_plan *plan, uint32_t every)
 }
 
 /* The mean of the rounds of a cycle. Each period is a multiple of the shorter ones, so those stages that sum in a round are all
- * whose periods are at most some period; and rounds whose number has it for a divisor, and no longer one, are 1 / period less
- * 1 / longer period of all. */
+ * whose periods are at most some period; and a round in which `every` is the longest period that sums comes in
+ * 1 / every - 1 / next of all rounds. */
 static void find_turns(struct skep_loads *l, struct skep_expected *e)
 {
 	const struct skep_plan *plan = &l->p->scenario->plan;

@@ -62,8 +62,9 @@ struct skep_loads { /* seconds for a microbatch of the swarm, or of a reduction 
 	struct skep_station *station; /* [5 * workers + places * places + 2 * places + 1] */
 	double *queue;                /* the same: those that wait or are served */
 	uint32_t stations;
-	bool quick;     /* sums by closed forms */
-	uint32_t every; /* of which round: stages that sum in one of so many, or oftener, do; 0: all do (core/sums.h) */
+	bool quick; /* sums by closed forms */
+	/* The round looked at: stages with a period of at most so many rounds sum in it; 0: all do. */
+	uint32_t every;
 };
 
 /* False: a stage has no worker, or one that cannot serve it. `weight` is scratch, [stages], all 0. */

@@ -123,7 +123,8 @@ static void pose(struct work *k, bool tool)
 	k->pipedream = (struct skep_pipedream){.chain = &k->chain,
 		.levels = k->sites > 1 ? 2 : 1,
 		.level = {{k->inside, find_rate(k, false)}, {k->sites, find_rate(k, true)}},
-		.sum_every = (double)plan->microbatches / skep_plan_most_steps(plan) * skep_plan_mean_steps(plan),
+		.microbatches_per_sum =
+			(double)plan->microbatches / skep_plan_most_steps(plan) * skep_plan_mean_steps(plan),
 		.tool = tool};
 }
 

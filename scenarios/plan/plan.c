@@ -321,8 +321,7 @@ static uint64_t kept_ns(const struct skep_scenario *s, uint32_t stage)
 {
 	const struct skep_stage_plan *of = &s->stage[stage];
 	uint32_t moments = skep_plan_periodic(&s->plan) ? skep_optimizer_moments(&s->optimizer) : 0;
-	bool inner = skep_plan_fragments(&s->plan) > 1 || skep_plan_sum_every(&s->plan, stage) > 1;
-	uint32_t more = inner + skep_plan_steps_beside(&s->plan);
+	uint32_t more = skep_plan_inner_kept(&s->plan, stage) + skep_plan_steps_beside(&s->plan);
 	double numbers = moments * (double)skep_plan_trained(&s->plan, stage) + more * (double)of->parameters;
 	numbers -= skep_optimizer_moments(&s->optimizer) * not_sharded(s, stage);
 	return skep_ns_clamp(1e9 * ((double)of->state_bytes + SKEP_FLOAT_BYTES * numbers) / s->checkpoint_Bps);

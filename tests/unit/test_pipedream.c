@@ -41,7 +41,7 @@ static void draw_all(struct drawn *d, uint64_t *seed, uint32_t levels)
 		.levels = levels,
 		.level = {{1 + draw(seed, 4), 1e8 * (1 + draw(seed, 20))},
 			{1 + draw(seed, 4), 1e7 * (1 + draw(seed, 20))}},
-		.sum_every = draw(seed, 3) > 0 ? 1 + draw(seed, 40) : 0,
+		.microbatches_per_sum = draw(seed, 3) > 0 ? 1 + draw(seed, 40) : 0,
 		.tool = draw(seed, 2) > 0};
 }
 
@@ -55,7 +55,7 @@ static double plain_stage(const struct drawn *d, uint32_t level, uint32_t first,
 		weights += d->weight_bytes[i];
 	}
 	double inside = level > 0 ? plain(d, level - 1, first, end) : compute;
-	double per = d->p.sum_every > 0 ? d->p.sum_every : m;
+	double per = d->p.microbatches_per_sum > 0 ? d->p.microbatches_per_sum : m;
 	double reduce = 2 * (m - 1.0) * weights / per / d->p.level[level].rate_Bps;
 	if (!d->p.tool)
 		return fmax(inside, reduce) / m;

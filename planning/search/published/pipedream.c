@@ -62,7 +62,7 @@ static double stage_s(
 	const struct table *t, uint32_t level, uint32_t first, uint32_t end, uint32_t machines, bool front)
 {
 	const struct skep_pipedream *p = t->p;
-	double m = machines, every = p->sum_every > 0 ? p->sum_every : m;
+	double m = machines, every = p->microbatches_per_sum > 0 ? p->microbatches_per_sum : m;
 	double weights = t->sums.weight_bytes[end] - t->sums.weight_bytes[first];
 	double inside = level == 0
 	                        ? t->sums.compute_s[end] - t->sums.compute_s[first]

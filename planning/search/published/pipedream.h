@@ -8,7 +8,7 @@
  *   T_k(i .. j, m) = max(A_k-1(i .. j, all of a component), 2 (m - 1) W / (M B_k)) / m
  *   A_k(i .. j, m) = min of T_k(i .. j, m) and, over s and n, max(A_k(i .. s, m - n), 2 a_s / B_k, T_k(s + 1 .. j, n))
  *
- * W are the bytes of the layers' weights, which are summed once in M microbatches; M = m where `sum_every` is 0.
+ * W are the bytes of the layers' weights, which are summed once in M microbatches; M = m where `microbatches_per_sum` is 0.
  *
  * The released tool (optimizer_graph_hierarchical.py) differs: a stage's reduction comes on top of its compute and not
  * beside it, and takes 4 (m - 1) W / (M B), of which the first stage of a level has only the part of one machine of its
@@ -32,7 +32,7 @@ struct skep_pipedream {
 	const struct skep_chain *chain;
 	uint32_t levels;
 	struct skep_pipedream_level level[SKEP_PIPEDREAM_LEVELS]; /* the innermost first */
-	double sum_every;                                         /* microbatches; 0: one of each replica */
+	double microbatches_per_sum;                              /* 0: one of each replica */
 	bool tool;                                                /* as the released tool does it */
 };
 
