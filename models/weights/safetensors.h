@@ -64,6 +64,6 @@ struct skep_safetensors_target {
 
 /* All weights have their numbers (`at`). Files are written under temporary names, synchronised and renamed, the index last, and
  * what an older one of the same path was in is removed then; so a disk that is full leaves the old weights as they were.
- * (Who pulls the plug between the renames of several files may find old ones among the new.) */
+ * An old index is removed before the first of several files is replaced, so after a crash no index names files of two models. */
 bool skep_safetensors_write(const struct skep_safetensors_target *target, const struct skep_weight *weight,
 	uint32_t weights, struct skep_diag *reterr);
