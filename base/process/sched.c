@@ -34,8 +34,8 @@ void skep_sched_wake_soon(void)
 	if (sched_getscheduler(0) != SCHED_OTHER)
 		return;
 	const int nice = getpriority(PRIO_PROCESS, 0);
-	if (nice <
-		0) /* it is preferred already, and RESET_ON_FORK would take that from threads that it makes; or it is not known */
+	/* Below 0 it is preferred already, and RESET_ON_FORK would take that from threads that it makes; -1 is also an error. */
+	if (nice < 0)
 		return;
 	const struct attributes attributes = {.size = sizeof attributes,
 		.policy = SCHED_OTHER,
