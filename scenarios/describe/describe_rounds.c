@@ -213,7 +213,7 @@ static void print_attackers(const struct skep_scenario *s, FILE *out)
 
 void skep_robust_print(const struct skep_scenario *s, FILE *out)
 {
-	uint32_t most = skep_robust_largest_stage(s), left_out = skep_robust_left_out(&s->robust, most);
+	uint32_t most = skep_plan_serving_most(s), left_out = skep_robust_left_out(&s->robust, most);
 	if (s->plan.gather) {
 		fprintf(out, "  aggregate %s: of %" PRIu32 " workers of a stage ",
 			skep_robust_method_name(s->robust.method), most);
@@ -233,8 +233,7 @@ void skep_robust_add_json(const struct skep_scenario *s, cJSON *root)
 {
 	cJSON_AddStringToObject(root, "aggregate", skep_robust_method_name(s->robust.method));
 	if (s->plan.gather)
-		cJSON_AddNumberToObject(
-			root, "left_out", skep_robust_left_out(&s->robust, skep_robust_largest_stage(s)));
+		cJSON_AddNumberToObject(root, "left_out", skep_robust_left_out(&s->robust, skep_plan_serving_most(s)));
 	if (s->robust.method == SKEP_ROBUST_ZENO)
 		cJSON_AddNumberToObject(root, "rho", s->robust.rho);
 	cJSON *byzantine = skep_json_add_object(root, "byzantine", s->liar != NULL);

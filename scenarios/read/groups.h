@@ -93,9 +93,6 @@ void skep_robust_read_byzantine(struct skep_reader *r, const struct skep_yaml_no
 void skep_robust_check(struct skep_reader *r, const struct skep_yaml_node *sync, const struct skep_yaml_node *cluster,
 	const struct skep_scenario *s);
 
-/* The most workers that serve one stage at the start. */
-uint32_t skep_robust_largest_stage(const struct skep_scenario *s);
-
 /* As keys have them: sync.aggregate, cluster.byzantine.attack and .tensors. */
 const char *skep_robust_method_name(enum skep_robust_method method);
 const char *skep_attack_name(enum skep_attack attack);

@@ -121,20 +121,10 @@ struct skep_byzantine skep_scenario_byzantine(const struct skep_scenario *s, uin
 
 /* ---- together ----------------------------------------------------------------------------------------------------- */
 
-uint32_t skep_robust_largest_stage(const struct skep_scenario *s)
-{
-	uint32_t most = 0;
-	for (uint32_t stage = 0; stage < s->plan.stages; stage++) {
-		uint32_t serving = skep_plan_serving(s, stage);
-		most = serving > most ? serving : most;
-	}
-	return most;
-}
-
 void skep_robust_check(struct skep_reader *r, const struct skep_yaml_node *sync, const struct skep_yaml_node *cluster,
 	const struct skep_scenario *s)
 {
-	uint32_t most = skep_robust_largest_stage(s);
+	uint32_t most = skep_plan_serving_most(s);
 	if (r->diag->set)
 		return;
 	if (s->liar && s->arithmetic == SKEP_ARITHMETIC_NONE)
