@@ -193,7 +193,7 @@ check 'a killed run leaves a sound database' equals ok "$(query dead.db 'PRAGMA 
 check 'with all the rounds it had finished' test "$(query dead.db 'SELECT count(*) FROM rounds')" -ge "$rounds" -a "$rounds" -ge 3
 check 'each of them whole' equals 0 "$(query dead.db "SELECT count(*) FROM v_ledger WHERE verdict <> 'kept'")"
 accepts 'it is listed' runs list --db dead.db
-check 'with what it had finished' grep -qE ' [1-9][0-9]* rounds +[0-9.]+ (s|min|h) ' "$out"
+check 'with what it had finished' grep -qE ' [1-9][0-9]* rounds +[0-9.]+ (ms|s|min|h) ' "$out"
 accepts 'the next run goes on with it' sim "${quick[@]}" --db dead.db
 check 'which marks it' equals dead "$(query dead.db 'SELECT status FROM runs ORDER BY id LIMIT 1')"
 check 'and finishes' equals 'done' "$(query dead.db 'SELECT status FROM runs ORDER BY id DESC LIMIT 1')"
