@@ -16,18 +16,19 @@ static uint32_t common(uint32_t a, uint32_t b)
 void skep_sweep_lengths_hear(struct skep_sweep_lengths *l, const struct skep_sweep_reply *reply)
 {
 	assert(reply->cycle > 0);
-	if (l->first.cycle == 0) {
-		l->first = l->other = *reply;
+	if (l->least.cycle == 0) {
+		l->least = l->most = *reply;
 		l->multiple = reply->cycle;
 	}
-	l->other = reply->samples != l->first.samples && l->other.samples == l->first.samples ? *reply : l->other;
+	l->least = reply->samples < l->least.samples ? *reply : l->least;
+	l->most = reply->samples > l->most.samples ? *reply : l->most;
 	uint64_t multiple = (uint64_t)l->multiple / common(reply->cycle, l->multiple) * reply->cycle;
 	l->multiple = l->multiple > 0 && multiple <= MULTIPLE_MOST ? (uint32_t)multiple : 0;
 }
 
 void skep_sweep_lengths_warn(const struct skep_sweep_lengths *l, FILE *out)
 {
-	const struct skep_sweep_reply *a = &l->first, *b = &l->other;
+	const struct skep_sweep_reply *a = &l->least, *b = &l->most;
 	bool rounded = a->steps != a->asked_steps || b->steps != b->asked_steps;
 	if (a->samples == b->samples || a->asked_steps != b->asked_steps || !rounded)
 		return;

@@ -10,8 +10,9 @@
 #include "sweeping/combination.h"
 
 struct skep_sweep_lengths {
-	struct skep_sweep_reply first, other; /* of combinations that are to do different numbers of samples */
-	uint32_t multiple;                    /* of all numbers of steps of a round; 0: that is too large */
+	struct skep_sweep_reply least,
+		most;      /* those that are to do the fewest and the most samples, in whatever order they ended */
+	uint32_t multiple; /* of all numbers of steps of a round; 0: that is too large */
 };
 
 void skep_sweep_lengths_hear(struct skep_sweep_lengths *lengths, const struct skep_sweep_reply *reply);

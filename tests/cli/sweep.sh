@@ -36,7 +36,7 @@ uneven=("$root/scenarios/two-datacentres.yaml" --set train.arithmetic=none --set
 accepts 'rounds of unequal length' sweep "${uneven[@]}" --vary sync.fragments=2,3,4 --set train.until.steps=40 --db uneven.db
 check 'which do as much' sh -c '! grep "different amounts" "$1"' - "$err"
 accepts 'and steps that are no whole rounds of all' sweep "${uneven[@]}" --vary sync.fragments=2,3,4 --set train.until.steps=36 --db uneven.db
-check 'of which some do more' grep -q 'of 36 steps that were asked for some do \(36\|37\|40\) and some \(36\|37\|40\); all .* multiple of 10, .*steps=40$' "$err"
+check 'of which some do more' grep -q 'of 36 steps that were asked for some do 36 and some 40; all .* multiple of 10, .*steps=40$' "$err"
 each=("$root/scenarios/two-datacentres.yaml" --set train.arithmetic=none --set sync.method=diloco --vary 'sync.every=8,[8, 16, 16, 8]')
 accepts 'periods of stages' sweep "${each[@]}" --set train.until.steps=24 --db uneven.db
 check 'of which the longest is what to take' grep -q 'of 24 steps that were asked for some do 24 and some 32; all .* multiple of 16, .*steps=32$' "$err"
