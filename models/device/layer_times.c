@@ -17,6 +17,7 @@
 #include "models/corpus/tokens.h"
 
 #define PASS_MOST_S 0.5
+#define STEPS_BEHIND_S 0.1 /* a step is timed behind a pass of so long at most */
 #define LEAST_PART 0.01
 #define WINDOWS 16u
 
@@ -116,8 +117,8 @@ struct measuring {
 	const struct skep_tokens *tokens;
 };
 
-/* The passes and the step of a stage of the model with so many blocks. Every block has parameters of its own here, and the
- * head too: the time of a product does not depend on which layers share its weights. */
+/* The passes of a stage of the model with so many blocks, and its step, unless *ret has one already. Every block has
+ * parameters of its own here, and the head too: the time of a product does not depend on which layers share its weights. */
 static bool time_stage(const struct measuring *m, uint32_t stage, uint32_t blocks, uint32_t samples,
 	struct skep_layer_time *ret, struct skep_diag *reterr)
 {
@@ -139,8 +140,9 @@ static bool time_stage(const struct measuring *m, uint32_t stage, uint32_t block
 		.samples = samples};
 	bool done = skep_stage_bench_begin(&bench, &setup, reterr);
 	if (done) {
+		double *step_s = &ret->s[SKEP_LAYER_UPDATE];
 		done = skep_stage_bench_passes(&bench, &passes, reterr) &&
-		       skep_stage_bench_step(&bench, &ret->s[SKEP_LAYER_UPDATE], reterr);
+		       (*step_s > 0 || skep_stage_bench_step(&bench, step_s, reterr));
 		skep_stage_bench_finish(&bench);
 	}
 	free(model.width);
@@ -159,6 +161,14 @@ static double longest_s(const struct skep_layer_stages *stages)
 	return most_s;
 }
 
+/* A step does not depend on the microbatch: where passes are long, that of half the microbatch is kept. */
+static void begin_stages(struct skep_layer_stages *stages, double pass_s)
+{
+	struct skep_layer_time *each[] = {&stages->embedding, &stages->one_block, &stages->three_blocks, &stages->head};
+	for (size_t i = 0; i < sizeof each / sizeof *each && pass_s <= STEPS_BEHIND_S; i++)
+		each[i]->s[SKEP_LAYER_UPDATE] = 0;
+}
+
 static bool time_stages(
 	const struct measuring *m, uint32_t samples, struct skep_layer_stages *ret, struct skep_diag *reterr)
 {
@@ -172,7 +182,7 @@ bool skep_layer_times_measure(enum skep_device_kind kind, const struct skep_devi
 	const struct skep_model *model, struct skep_layer_times *ret, struct skep_diag *reterr)
 {
 	struct measuring m = {kind, place, model, NULL};
-	struct skep_layer_stages stages;
+	struct skep_layer_stages stages = {0};
 	double pass_s = 0;
 	assert(model->kind == SKEP_MODEL_TRANSFORMER && model->architecture != SKEP_ARCHITECTURE_NONE);
 	*ret = (struct skep_layer_times){0};
@@ -181,6 +191,7 @@ bool skep_layer_times_measure(enum skep_device_kind kind, const struct skep_devi
 	for (uint32_t i = 0; tokens != NULL && i < SKEP_LAYER_TIMES_MAX && pass_s < PASS_MOST_S; i++) {
 		/* That larger microbatches do not fit is no fault. */
 		struct skep_diag lacks = {0};
+		begin_stages(&stages, pass_s);
 		if (!time_stages(&m, 1u << i, &stages, i == 0 ? reterr : &lacks))
 			break;
 		struct skep_layer_time part[SKEP_LAYER_PARTS];

@@ -43,6 +43,6 @@ void skep_layer_times_part(const struct skep_layer_stages *stages, struct skep_l
 void skep_layer_times_smooth(struct skep_layer_times *times);
 
 /* `model`: a transformer that can be trained. Microbatches grow until memory lacks or one pass takes half a second. Takes some
- * ten seconds. False: not even one sample could be measured; reterr says why. */
+ * twenty seconds. False: not even one sample could be measured; reterr says why. */
 bool skep_layer_times_measure(enum skep_device_kind kind, const struct skep_device_place *place,
 	const struct skep_model *model, struct skep_layer_times *ret, struct skep_diag *reterr);

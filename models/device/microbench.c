@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * microbench.c - see microbench.h. Every model here has three stages, and the middle one is measured: it receives a
- * payload and sends one, as the inner stages of a pipeline do. A perceptron's stage has two layers, one that widens and
- * one that narrows, so that the parameters of each push those of the other out of the caches, as in training.
+ * payload and sends one, as the inner stages of a pipeline do. A perceptron's stage has four layers, of which two widen and
+ * two narrow, so that the parameters of each push those of the others out of the caches, as in training.
  *
  * On a GPU a stage's input and output go by way of the host's memory, which may take as long as the block between them. So two
  * stages are measured that differ in their number of blocks alone, and the rates are those of the difference.
@@ -20,7 +20,8 @@
 
 #define STAGE 1u /* of those of stage_bench.h: the middle one */
 #define TURNS_EMPTY 501u
-#define PRODUCTS 6.0 /* of two layers: one forwards, two backwards each */
+#define LAYERS 4u               /* of a perceptron's stage */
+#define PRODUCTS (3.0 * LAYERS) /* one forwards and two backwards, of each layer */
 #define RATE_LEAST 20.0
 #define HEAD_WIDTH 64u
 #define SEQUENCE 256u
@@ -28,7 +29,7 @@
 #define DEEP 3u           /* blocks of the deeper stage; the other one has one */
 
 struct bench { /* not to be moved: the device keeps pointers into it */
-	uint32_t width[5], cut[SKEP_STAGE_BENCH_STAGES];
+	uint32_t width[LAYERS + 3], cut[SKEP_STAGE_BENCH_STAGES];
 	struct skep_model model;
 	struct skep_stage_bench timed;
 };
@@ -48,12 +49,12 @@ static bool begin(struct bench *bench, enum skep_device_kind kind, const struct 
 	return skep_stage_bench_begin(&bench->timed, &setup, reterr);
 }
 
-/* From k to m numbers and back, between a layer and a layer that are not measured. */
+/* From k to m numbers and back, twice, between a layer and a layer that are not measured. */
 static void perceptron(struct bench *bench, uint32_t m, uint32_t k)
 {
-	*bench = (struct bench){.width = {1, k, m, k, 1},
-		.cut = {1, 2, 1},
-		.model = {.name = "gauge", .activation = SKEP_ACTIVATION_GELU, .layers = 4, .cuts = 3}};
+	*bench = (struct bench){.width = {1, k, m, k, m, k, 1},
+		.cut = {1, LAYERS, 1},
+		.model = {.name = "gauge", .activation = SKEP_ACTIVATION_GELU, .layers = LAYERS + 2, .cuts = 3}};
 	bench->model.cut = bench->cut;
 	bench->model.width = bench->width;
 }

@@ -11,8 +11,9 @@
 
 #define LAST (SKEP_STAGE_BENCH_STAGES - 1)
 #define STEPS 5u
-#define BLOCKS 5u                   /* of a figure ... */
-#define BLOCK_NS UINT64_C(10000000) /* ... of at least so long: others have had their turn of the processor in it */
+#define DISTURBED 1.2               /* of the median's time: more is that of others */
+#define BLOCKS 9u                   /* of a figure ... */
+#define BLOCK_NS UINT64_C(15000000) /* ... of at least so long: others have had their turn of the processor in it */
 
 /* Small numbers of both signs, so that nothing grows out of bounds. */
 static bool fill(struct skep_stage_bench *bench, size_t count, struct skep_buf *ret)
@@ -57,12 +58,20 @@ bool skep_stage_bench_begin(
 	return false;
 }
 
+/* Of the microbatch that has been under way for longest nothing is kept. */
+static void forget_oldest(struct skep_stage_bench *bench)
+{
+	const uint64_t i = bench->backwards++ % SKEP_STAGE_BENCH_UNDER_WAY;
+	skep_device_buffer_release(bench->device, bench->out[i]);
+	skep_device_buffer_release(bench->device, bench->stash[i]);
+}
+
 void skep_stage_bench_finish(struct skep_stage_bench *bench)
 {
 	skep_device_buffer_release(bench->device, bench->in);
 	skep_device_buffer_release(bench->device, bench->gradient);
-	skep_device_buffer_release(bench->device, bench->out);
-	skep_device_buffer_release(bench->device, bench->stash);
+	while (bench->backwards < bench->forwards)
+		forget_oldest(bench);
 	skep_device_destroy(bench->device);
 }
 
@@ -90,25 +99,26 @@ bool skep_stage_bench_forward(struct skep_stage_bench *bench, double *ret_s, str
 {
 	const struct skep_op op = {.kind = SKEP_OP_FORWARD, .stage = (uint16_t)bench->stage, .in = bench->in};
 	struct skep_device_result result;
+	assert(bench->forwards - bench->backwards < SKEP_STAGE_BENCH_UNDER_WAY);
 	if (!timed_op(bench, &op, &result, ret_s, reterr))
 		return false;
-	bench->out = result.out;
-	bench->stash = result.stash;
+	const uint64_t i = bench->forwards++ % SKEP_STAGE_BENCH_UNDER_WAY;
+	bench->out[i] = result.out;
+	bench->stash[i] = result.stash;
 	return true;
 }
 
 bool skep_stage_bench_backward(struct skep_stage_bench *bench, double *ret_s, struct skep_diag *reterr)
 {
+	assert(bench->backwards < bench->forwards);
 	const struct skep_op op = {.kind = SKEP_OP_BACKWARD,
 		.stage = (uint16_t)bench->stage,
 		.in = bench->in,
-		.stash = bench->stash,
+		.stash = bench->stash[bench->backwards % SKEP_STAGE_BENCH_UNDER_WAY],
 		.gradient = bench->gradient};
 	struct skep_device_result result;
 	const bool done = timed_op(bench, &op, &result, ret_s, reterr);
-	skep_device_buffer_release(bench->device, bench->out);
-	skep_device_buffer_release(bench->device, bench->stash);
-	bench->out = bench->stash = (struct skep_buf){0};
+	forget_oldest(bench);
 	if (done)
 		skep_device_buffer_release(bench->device, result.out);
 	return done;
@@ -116,8 +126,11 @@ bool skep_stage_bench_backward(struct skep_stage_bench *bench, double *ret_s, st
 
 bool skep_stage_bench_pass(struct skep_stage_bench *bench, struct skep_pass_times *ret, struct skep_diag *reterr)
 {
-	return skep_stage_bench_forward(bench, &ret->forward_s, reterr) &&
-	       skep_stage_bench_backward(bench, &ret->backward_s, reterr);
+	do
+		if (!skep_stage_bench_forward(bench, &ret->forward_s, reterr))
+			return false;
+	while (bench->forwards - bench->backwards < SKEP_STAGE_BENCH_UNDER_WAY);
+	return skep_stage_bench_backward(bench, &ret->backward_s, reterr);
 }
 
 /* Over a block of time; both passes together say which of several blocks it is that counts. */
@@ -142,6 +155,21 @@ static int by_both(const void *a, const void *b)
 	return (p > q) - (p < q);
 }
 
+/* The mean of the blocks that do not stand out. */
+static struct skep_pass_times undisturbed(struct skep_pass_times block[BLOCKS])
+{
+	struct skep_pass_times sum = {0, 0};
+	uint32_t count = 0;
+	qsort(block, BLOCKS, sizeof *block, by_both);
+	const struct skep_pass_times *median = &block[BLOCKS / 2];
+	const double most_s = DISTURBED * (median->forward_s + median->backward_s);
+	for (; count < BLOCKS && block[count].forward_s + block[count].backward_s <= most_s; count++) {
+		sum.forward_s += block[count].forward_s;
+		sum.backward_s += block[count].backward_s;
+	}
+	return (struct skep_pass_times){sum.forward_s / count, sum.backward_s / count};
+}
+
 bool skep_stage_bench_passes(struct skep_stage_bench *bench, struct skep_pass_times *ret, struct skep_diag *reterr)
 {
 	struct skep_pass_times block[BLOCKS];
@@ -150,22 +178,20 @@ bool skep_stage_bench_passes(struct skep_stage_bench *bench, struct skep_pass_ti
 	for (uint32_t i = 0; i < BLOCKS; i++)
 		if (!mean_passes(bench, &block[i], reterr))
 			return false;
-	qsort(block, BLOCKS, sizeof *block, by_both);
-	*ret = block[BLOCKS / 2];
+	*ret = undisturbed(block);
 	return true;
 }
 
 bool skep_stage_bench_step(struct skep_stage_bench *bench, double *ret_s, struct skep_diag *reterr)
 {
 	const struct skep_op op = {.kind = SKEP_OP_STEP, .stage = (uint16_t)bench->stage, .size = 1, .microbatches = 1};
+	struct skep_pass_times passes;
 	struct skep_device_result result;
-	double sum_s = 0;
+	double sum_s = 0, one_s;
 	for (uint32_t i = 0; i <= STEPS; i++) {
-		const uint64_t begin_ns = skep_monotonic_ns();
-		skep_device_run(bench->device, &op, &result);
-		sum_s += i == 0 ? 0 : 1e-9 * (double)(skep_monotonic_ns() - begin_ns);
-		if (has_failed(&result, reterr))
+		if (!skep_stage_bench_pass(bench, &passes, reterr) || !timed_op(bench, &op, &result, &one_s, reterr))
 			return false;
+		sum_s += i == 0 ? 0 : one_s;
 	}
 	*ret_s = sum_s / STEPS;
 	return true;

@@ -4,9 +4,12 @@
  * operation costs a worker besides its arithmetic is in the times.
  *
  * The stage is the first, the middle or the last of three: the middle one receives a payload and sends one, as the inner stages
- * of a pipeline do; the first draws its samples, and the last has the loss. A time is the median over blocks of passes, and a
- * block's time is the mean of its passes. So the load that other processes put on the host all the time is part of the result,
- * and a short disturbance is not.
+ * of a pipeline do; the first draws its samples, and the last has the loss. While a pass is timed, other microbatches of the
+ * stage are under way, as in a pipeline: what a backward pass reads was written some passes before, and may have left the
+ * caches since.
+ *
+ * A time is the mean over blocks of passes, less those that took much longer than the median of them. So the load that other
+ * processes put on the host all the time is part of the result, and a short disturbance is not.
  */
 #pragma once
 
@@ -14,14 +17,17 @@
 #include "models/device/device.h"
 
 #define SKEP_STAGE_BENCH_STAGES 3u
+#define SKEP_STAGE_BENCH_UNDER_WAY 3u /* microbatches at most, the one whose passes are timed included */
 
 struct skep_stage_bench { /* not to be moved: the device keeps pointers into it */
 	struct skep_plan plan;
 	struct skep_training training;
 	struct skep_device *device;
 	struct skep_buf in, gradient; /* what the stage receives from its neighbours, where it has them */
-	struct skep_buf out, stash;   /* of a forward pass whose backward pass is still to come */
 	uint32_t stage;
+	uint64_t forwards, backwards; /* passes that were made */
+	/* Of forward pass i, at i % SKEP_STAGE_BENCH_UNDER_WAY. */
+	struct skep_buf out[SKEP_STAGE_BENCH_UNDER_WAY], stash[SKEP_STAGE_BENCH_UNDER_WAY];
 };
 
 struct skep_pass_times {
@@ -43,14 +49,15 @@ bool skep_stage_bench_begin(
 	struct skep_stage_bench *ret, const struct skep_stage_bench_setup *setup, struct skep_diag *reterr);
 void skep_stage_bench_finish(struct skep_stage_bench *bench);
 
-/* Either pass, one after the other. False: it failed. */
+/* Either pass; the backward one is of the microbatch that is under way for longest. At most SKEP_STAGE_BENCH_UNDER_WAY are.
+ * False: it failed, most often for want of memory. */
 bool skep_stage_bench_forward(struct skep_stage_bench *bench, double *ret_s, struct skep_diag *reterr);
 bool skep_stage_bench_backward(struct skep_stage_bench *bench, double *ret_s, struct skep_diag *reterr);
 
-/* A forward pass and its backward pass. False: an operation failed, most often for want of memory. */
+/* A forward pass with the others under way, and a backward pass. */
 bool skep_stage_bench_pass(struct skep_stage_bench *bench, struct skep_pass_times *ret, struct skep_diag *reterr);
 /* The same as the median of blocks; a first pass is not counted. */
 bool skep_stage_bench_passes(struct skep_stage_bench *bench, struct skep_pass_times *ret, struct skep_diag *reterr);
-/* An optimizer step of AdamW, the mean of several. A first one is not counted: in it a GPU loads what it runs, and a CPU touches
- * the moments for the first time. */
+/* An optimizer step of AdamW, the mean of several, each behind passes, as in a run. A first one is not counted: in it a GPU loads
+ * what it runs, and a CPU touches the moments for the first time. */
 bool skep_stage_bench_step(struct skep_stage_bench *bench, double *ret_s, struct skep_diag *reterr);

@@ -130,7 +130,7 @@ static void put_table(struct work *w, const struct kind *kind, FILE *file)
 	double before_s = 0;
 	uint32_t left_out = 0;
 	fprintf(file,
-		"# Measured by `skep probe` on %s: the mean of the products of the passes of two dense layers, k to m\n"
+		"# Measured by `skep probe` on %s: the mean of the products of the passes of dense layers, k to m\n"
 		"# and back.\n"
 		"batch,m,k,n,time_us\n",
 		w->probed->date);
