@@ -5,6 +5,7 @@
  */
 #include "exec/neighbours.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 #include <mpi.h>
@@ -54,6 +55,7 @@ static void say_who_shares(const struct neighbours *n)
 
 static double crowding(const struct neighbours *n)
 {
+	assert(n->cores > 0);
 	double wanted = (double)n->processes * n->threads;
 	return wanted > n->cores ? wanted / n->cores : 1;
 }
@@ -115,6 +117,7 @@ static double cores_taken(const struct skep_scenario *scenario, uint32_t worker,
 	const struct skep_plan *plan = &scenario->plan;
 	uint32_t stage = scenario->first_stage_of[worker], version = skep_plan_first_version(plan);
 	struct skep_op op = {.kind = SKEP_OP_FORWARD, .stage = (uint16_t)stage, .round = version, .version = version};
+	assert(stage != SKEP_NO_STAGE);
 	void *memory = NULL;
 	uint64_t bytes = stage > 0 ? skep_plan_vstage_bytes(plan, stage - 1) : 0;
 	if (stage > 0)
@@ -155,6 +158,7 @@ void skep_neighbours_say_pace(const struct skep_scenario *scenario, struct skep_
  * cores while others have their own. */
 static void bind(const struct neighbours *n, uint32_t nth, bool speaks)
 {
+	assert(nth < n->processes && n->threads > 0);
 	const bool enough = n->processes * n->threads <= n->cores;
 	if (enough && skep_sched_keep_to(nth * n->threads, n->threads))
 		return;

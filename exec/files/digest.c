@@ -4,6 +4,7 @@
  */
 #include "exec/files/digest.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,6 +39,7 @@ void skep_digester_destroy(struct skep_digester *digester)
 
 bool skep_digester_add(struct skep_digester *digester, const void *bytes, size_t count)
 {
+	assert(digester->context != NULL && (bytes != NULL || count == 0));
 	return EVP_DigestUpdate(digester->context, bytes, count) == 1;
 }
 
@@ -53,6 +55,7 @@ bool skep_digest_of(const void *bytes, size_t count, uint8_t ret[SKEP_DIGEST_BYT
 
 bool skep_digester_add_file(struct skep_digester *digester, int fd, uint64_t offset, uint64_t bytes)
 {
+	assert(fd >= 0);
 	uint8_t *buffer = malloc(READ_BYTES);
 	uint64_t at = 0;
 	bool ok = buffer != NULL;

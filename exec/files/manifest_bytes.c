@@ -5,6 +5,7 @@
  */
 #include "exec/files/manifest.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,6 +26,7 @@ static void constant(struct skep_wire *wire, uint32_t value)
 /* *text is allocated when read; no text has a 0 in it. */
 static void text(struct skep_wire *wire, char **text)
 {
+	assert(wire->reading == (*text == NULL));
 	uint32_t length = wire->reading ? 0 : (uint32_t)strlen(*text);
 	skep_wire_u32(wire, &length);
 	if (!wire->ok || (size_t)(wire->end - wire->at) < length) {
@@ -56,6 +58,7 @@ static void entry(struct skep_wire *wire, struct skep_manifest_entry *e)
 static void entries(struct skep_wire *wire, struct skep_manifest *m)
 {
 	uint32_t count = m->entries;
+	assert(!wire->reading || count == 0);
 	skep_wire_u32(wire, &count);
 	wire->ok = wire->ok && count <= SKEP_MANIFEST_ENTRIES_MAX;
 	for (uint32_t i = 0; wire->ok && i < count; i++) {
@@ -72,6 +75,7 @@ static void entries(struct skep_wire *wire, struct skep_manifest *m)
 static void overrides(struct skep_wire *wire, struct skep_manifest *m)
 {
 	uint32_t count = m->overrides;
+	assert(!wire->reading || count == 0);
 	skep_wire_u32(wire, &count);
 	wire->ok = wire->ok && count <= SKEP_MANIFEST_OVERRIDES_MAX;
 	for (uint32_t i = 0; wire->ok && i < count; i++) {

@@ -4,6 +4,7 @@
  */
 #include "exec/keeping/saver.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "base/process/threads.h"
@@ -36,6 +37,7 @@ static bool end_next(void *context, uint32_t number)
 	if (saving == NULL)
 		return false;
 	/* No other thread touches these two, or frees them, before it has ended. */
+	assert(!saving->ended);
 	struct skep_arrival *arrival = saving->arrival;
 	struct skep_diag *why = &saving->why;
 	saving->arrival = NULL;
@@ -77,6 +79,7 @@ void skep_saver_destroy(struct skep_saver *saver)
 
 bool skep_saver_give(struct skep_saver *saver, struct skep_arrival *arrival, uint32_t who)
 {
+	assert(arrival != NULL && who != SKEP_SAVER_NO_ONE);
 	struct saving *saving = calloc(1, sizeof *saving);
 	if (saving == NULL) {
 		skep_arrival_abandon(arrival);
@@ -116,6 +119,7 @@ bool skep_saver_take(
 	pthread_mutex_unlock(&saver->threads.lock);
 	if (saving == NULL)
 		return false;
+	assert(saving->arrival == NULL);
 	*ret_who = saving->who;
 	*ret_word = saving->word;
 	*ret_why = saving->why;

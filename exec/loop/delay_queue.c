@@ -4,6 +4,7 @@
  */
 #include "exec/loop/delay_queue.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,6 +33,7 @@ static struct skep_delay_queue_item *add(struct skep_delay_queue *held, uint32_t
 
 static void drop(struct skep_delay_queue *held, struct skep_delay_queue_item *item)
 {
+	assert(item >= held->item && item < held->item + held->count);
 	size_t behind = held->count - (size_t)(item - held->item) - 1;
 	memmove(item, item + 1, behind * sizeof *item);
 	held->count--;

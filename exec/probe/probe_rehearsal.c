@@ -73,6 +73,7 @@ static bool has_ended(struct performer *o)
 static void hand_over(struct performer *o)
 {
 	pthread_mutex_lock(&o->lock);
+	assert(!o->asked && !o->ended); /* one pass at a time */
 	o->asked = true;
 	pthread_cond_signal(&o->news);
 	pthread_mutex_unlock(&o->lock);
@@ -121,6 +122,7 @@ static double handed_s(struct performer *o, uint32_t to, uint64_t bytes, double 
 static struct skep_rehearsed play(struct performer *o, uint32_t to, uint64_t bytes)
 {
 	double often;
+	assert(bytes > SMALL);
 	const double bare = bare_s(o), handed = handed_s(o, UINT32_MAX, 0, &often);
 	struct skep_rehearsed ret = {bare, handed - bare, NAN, NAN};
 	const double small = handed_s(o, to, SMALL, &often);

@@ -6,6 +6,7 @@
  * A set begins with a message to each of its senders, so they begin within a latency of each other, and what is counted begins a
  * quarter of the time later. TCP shares a line unevenly for seconds, but wastes none of it: so only sums are used.
  */
+#include <assert.h>
 #include <gsl/gsl_sort.h>
 #include <math.h>
 #include <stdlib.h>
@@ -33,6 +34,7 @@ double skep_probe_rank_flood(struct probe_rank *p, uint32_t to, uint64_t bytes, 
 {
 	const skep_time begin_ns = skep_clock_now(p->setup->clock), end_ns = begin_ns + time_ns;
 	uint64_t counted = 0, sent = 0, seen = 0;
+	assert(bytes > 0 && time_ns > 0);
 	if (!skep_probe_rank_grow(&p->out, &p->out_room, bytes))
 		skep_probe_rank_fail(p, "no memory for a message to measure with");
 	p->answers = 0;
@@ -77,6 +79,7 @@ static double flood(struct sets *s, const struct skep_site_flow *flow, uint32_t 
 	uint32_t own_to = UINT32_MAX;
 	uint64_t own_bytes = 0;
 	const uint64_t time_ns = (uint64_t)(1e9 * time_s);
+	assert(flows >= 2 && time_s > 0);
 	p->batch = (struct batch){0};
 	for (uint32_t i = 0; i < flows; i++) {
 		const double Bps = skep_probed_link(s->probed, flow[i].from, flow[i].to)->Bps;
@@ -100,6 +103,7 @@ static struct skep_site_set measure_set(struct sets *s, const uint32_t *site_of,
 {
 	struct skep_site_flow flow[SKEP_SITES_HOSTS_MAX];
 	struct skep_site_set set = {.flows = skep_sites_flows(s->probed->places, site_of, from, to, flow)};
+	assert(set.flows <= SKEP_SITES_HOSTS_MAX);
 	double Bps[REPEATS], longest_s = 0, slowest_Bps = INFINITY;
 	bool known = true;
 	if (set.flows < 2)
@@ -152,6 +156,7 @@ static void measure_sets(struct sets *s, uint32_t sites, struct skep_site_set *s
 	struct skep_probed_sites *found = &s->probed->sites;
 	struct skep_site_set *pair = set, *out = set + sites * sites, *in = out + sites;
 	struct skep_site_lines lines = {found->up_Bps, found->down_Bps, found->line_Bps};
+	assert(sites > 0 && sites <= s->probed->places);
 	const uint32_t all = sites * sites + (sites > 2 ? 2 * sites : 0);
 	s->set_s = fmax(SET_LEAST_S, fmin(2e-9 * (double)s->rank->setup->pair_ns, SETS_S / (REPEATS * all)));
 	for (uint32_t i = 0; i < sites * sites; i++)

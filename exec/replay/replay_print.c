@@ -2,6 +2,7 @@
  *
  * replay_print.c - what a replay has found, for a person and as JSON.
  */
+#include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 
@@ -12,6 +13,7 @@ static const char *verdict(const struct skep_replay_result *result)
 {
 	static const char *const name[] = {
 		[SKEP_REPLAY_AGREES] = "agrees", [SKEP_REPLAY_DIFFERS] = "differs", [SKEP_REPLAY_DAMAGED] = "damaged"};
+	assert(result->verdict < sizeof name / sizeof *name);
 	return name[result->verdict];
 }
 

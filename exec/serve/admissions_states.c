@@ -5,6 +5,8 @@
  */
 #include "exec/serve/admissions_internal.h"
 
+#include <assert.h>
+
 static void answer_state(struct skep_admissions *a, uint32_t number, uint64_t bytes)
 {
 	admissions_tell(a, number, SKEP_RECORD_STATE, &(union skep_words){.state = {.bytes = bytes}});
@@ -13,6 +15,7 @@ static void answer_state(struct skep_admissions *a, uint32_t number, uint64_t by
 /* Its state is whole on this machine. */
 static void is_here_now(struct skep_admissions *a, uint32_t number)
 {
+	assert(number < SKEP_GUESTS_MAX);
 	struct guest *guest = &a->guest[number];
 	if (a->setup.lease == NULL) {
 		answer_state(a, number, 0);
@@ -62,6 +65,7 @@ void skep_admissions_on_turn(void *self)
 /* It has kept a state, or lacks one. */
 void skep_admissions_on_state(struct skep_admissions *a, uint32_t number, const struct skep_state_word *word)
 {
+	assert(number < SKEP_GUESTS_MAX);
 	struct guest *guest = &a->guest[number];
 	struct skep_diag why = {0};
 	if (!skep_tickets_know(a->setup.tickets, word->secret) || a->setup.states == NULL ||
@@ -91,6 +95,7 @@ void skep_admissions_on_state(struct skep_admissions *a, uint32_t number, const 
 
 void skep_admissions_on_piece(struct skep_admissions *a, uint32_t number, const struct skep_piece *piece)
 {
+	assert(number < SKEP_GUESTS_MAX);
 	struct guest *guest = &a->guest[number];
 	struct skep_diag why = {0};
 	bool whole = false;

@@ -5,6 +5,7 @@
  */
 #include "sim/bench/loop.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -92,6 +93,7 @@ void skep_bench_loop_finish(struct skep_bench_loop *loop)
 
 uint64_t skep_bench_happen(struct skep_bench_loop *loop, double ticks, uint32_t kind, uint32_t index)
 {
+	assert(ticks >= 0);
 	struct skep_queue_entry entry = {loop->now + (skep_time)llrint(ticks), loop->sequence++, kind, index};
 	if (!skep_queue_push(&loop->queue, entry))
 		loop->no_memory = true;

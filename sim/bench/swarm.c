@@ -4,6 +4,7 @@
  * and without a database. The scenario is that of scenarios/swarm-256.yaml for any number of workers, written to a scratch
  * folder, so that the benchmark needs no other file.
  */
+#include <assert.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -63,6 +64,7 @@ __attribute__((format(printf, 3, 4))) static bool write_file(
 
 static bool write_files(const struct folder *folder, const struct skep_swarm_work *work)
 {
+	assert(work->stages > 0 && work->workers >= work->stages);
 	uint64_t samples = (uint64_t)SAMPLES * work->microbatches * (work->workers / work->stages);
 	return write_file(folder, MODEL,
 		       "name: perceptron\nkind: mlp\nactivation: gelu\n"

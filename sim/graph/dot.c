@@ -7,6 +7,7 @@
  */
 #include "sim/graph/play.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <stdlib.h>
 
@@ -55,6 +56,7 @@ static void put_bytes(FILE *out, uint64_t bytes)
 static void put_op(const struct skep_graph *graph, FILE *out, uint32_t node)
 {
 	const struct skep_graph_node *of = &graph->node[node];
+	assert(node < graph->nodes && of->kind == SKEP_GRAPH_OP);
 	fprintf(out, "\t\tn%u [label=\"%s", node, skep_op_name(of->op.kind));
 	if (skep_op_passes(of->op.kind))
 		fprintf(out, " of microbatch %u", of->op.microbatch);
@@ -118,6 +120,7 @@ struct arrow {
 static void put_arrow(const struct arrow *arrow, uint32_t from)
 {
 	const struct skep_graph *graph = arrow->graph;
+	assert(from < graph->nodes && arrow->to < graph->nodes);
 	fprintf(arrow->out, "\tn%u -> n%u", from, arrow->to);
 	if (arrow->message == NONE) {
 		fputs(" [color=\"#555555\"];\n", arrow->out);
@@ -142,6 +145,7 @@ static void put_arrow(const struct arrow *arrow, uint32_t from)
 static void follow_back(void *context, uint32_t cause)
 {
 	struct arrow *arrow = context;
+	assert(cause < arrow->graph->nodes && arrow->hops <= HOPS);
 	const struct skep_graph_node *of = &arrow->graph->node[cause], *to = &arrow->graph->node[arrow->to];
 	bool in_lane = of->kind == SKEP_GRAPH_OP && to->kind == SKEP_GRAPH_OP && of->place == to->place &&
 	               of->op.lane == to->op.lane && arrow->message == NONE;
