@@ -84,27 +84,12 @@ static bool run_served(void *context, const struct skep_scenario *scenario, cons
 	return fine;
 }
 
-/* Workers outlive this process with what they hold, which is of one version if stages step together (core/methods/agreement.c):
- * so it is wherever they have a place to keep it, unless the scenario says otherwise. */
-static bool read_to_outlive(struct serve_arguments *a, struct skep_scenario_options *options, struct skep_scenario *ret,
-	struct skep_diag *reterr)
-{
-	if (!skep_scenario_read(a->common.positional[0], options, ret, reterr))
-		return false;
-	if (ret->outages.says_with || !skep_plan_leaves_states(&ret->plan) || options->sets == SETS_MAX)
-		return true;
-	skep_scenario_finish(ret);
-	a->common.set[options->sets++] = "directory.back_with=workers";
-	a->common.scenario.sets = options->sets;
-	return skep_scenario_read(a->common.positional[0], options, ret, reterr);
-}
-
 /* With the allocation that was searched for, if it was; *ret_allocation is to be freed. */
 static bool read_scenario(struct serve_arguments *a, struct skep_scenario_options *options, struct skep_scenario *ret,
 	char **ret_allocation, struct skep_diag *reterr)
 {
 	*ret_allocation = NULL;
-	if (!read_to_outlive(a, options, ret, reterr))
+	if (!skep_scenario_read(a->common.positional[0], options, ret, reterr))
 		return false;
 	if (!ret->unresolved)
 		return true;

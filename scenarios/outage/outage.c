@@ -63,7 +63,6 @@ void skep_outage_read(struct skep_reader *r, const struct skep_yaml_node *map, s
 		draw_times(every_s, s->seed, &s->outages);
 	double back_s = skep_read_quantity(r, map, "back_after", SKEP_TIME, 0, OUTAGE_S_MAX, BACK_S);
 	s->outages.back_ns = (skep_time)(SKEP_NS_PER_S * back_s);
-	s->outages.says_with = skep_read_has(r, map, "back_with");
 	s->outages.with_workers = skep_read_choice(r, map, "back_with", withs, 0) == 1;
 	if (!r->diag->set && has_back && s->outages.count == 0)
 		skep_reader_fail(r, map, "back_after",
@@ -95,6 +94,8 @@ void skep_outage_check(struct skep_reader *r, const struct skep_yaml_node *map, 
 		skep_reader_fail(r, map, "back_with",
 			"directory.back_with: what a worker holds is no state of a step by itself with `sync.method: async` and "
 			"with `sync.zero`: take `checkpoints`");
+	if (!r->diag->set && !skep_read_has(r, map, "back_with"))
+		s->outages.with_workers = s->plan.checkpoint_every > 0 && skep_plan_leaves_states(&s->plan);
 	s->plan.together = !r->diag->set && s->outages.with_workers && !skep_plan_no_flush(&s->plan);
 }
 

@@ -2,7 +2,8 @@
  *
  * outage.h - `directory.lost_at`, `back_after` and `back_with` of a scenario: when the machine with the directory is lost, and
  * when and with what training goes on. The simulator alone plays losses; in a real run `serve` is lost when it is, and `serve
- * --resume` or another replica (exec/replicas/) goes on. In both worlds stages step together with `back_with: workers`.
+ * --resume` or another replica (exec/replicas/) goes on. In both worlds stages step together with `back_with: workers`, which is
+ * the default where workers have a place to keep what they hold, and what they hold is of one version.
  *
  * What follows a loss is what follows it there (docs/serve-and-join.md):
  *   1. No worker does anything more, but that with `back_with: workers` it keeps what it holds between two steps. Its machine

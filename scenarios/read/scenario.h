@@ -64,7 +64,6 @@ struct skep_outages { /* of the directory (scenarios/outage/outage.h) */
 	skep_time back_ns;                   /* so long after it was lost it is there again */
 	double every_s;                      /* drawn by the seed: the mean time between two; 0: as the file says */
 	bool with_workers;                   /* it goes on with what workers hold, too; else with what was kept */
-	bool says_with;                      /* the file says which */
 };
 
 struct skep_scenario {

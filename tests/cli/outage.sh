@@ -78,7 +78,7 @@ check 'said by check' grep -q 'directory lost at 2 s, back after 4 s; all begin 
 
 # Each step is kept: its state at 100 kB/s, which takes 80 ms beside the next one. Lost at 2.1 s, when that of two steps is kept,
 # it is read again before all begin, and what is left takes as long as a run of four steps.
-kept=(--set 'checkpoint={every: 1, to: kept, bandwidth: 100 kB/s}')
+kept=(--set 'checkpoint={every: 1, to: kept, bandwidth: 100 kB/s}' --set directory.back_with=checkpoints)
 run_skep check scenario.yaml --json
 state_s=$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["joins"]["state_bytes"] / 1e5)' "$out")
 play "${kept[@]}" --set train.until.steps=4
@@ -91,7 +91,7 @@ near 'ends' "$(said time_s)" "$(awk "BEGIN { printf \"%.9f\", 9.16 + $state_s + 
 books 'from what was kept'
 
 # Every other step is: the third one is made again, if it is lost in the fourth.
-play "${lost[@]}" --set 'directory.lost_at=[3 s]' --set 'checkpoint={every: 2, to: kept}'
+play "${lost[@]}" --set 'directory.lost_at=[3 s]' --set 'checkpoint={every: 2, to: kept}' --set directory.back_with=checkpoints
 same 'one step again' "$(sqlite3 runs.db "SELECT round FROM notes WHERE kind = 'resumed'") $(said rounds_again) $(said lost)" '2 1 6'
 books 'one step again'
 
@@ -162,8 +162,15 @@ near 'held: begins again' "$(sqlite3 runs.db "$resumed")" "$(awk "BEGIN { printf
 near 'held: ends' "$(said time_s)" "$(awk "BEGIN { printf \"%.9f\", 9.12 + 2 * $state_s + $clean_s }")"
 same 'held: the open round alone is lost' "$(said rounds_again) $(said counted) $(said outages)" '0 36 1'
 books 'held'
+held_digest=$(said digest)
 run_skep check scenario.yaml "${lost[@]}" "${held[@]}"
 check 'held: said by check' grep -q 'all begin again 7.28 s after the loss, with what workers hold' "$out"
+play "${lost[@]}" "${held[@]:2}"
+same 'held: also where the scenario does not say it' "$(said digest)" "$held_digest"
+for other in 'sync={method: async, every: 2}' checkpoint=null; do
+	run_skep check scenario.yaml "${lost[@]}" "${held[@]:2}" --set "$other"
+	check "held: not with $other" grep -qE 'all begin again .*, with the (newest state|first step)' "$out"
+done
 
 # The machine that alone holds the newest state of its stage is gone meanwhile: nothing is held of that stage, and nothing kept.
 two=(--set model.stages=2 --set 'model.file=two.yaml')
@@ -204,8 +211,11 @@ for delayed in false true; do
 	same "held, stages that sum for longer than others, delayed: $delayed: no round is made again" "$again" 00000000000000000000
 done
 play "${uneven[@]}"
-together_s=$(said time_s)
+together_s=$(said time_s) together=$(said digest)
+play "${uneven[@]}" --set directory.back_with=null
+same 'held: and so they do where the scenario does not say it' "$(said digest)" "$together"
 play "${uneven[@]}" --set directory.back_with=checkpoints
+check 'held: and not with `checkpoints`' [ "$(said digest)" != "$together" ]
 check 'held: stages that step together take a step longer at most' awk "BEGIN { exit !($together_s <= $(said time_s) + 6 * 0.001) }"
 
 # That b is gone is known when the directory is lost already.

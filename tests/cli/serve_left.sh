@@ -57,9 +57,13 @@ import sys
 last, first = map(int, sys.argv[1:])
 assert first in (last + 1, last + 2), (last, first) # or the one that was closed while it was killed' "$(last_of 1)" "$(first_of 2)"
 kept 'the ledger is kept'
-check 'stages step together' test "$(sqlite3 skep.db "SELECT count(*) FROM runs WHERE text LIKE '%back_with: workers%'")" = 2
 run_skep replay 2 --json
-check 'and so they do when it is replayed' grep -q '"verdict":"agrees"' "$out"
+check 'stages step together, also when it is replayed' grep -q '"verdict":"agrees"' "$out"
+accepts 'the same, simulated' sim left.yaml "${slowly[@]:1}"
+for run in 1 2; do
+	accepts "the simulated run beside run $run" compare 3 "$run" --json
+	check "run $run: of the same scenario, whose stages step together in both" grep -q '"same_scenario_text":true' "$out"
+done
 accepts 'the same in one go' sim left.yaml --json
 check 'has the same loss' python3 -c '
 import json, sys
