@@ -34,15 +34,16 @@ static void find_flow(struct skep_loads *l, struct skep_expected *e)
 
 /* ---- the whole ------------------------------------------------------------------------------------------------------ */
 
-/* The longest that a device takes for its part of a round's microbatches and for its update. */
+/* The longest that a device takes for its part of a step's microbatches, and for the update where that is on the same lane. */
 static double devices_s(const struct skep_loads *l)
 {
 	const struct skep_throughput *t = &l->p->throughput[0];
-	double longest_s = 0;
+	double longest_s = 0, part = skep_plan_steps_beside(&l->p->scenario->plan) ? 0 : 1 / t->period;
 	for (uint32_t i = 0; i < l->p->workers; i++)
 		if (skep_loads_takes_part(l, i))
-			longest_s = fmax(longest_s, t->microbatches * l->share[i] * skep_loads_compute_s(l, i) +
-							    l->p->update_s[(size_t)i * l->p->stages + l->stage_of[i]]);
+			longest_s = fmax(
+				longest_s, t->microbatches * l->share[i] * skep_loads_compute_s(l, i) +
+						   part * l->p->update_s[(size_t)i * l->p->stages + l->stage_of[i]]);
 	return longest_s;
 }
 
@@ -66,6 +67,25 @@ static struct stage_ways ways_of(const struct skep_loads *l, uint32_t stage)
 	return w;
 }
 
+/* From a stage's REDUCE to the next one where that waits for nothing else: it comes with a COMMIT, so an update, a sum and the
+ * ways follow each other. What a member of a ring begins with goes all but twice round, and ends two ranks before it. */
+static double cycle_s(const struct skep_loads *l, uint32_t stage)
+{
+	const struct skep_plan *plan = &l->p->scenario->plan;
+	bool ring = plan->collective == SKEP_COLLECTIVE_RING && !plan->sharded;
+	double ready_s = 0, ways_s = 0, up_s = 0;
+	for (uint32_t i = 0; i < l->p->workers; i++) {
+		if (l->stage_of[i] != stage)
+			continue;
+		uint32_t first = ring ? l->next[l->next[i]] : i;
+		double begins_s = skep_loads_down_s(l, first) + l->p->update_s[(size_t)first * l->p->stages + stage];
+		ready_s = fmax(ready_s, begins_s);
+		up_s = fmax(up_s, skep_loads_up_s(l, i));
+		ways_s = fmax(ways_s, begins_s + skep_loads_up_s(l, i));
+	}
+	return l->reduce_s[stage] + l->gather_s[stage] + (ring ? ways_s : ready_s + up_s);
+}
+
 /* From a round's last backward pass: FINISHED to the directory, REDUCE from it, the sum, TALLY; when those of all stages have
  * come the next round is granted. COMMIT comes to each stage by itself, and the next round's first microbatch waits for what
  * still updates when it comes there; in shards for the parameters that the others have stepped, too. */
@@ -74,10 +94,12 @@ static void find_turn(struct skep_loads *l, struct skep_expected *e)
 	struct stage_ways first = ways_of(l, 0);
 	double summed_s = 0, travel_s = 0, late_s = 0, gathered_s = 0;
 	e->reduction_s = skep_reductions_s(l);
+	l->cycle_s = 0;
 	for (uint32_t s = 0; s < l->p->stages; s++) {
 		struct stage_ways w = ways_of(l, s);
 		double tallied_s = w.down_s + l->reduce_s[s] + w.up_s;
 		summed_s = fmax(summed_s, tallied_s);
+		l->cycle_s = fmax(l->cycle_s, cycle_s(l, s));
 		late_s = fmax(late_s, tallied_s + w.down_s + w.update_s - travel_s);
 		gathered_s = fmax(gathered_s, tallied_s + w.down_s + w.update_s + l->gather_s[s] - travel_s);
 		travel_s += w.forward_s + l->forward_hop_s[s];
@@ -137,7 +159,8 @@ static void make(struct skep_loads *l, struct skep_expected *e)
 		double sum_s = (e->turn_s + e->reduction_s - news_s) / t->period;
 		/* with a deadline they wait for both, and the rest of the round's steps follow */
 		double waits_s = skep_throughput_beside_s(t, e->flow_s, sum_s) + (news_s + e->update_s) / t->period;
-		double beside_s = t->overlap > 0 ? waits_s : fmax(e->flow_s + news_s / t->period, sum_s);
+		double beside_s =
+			t->overlap > 0 ? waits_s : fmax(e->flow_s + news_s / t->period, l->cycle_s / t->period);
 		e->step_s = fmax(beside_s, devices_s(l));
 	}
 	e->reduction_s /= t->period;

@@ -26,8 +26,9 @@
  *   tied      the tables of tied embeddings, from the first stage's ranks to the last one's and back, then along the wider stage
  *   turn      from a round's last microbatch to the next one's first: four messages to or from the directory, two where updates
  *             are delayed
- *   step      a round's flow, sum, update and turn, over its steps. Where updates are delayed the sum goes on beside the flow, so
- *             the longer one counts; with a deadline beside the first `overlap_steps` of it, and the other steps follow
+ *   step      a round's flow, sum, update and turn, over its steps. Where updates are delayed the sum, its update and the ways
+ *             of both go on beside the flow, so the longer one counts; with a deadline beside the first `overlap_steps` of
+ *             it, and the other steps follow
  *
  * In a swarm senders learn what waits on their lines, and turn away from it; expected is a step in the middle of the run, so one
  * of few rounds, or of many workers with few microbatches each, knows little.

@@ -52,9 +52,10 @@ struct skep_loads { /* seconds for a microbatch of the swarm, or of a reduction 
 	double *forward_hop_s;  /* [stages] the same, of the passes */
 	double *reduce_s;       /* [stages] its sum: reductions.c */
 	double *gather_s;       /* [stages] of a step in shards what follows it, which is as long as its sum; else 0 */
-	double travel_s;        /* of one microbatch, there and back */
-	double *until_s;        /* [workers] wired by latency: until it has sent a microbatch back */
-	double *own_s;          /* [workers] of the first stage: of that what is on its own ways */
+	double cycle_s;  /* of all stages the longest from one sum to the next one, if that waits for nothing else */
+	double travel_s; /* of one microbatch, there and back */
+	double *until_s; /* [workers] wired by latency: until it has sent a microbatch back */
+	double *own_s;   /* [workers] of the first stage: of that what is on its own ways */
 	/* [workers] of the first stage, filled by swarm.c: microbatches that it may have in flight, that it may be given at a
 	 * time, and that it is given; how long one waits for its device; how many a second are its own. */
 	double *in_flight, *credit, *outstanding, *wait_s, *rate;

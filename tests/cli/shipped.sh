@@ -39,6 +39,9 @@ for name in opt-350m papers/diloco-bandwidth papers/dt-fm papers/gpipe papers/sw
 	swarm-vs-gpipe-vs-zero; do
 	within_15 "$name" "$name"
 done
+# A sum of one stage is longer than the passes beside it, and the next one waits for the update.
+within_15 'delayed, with the update between two sums' delayed "${none[@]}" --set model.stages=1 \
+	--set 'cluster.allocation={method: strided}' --set cluster.bandwidth_scale=5
 within_15 churn churn "${quiet[@]}"
 within_15 preempted preempted "${quiet[@]}"
 within_15 'baselines/pipedream, a third of the steps synchronous' baselines/pipedream "${none[@]}" --set train.until.steps=300 \

@@ -285,6 +285,39 @@ static void test_merges_follow_each_other(void **state)
 	skep_scenario_finish(&s);
 }
 
+static struct skep_expected delayed_with(const char *optimizer, const char *batch)
+{
+	static const uint32_t stage_of[8] = {0};
+	struct skep_scenario s;
+	struct skep_planning p;
+	struct skep_diag error;
+	struct skep_expected e;
+	read_with(&s,
+		(const char *[]){"model.stages=1", "sync.delayed=true", "train.arithmetic=none", optimizer, batch}, 5);
+	assert_true(skep_planning_make(&s, &p, fresh(&error)));
+	assert_true(skep_expected_make(&p, stage_of, &e));
+	skep_planning_finish(&p);
+	skep_scenario_finish(&s);
+	return e;
+}
+
+/* The step is made beside the passes of the next round, and the next sum waits for it. */
+static void test_a_delayed_sum_waits_for_the_update(void **state)
+{
+	(void)state;
+	static const char adamw[] = "train.optimizer={name: adamw, lr: 0.001}",
+			  sgd[] = "train.optimizer={name: sgd, lr: 0.001}";
+	struct skep_expected slow = delayed_with(adamw, "schedule.global_batch=2048");
+	struct skep_expected fast = delayed_with(sgd, "schedule.global_batch=2048");
+	assert_true(slow.update_s > fast.update_s && slow.flow_s < slow.reduction_s);
+	assert_true(fabs(slow.step_s - fast.step_s - (slow.update_s - fast.update_s)) < 1e-9);
+	assert_true(slow.step_s > slow.reduction_s + slow.update_s);
+	slow = delayed_with(adamw, "schedule.global_batch=65536");
+	fast = delayed_with(sgd, "schedule.global_batch=65536");
+	assert_true(slow.flow_s > slow.reduction_s + slow.update_s + slow.turn_s && near(slow.step_s, fast.step_s));
+	assert_true(near(slow.step_s, slow.flow_s + slow.turn_s / 2));
+}
+
 /* Whatever is free can be fixed by itself, and no other key with it, but for what is inside of it. */
 static void test_any_setting_can_be_fixed(void **state)
 {
@@ -326,6 +359,7 @@ int main(void)
 		cmocka_unit_test(test_the_target_is_reached_when_the_law_says),
 		cmocka_unit_test(test_collectives_differ),
 		cmocka_unit_test(test_merges_follow_each_other),
+		cmocka_unit_test(test_a_delayed_sum_waits_for_the_update),
 		cmocka_unit_test(test_any_setting_can_be_fixed),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
