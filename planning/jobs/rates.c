@@ -17,8 +17,8 @@
 #include "scenarios/plan/plan.h"
 
 /* What no job of a shared cluster has of its own: who is there is decided here, and only times are asked for. */
-static const char *const ALWAYS[] = {"train.arithmetic=none", "train.validate=null", "cluster.trace=null",
-	"cluster.scale=null", "cluster.byzantine=null", "checkpoint=null", "plan=null"};
+static const char *const ALWAYS[] = {"train.validate=null", "cluster.trace=null", "cluster.scale=null",
+	"cluster.byzantine=null", "checkpoint=null", "plan=null"};
 #define ALWAYS_COUNT (sizeof ALWAYS / sizeof ALWAYS[0])
 
 struct known {
@@ -107,6 +107,14 @@ uint32_t skep_job_rates_asked(const struct skep_job_rates *r)
 
 /* ---- one scenario --------------------------------------------------------------------------------------------------- */
 
+/* Only times are asked for, of the types that its arithmetic has: these are chosen when it is read. */
+static void leave_arithmetic(struct skep_scenario *s)
+{
+	s->arithmetic = SKEP_ARITHMETIC_NONE;
+	s->plan.target_loss_nano = INT64_MIN;
+	s->target_loss = NAN;
+}
+
 /* The scenario of a type with its changes and these behind. */
 static bool read_scenario(const struct skep_job_type *type, const char *const *more, uint32_t mores,
 	struct skep_scenario *ret, struct skep_diag *reterr)
@@ -124,6 +132,8 @@ static bool read_scenario(const struct skep_job_type *type, const char *const *m
 	const struct skep_scenario_options options = {.set = set, .sets = sets};
 	bool ok = skep_resolve_file(type->scenario, &options, ret, reterr);
 	free(set);
+	if (ok)
+		leave_arithmetic(ret);
 	return ok;
 }
 

@@ -247,6 +247,27 @@ refuses 'of none' 'comparison 7 is not in the database' plot jobs 7 --db new.db 
 accepts 'runs alone' sim one.yaml --db runs.db -q
 refuses 'a database without jobs' 'holds no jobs: .skep jobs FILE. writes some' plot jobs --db runs.db -o other.svg
 
+# ---- as fast as check says ----------------------------------------------------------------------------------------------------------
+
+# `arithmetic: real` is timed in fp32, here too, and what a job's `set` changes is timed as that.
+printf '%s\n' 'name: shared' "cluster: {topology: $root/topologies/two-datacentres.yaml}" 'policies: [fifo]' \
+	"jobs: [{scenario: $root/scenarios/two-datacentres.yaml, machines: 8}," \
+	"  {scenario: $root/scenarios/two-datacentres.yaml, machines: 8, set: {train.arithmetic: none}}]" >types.yaml
+accepts 'jobs with and without real arithmetic' jobs types.yaml --json --details
+cp "$out" types.json
+for arithmetic in real none; do
+	accepts "what check expects of $arithmetic" check "$root/scenarios/two-datacentres.yaml" --set cluster.allocation.method=contiguous \
+		--set train.arithmetic=$arithmetic --json
+	mv "$out" $arithmetic.json
+done
+check 'a job takes as long as check says, in its own type' python3 - <<'END'
+import json
+jobs = [job["alone_s"] for job in json.load(open("types.json"))["policies"][0]["jobs"]]
+alone = [json.load(open(name))["expected"]["time_s"] for name in ("real.json", "none.json")]
+assert all(abs(a / b - 1) < 1e-9 for a, b in zip(jobs, alone)), (jobs, alone)
+assert alone[0] > 1.2 * alone[1], alone
+END
+
 # ---- what is wrong ----------------------------------------------------------------------------------------------------------------
 
 shared 8 '0 s' '[{scenario: one.yaml, machines: 9}]'
