@@ -67,23 +67,24 @@ static struct stage_ways ways_of(const struct skep_loads *l, uint32_t stage)
 	return w;
 }
 
-/* From a stage's REDUCE to the next one where that waits for nothing else: it comes with a COMMIT, so an update, a sum and the
- * ways follow each other. What a member of a ring begins with goes all but twice round, and ends two ranks before it. */
-static double cycle_s(const struct skep_loads *l, uint32_t stage)
+/* From the directory's word to a stage's workers until their last TALLY is back, with the update that the word is about if
+ * `updates`. What a member of a ring begins with goes all but twice round, and ends two ranks before it. */
+static double told_s(const struct skep_loads *l, uint32_t stage, bool updates)
 {
 	const struct skep_plan *plan = &l->p->scenario->plan;
 	bool ring = plan->collective == SKEP_COLLECTIVE_RING && !plan->sharded;
-	double ready_s = 0, ways_s = 0, up_s = 0;
+	double told_s = 0, ready_s = 0, up_s = 0, sum_s = l->reduce_s[stage];
 	for (uint32_t i = 0; i < l->p->workers; i++) {
 		if (l->stage_of[i] != stage)
 			continue;
 		uint32_t first = ring ? l->next[l->next[i]] : i;
-		double begins_s = skep_loads_down_s(l, first) + l->p->update_s[(size_t)first * l->p->stages + stage];
+		double begins_s = skep_loads_down_s(l, first);
+		begins_s += updates ? l->p->update_s[(size_t)first * l->p->stages + stage] : 0;
 		ready_s = fmax(ready_s, begins_s);
 		up_s = fmax(up_s, skep_loads_up_s(l, i));
-		ways_s = fmax(ways_s, begins_s + skep_loads_up_s(l, i));
+		told_s = fmax(told_s, begins_s + sum_s + skep_loads_up_s(l, i));
 	}
-	return l->reduce_s[stage] + l->gather_s[stage] + (ring ? ways_s : ready_s + up_s);
+	return ring ? told_s : ready_s + sum_s + up_s;
 }
 
 /* From a round's last backward pass: FINISHED to the directory, REDUCE from it, the sum, TALLY; when those of all stages have
@@ -92,20 +93,24 @@ static double cycle_s(const struct skep_loads *l, uint32_t stage)
 static void find_turn(struct skep_loads *l, struct skep_expected *e)
 {
 	struct stage_ways first = ways_of(l, 0);
+	const struct skep_plan *plan = &l->p->scenario->plan;
+	bool flushes = !skep_plan_no_flush(plan);
 	double summed_s = 0, travel_s = 0, late_s = 0, gathered_s = 0;
+	bool known = skep_plan_fixed(plan) && l->p->stages > 1;
 	e->reduction_s = skep_reductions_s(l);
 	l->cycle_s = 0;
 	for (uint32_t s = 0; s < l->p->stages; s++) {
 		struct stage_ways w = ways_of(l, s);
-		double tallied_s = w.down_s + l->reduce_s[s] + w.up_s;
+		double tallied_s = known ? told_s(l, s, false) : w.down_s + l->reduce_s[s] + w.up_s;
 		summed_s = fmax(summed_s, tallied_s);
-		l->cycle_s = fmax(l->cycle_s, cycle_s(l, s));
+		if (l->reduce_s[s] > 0 || flushes) /* else it steps on its own word */
+			l->cycle_s = fmax(l->cycle_s, told_s(l, s, true) + l->gather_s[s]);
 		late_s = fmax(late_s, tallied_s + w.down_s + w.update_s - travel_s);
 		gathered_s = fmax(gathered_s, tallied_s + w.down_s + w.update_s + l->gather_s[s] - travel_s);
 		travel_s += w.forward_s + l->forward_hop_s[s];
 	}
 	e->update_s = fmax(0, late_s - summed_s - first.down_s);
-	e->turn_s = first.up_s + summed_s - e->reduction_s + first.down_s;
+	e->turn_s = (known ? l->ways_s : first.up_s) + summed_s - e->reduction_s + (known ? 0 : first.down_s);
 	e->reduction_s += fmax(0, gathered_s - summed_s - first.down_s) - e->update_s;
 }
 
@@ -149,7 +154,8 @@ static void make(struct skep_loads *l, struct skep_expected *e)
 	double all_s = e->reduction_s + e->update_s + e->turn_s;
 	e->step_s = e->flow_s + all_s / t->period;
 	if (skep_plan_no_flush(&l->p->scenario->plan)) {
-		e->step_s = fmax(e->flow_s, e->reduction_s > 0 ? e->reduction_s + e->turn_s : 0);
+		e->turn_s = fmax(0, l->cycle_s - e->reduction_s - e->update_s);
+		e->step_s = fmax(e->flow_s, l->cycle_s);
 		e->fill_s = fmax(0, e->trip_s - e->step_s);
 	} else if (l->p->scenario->plan.async) { /* merges go on beside the passes, and none waits for one */
 		e->step_s = fmax(e->flow_s, e->reduction_s / t->period) + (e->update_s + e->turn_s) / t->period;

@@ -25,7 +25,9 @@
  *             message on the topology's network (loads.h); where these are too many the closed form
  *   tied      the tables of tied embeddings, from the first stage's ranks to the last one's and back, then along the wider stage
  *   turn      from a round's last microbatch to the next one's first: four messages to or from the directory, two where updates
- *             are delayed
+ *             are delayed. Of fixed pipelines the first and the last are those of whichever pipeline is then latest, and a
+ *             ring ends two ranks before the member that it began with last. Without a flush no round waits for another: a
+ *             stage's sums follow each other with two messages and an update between them
  *   step      a round's flow, sum, update and turn, over its steps. Where updates are delayed the sum, its update and the ways
  *             of both go on beside the flow, so the longer one counts; with a deadline beside the first `overlap_steps` of
  *             it, and the other steps follow

@@ -156,10 +156,28 @@ static double synchronous_part(const struct skep_plan *plan)
 	return waits > first ? (double)(waits - first) / (end - first) : 0;
 }
 
+struct slowest { /* of all pipelines, in a round */
+	double flow_s,
+		ways_s; /* the longest passes, and of those that take so long the longest ways to the directory and back */
+	double both_s; /* the longest of both together: a far pipeline of fast machines may be done first */
+};
+
+static void follow(struct slowest *s, double flow_s, double ways_s)
+{
+	const double alike = 1 - 1e-9;
+	if (alike * flow_s > s->flow_s)
+		s->ways_s = 0;
+	if (flow_s >= alike * s->flow_s)
+		s->ways_s = fmax(s->ways_s, ways_s);
+	s->flow_s = fmax(s->flow_s, flow_s);
+	s->both_s = fmax(s->both_s, flow_s + ways_s);
+}
+
 void skep_pipelines_flow(struct skep_loads *l, struct skep_expected *e, double flush)
 {
 	const struct skep_plan *plan = &l->p->scenario->plan;
-	double share = flush / l->pipelines;
+	double share = flush / l->pipelines, flushes = skep_plan_flushes(plan);
+	struct slowest slowest = {.flow_s = 0};
 	skep_loads_carry_all(l);
 	skep_loads_list_stations(l, true, SKEP_WAY_BOTH);
 	const struct skep_station most = *skep_loads_busiest(l);
@@ -179,8 +197,12 @@ void skep_pipelines_flow(struct skep_loads *l, struct skep_expected *e, double f
 			flow_s += synchronous_part(plan) * fmax(0, trip_s - pace_s); /* once it is filled */
 		}
 		e->trip_s = fmax(e->trip_s, trip_s);
-		e->flow_s = fmax(e->flow_s, flow_s);
+		follow(&slowest, flushes * flow_s, skep_loads_up_s(l, at(l, p, 0)) + skep_loads_down_s(l, at(l, p, 0)));
 	}
-	if (plan->pipeline == SKEP_PIPELINE_GPIPE)
-		e->flow_s = fmax(e->flow_s, e->trip_s + fmax(0, flush - l->pipelines) * gpipe_pace_s(l));
+	if (plan->pipeline == SKEP_PIPELINE_GPIPE) {
+		double flow_s = e->trip_s + fmax(0, flush - l->pipelines) * gpipe_pace_s(l);
+		follow(&slowest, fmax(slowest.flow_s, flushes * flow_s), slowest.ways_s);
+	}
+	e->flow_s = slowest.flow_s / flushes;
+	l->ways_s = slowest.both_s - slowest.flow_s;
 }

@@ -62,6 +62,26 @@ within_15 'virtual stages over a thin line' baselines/interleaved "${none[@]}" \
 within_15 'pipelines across a line' baselines/1f1b "${none[@]}" \
 	--set 'cluster.allocation={method: explicit, stage_of: [1, 2, 0, 2, 3, 1, 3, 0]}'
 
+# Who is late is near the directory, and where there is no flush only a sum's own words are waited for.
+cat >"$scratch/far.yaml" <<END
+name: fast ones far away
+source: Assumed for this test.
+directory: west
+sites:
+  west: {machines: [{count: 4, gpu: t4, up: 10 Gbit/s, down: 10 Gbit/s}], inside: {bandwidth: 10 Gbit/s, latency: 0.05 ms}}
+  east: {machines: [{count: 4, gpu: v100, up: 10 Gbit/s, down: 10 Gbit/s}], inside: {bandwidth: 10 Gbit/s, latency: 0.05 ms}}
+links:
+  - {between: [west, east], bandwidth: 1 Gbit/s, latency: 40 ms, shared: true}
+END
+far=("${none[@]}" --set "cluster.topology=$scratch/far.yaml" --set model.stages=2)
+within_15 'gpipe, the slow ones near' two-datacentres "${far[@]}" --set schedule.pipeline=gpipe
+within_15 '1f1b, the slow ones near' two-datacentres "${far[@]}" --set schedule.pipeline=1f1b
+within_15 'interleaved, the slow ones near' two-datacentres "${far[@]}" \
+	--set 'schedule={pipeline: interleaved, model_chunks: 2, global_batch: 2048, microbatch: 64}'
+within_15 'pipedream, whose sums are far' two-datacentres "${far[@]}" --set schedule.pipeline=pipedream --set schedule.global_batch=256
+within_15 'pipedream of stages of three and one' two-datacentres "${far[@]}" --set schedule.pipeline=pipedream --set schedule.global_batch=384 \
+	--set 'cluster.allocation={method: explicit, stage_of: [0, 0, 1, unused, 0, 0, 0, 0]}'
+
 # ---- what is planned by it ---------------------------------------------------------------------------------------------------
 
 for in_flight in 2 14; do
