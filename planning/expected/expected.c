@@ -21,7 +21,7 @@ static void find_flow(struct skep_loads *l, struct skep_expected *e)
 {
 	const struct skep_throughput *t = &l->p->throughput[0];
 	double flushes = skep_plan_flushes(&l->p->scenario->plan), round = t->microbatches * t->period / flushes;
-	if (l->p->stages == 1)
+	if (l->p->stages == 1 && !l->p->scenario->plan.barrier)
 		skep_swarm_alone(l, e, round);
 	else if (skep_plan_fixed(&l->p->scenario->plan))
 		skep_pipelines_flow(l, e, round);
@@ -96,7 +96,7 @@ static void find_turn(struct skep_loads *l, struct skep_expected *e)
 	const struct skep_plan *plan = &l->p->scenario->plan;
 	bool flushes = !skep_plan_no_flush(plan);
 	double summed_s = 0, travel_s = 0, late_s = 0, gathered_s = 0;
-	bool known = skep_plan_fixed(plan) && l->p->stages > 1;
+	bool known = skep_plan_fixed(plan) && (l->p->stages > 1 || plan->barrier);
 	e->reduction_s = skep_reductions_s(l);
 	l->cycle_s = 0;
 	for (uint32_t s = 0; s < l->p->stages; s++) {

@@ -52,7 +52,8 @@ struct skep_loads { /* seconds for a microbatch of the swarm, or of a reduction 
 	double *forward_hop_s;  /* [stages] the same, of the passes */
 	double *reduce_s;       /* [stages] its sum: reductions.c */
 	double *gather_s;       /* [stages] of a step in shards what follows it, which is as long as its sum; else 0 */
-	/* Fixed pipelines: what is left of the ways of the first stage's workers to the directory and back behind the passes. */
+	/* Fixed pipelines: what is left of the ways of the first stage's workers to the directory and back behind the passes, and
+	 * with a barrier of the last stage's. */
 	double ways_s;
 	double cycle_s;  /* of all stages the longest from one sum to the next one, if that waits for nothing else */
 	double travel_s; /* of one microbatch, there and back */

@@ -173,6 +173,49 @@ static void follow(struct slowest *s, double flow_s, double ways_s)
 	s->both_s = fmax(s->both_s, flow_s + ways_s);
 }
 
+/* One way of a microbatch through the pipeline, on empty links. */
+static double one_way_s(const struct skep_loads *l, uint32_t pipeline, enum skep_way way)
+{
+	double sum = 0;
+	for (uint32_t s = 0; s < l->p->stages; s++) {
+		uint32_t here = at(l, pipeline, s), next = s + 1 < l->p->stages ? at(l, pipeline, s + 1) : here;
+		sum += skep_loads_pass_s(l, here, way);
+		if (here != next && way == SKEP_WAY_FORWARD)
+			sum += message_s(l, here, next, l->p->forward_bytes[s]);
+		else if (here != next)
+			sum += message_s(l, next, here, l->p->backward_bytes[s]);
+	}
+	return sum;
+}
+
+/* GPipe with a barrier: the last worker of each pipeline tells the directory that all has gone forwards, and waits until it hears
+ * that so it has in all of them. */
+static void flow_with_barrier(struct skep_loads *l, struct skep_expected *e, double share)
+{
+	double passes_s = 0, both_s = 0;
+	for (enum skep_way way = SKEP_WAY_FORWARD; way <= SKEP_WAY_BACKWARD; way++) {
+		double longest_s = 0, told_s = 0;
+		skep_loads_clear(l);
+		for (uint32_t stage = 0; stage + 1 < l->p->stages; stage++)
+			skep_loads_carry_stage(l, stage, way);
+		skep_loads_list_stations(l, true, way);
+		for (uint32_t p = 0; p < l->pipelines; p++) {
+			struct pace pace = {.share = share};
+			uint32_t first = at(l, p, 0), last = at(l, p, l->p->stages - 1);
+			uint32_t from = way == SKEP_WAY_FORWARD ? first : last;
+			slow_down_by_stations(l, p, &pace);
+			double flow_s = one_way_s(l, p, way) + pace.more_s;
+			double ways_s = skep_loads_down_s(l, from) + skep_loads_up_s(l, from == first ? last : first);
+			longest_s = fmax(longest_s, flow_s);
+			told_s = fmax(told_s, flow_s + ways_s);
+		}
+		passes_s += longest_s;
+		both_s += told_s;
+	}
+	e->flow_s = passes_s;
+	l->ways_s = both_s - passes_s;
+}
+
 void skep_pipelines_flow(struct skep_loads *l, struct skep_expected *e, double flush)
 {
 	const struct skep_plan *plan = &l->p->scenario->plan;
@@ -205,4 +248,6 @@ void skep_pipelines_flow(struct skep_loads *l, struct skep_expected *e, double f
 	}
 	e->flow_s = slowest.flow_s / flushes;
 	l->ways_s = slowest.both_s - slowest.flow_s;
+	if (plan->barrier)
+		flow_with_barrier(l, e, share);
 }

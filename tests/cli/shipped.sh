@@ -78,6 +78,9 @@ within_15 'gpipe, the slow ones near' two-datacentres "${far[@]}" --set schedule
 within_15 '1f1b, the slow ones near' two-datacentres "${far[@]}" --set schedule.pipeline=1f1b
 within_15 'interleaved, the slow ones near' two-datacentres "${far[@]}" \
 	--set 'schedule={pipeline: interleaved, model_chunks: 2, global_batch: 2048, microbatch: 64}'
+within_15 'a barrier, which the fast ones ask far for' two-datacentres "${far[@]}" --set schedule.pipeline=gpipe --set schedule.barrier=true
+within_15 'a barrier' baselines/gpipe "${none[@]}" --set schedule.barrier=true
+within_15 'a barrier of one stage' two-datacentres "${far[@]}" --set schedule.pipeline=gpipe --set schedule.barrier=true --set model.stages=1
 within_15 'pipedream, whose sums are far' two-datacentres "${far[@]}" --set schedule.pipeline=pipedream --set schedule.global_batch=256
 within_15 'pipedream of stages of three and one' two-datacentres "${far[@]}" --set schedule.pipeline=pipedream --set schedule.global_batch=384 \
 	--set 'cluster.allocation={method: explicit, stage_of: [0, 0, 1, unused, 0, 0, 0, 0]}'
