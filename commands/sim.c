@@ -14,6 +14,7 @@
 #include "commands/resume.h"
 #include "models/layers/thread_pool.h"
 #include "scenarios/plan/loss.h"
+#include "scenarios/plan/plan.h"
 #include "sim/sim.h"
 #include "sweeping/sweep.h"
 
@@ -36,7 +37,7 @@ static void say_size(const char *db)
 }
 
 /* Simulates from where `resume` says to the end, and stores the run. */
-static enum status simulate(const struct sim_arguments *a, const struct skep_scenario *scenario)
+static enum status simulate(const struct sim_arguments *a, struct skep_scenario *scenario)
 {
 	struct skep_recording recording;
 	struct skep_sim_result result;
@@ -50,6 +51,7 @@ static enum status simulate(const struct sim_arguments *a, const struct skep_sce
 		.json = a->common.json,
 		.quiet = a->common.quiet,
 		.details = a->details};
+	skep_scenario_draw(scenario);
 	if (!skep_recording_begin(&recording, &how, scenario, &error))
 		return skep_report_diag(STATUS_BAD_INPUT, &error);
 	skep_say_beforehand(scenario, a->common.quiet);

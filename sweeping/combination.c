@@ -197,8 +197,10 @@ static void run(const struct skep_sweep *sweep, const struct skep_process_pool_j
 	struct skep_store *store = NULL;
 	if (skep_sweep_identity(&scenario) != job->word)
 		skep_fail(&ret->error, "a file of the scenario is not what it was when the sweep began");
-	else if ((store = skep_store_open_memory(&ret->error)) != NULL)
+	else if ((store = skep_store_open_memory(&ret->error)) != NULL) {
+		skep_scenario_draw(&scenario);
 		ret->ok = simulate(sweep, &scenario, store, ret);
+	}
 	if (ret->ok)
 		ret->ok = skep_sweep_image(store, ret_image, ret_bytes, &ret->error);
 	skep_store_close(store);

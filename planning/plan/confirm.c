@@ -19,6 +19,7 @@
 #include "analysis/store/store_sweep.h"
 #include "planning/trial/processes.h"
 #include "planning/trial/simulate.h"
+#include "scenarios/plan/plan.h"
 
 #define LOCKED_MOST 240 /* tries of half a second each while another program keeps the database locked */
 
@@ -74,9 +75,12 @@ static void run(
 	bool kept = c->planner->options->db && !c->confirm->stated;
 	if (kept && !(store = skep_store_open_memory(&reply->error)))
 		return;
+	uint64_t identity = kept ? skep_sweep_identity(s) : 0; /* of what is stated, not of a draw */
+	if (!c->confirm->stated)
+		skep_scenario_draw(s);
 	simulate(c->confirm, s, store, reply);
 	if (reply->ok && store) {
-		reply->identity = skep_sweep_identity(s);
+		reply->identity = identity;
 		reply->ok = skep_sweep_image(store, ret_image, ret_bytes, &reply->error);
 	}
 	skep_store_close(store);

@@ -458,6 +458,7 @@ static void print_text(const struct skep_scenario *s, FILE *out)
 		skep_plural(plan->workers));
 	fprintf(out, "            source: %s\n", s->topology.source);
 	skep_network_describe(&s->topology, out);
+	skep_uncertain_describe(s, out);
 	if (s->extra_latency_s > 0)
 		fprintf(out, "            every link is %g ms longer than that\n", 1e3 * s->extra_latency_s);
 	if (s->bandwidth_scale != 1)
@@ -518,6 +519,7 @@ static void print_json(const struct skep_scenario *s, const struct skep_describe
 	cJSON_AddStringToObject(root, "on_loss", skep_on_loss_name((uint8_t)s->plan.on_loss));
 	skep_describe_choices_json(s, root);
 	skep_network_describe_json(&s->topology, root);
+	skep_uncertain_describe_json(s, root);
 	for (uint32_t i = 0; i < s->plan.stages; i++) {
 		struct stage_view v = view_stage(s, i);
 		cJSON *stage = skep_json_add_row(stages);

@@ -73,6 +73,10 @@ void skep_describe_choices_json(const struct skep_scenario *scenario, cJSON *roo
 void skep_network_describe(const struct skep_topology *topology, FILE *out);
 void skep_network_describe_json(const struct skep_topology *topology, cJSON *root); /* adds "network" */
 
+/* describe_uncertain.c: which figures of the topology may be off, and whether a run draws them; nothing where there is none. */
+void skep_uncertain_describe(const struct skep_scenario *scenario, FILE *out);
+void skep_uncertain_describe_json(const struct skep_scenario *scenario, cJSON *root); /* adds "uncertain_figures" */
+
 /* What traffic between places costs; nothing if no price is given. */
 void skep_egress_describe(const struct skep_topology *topology, FILE *out);
 void skep_egress_describe_json(const struct skep_topology *topology, cJSON *root); /* adds "egress" */

@@ -21,6 +21,7 @@
 #include "scenarios/plan/split.h"
 #include "scenarios/read/periodic.h"
 #include "topologies/read/path.h"
+#include "topologies/read/uncertain.h"
 
 #define STATE_CHUNKS_MAX 1048576.0
 
@@ -496,6 +497,16 @@ void skep_plan_cut_vstage(struct skep_scenario *s, uint32_t vstage)
 	make_vstage(s, vstage);
 	make_stage(s, vstage % s->plan.stages, INFINITY);
 	make_times(s, vstage);
+}
+
+void skep_scenario_draw(struct skep_scenario *s)
+{
+	assert(!s->unresolved);
+	if (!s->draws_links)
+		return;
+	skep_topology_draw(&s->topology, s->seed, s->extra_latency_s);
+	for (uint32_t vstage = 0; vstage < skep_plan_vstages(&s->plan); vstage++)
+		make_times(s, vstage);
 }
 
 bool skep_plan_make(struct skep_scenario *s)

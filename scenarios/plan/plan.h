@@ -35,6 +35,11 @@ void skep_plan_cut(struct skep_scenario *scenario, double link_Bps);
 /* The same for one virtual stage alone, and for its stage if it is the only one of it; all others keep their values. */
 void skep_plan_cut_vstage(struct skep_scenario *scenario, uint32_t vstage);
 
+/* Figures of links and machines as the seed draws them (topologies/read/uncertain.h), and times that follow from them: for who is
+ * about to simulate. All that is planned, the order of a ring or a timeout, stays as the stated figures have it. Nothing with
+ * `cluster.uncertainty: ignored`. */
+void skep_scenario_draw(struct skep_scenario *scenario);
+
 /* A virtual stage's part of its stage's state, as far as a step changes it. */
 double skep_plan_state_bytes(const struct skep_scenario *scenario, uint32_t vstage);
 

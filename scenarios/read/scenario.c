@@ -124,6 +124,7 @@ static void read_allocation(struct draft *d, const struct skep_yaml_node *cluste
 
 static void read_topology(struct draft *d, const struct skep_yaml_node *cluster)
 {
+	static const char *const uncertain[] = {"ignored", "drawn", NULL};
 	char path[512];
 	struct skep_scenario *s = d->s;
 	find_file(d, cluster, "cluster", "topology", path, sizeof path);
@@ -134,6 +135,7 @@ static void read_topology(struct draft *d, const struct skep_yaml_node *cluster)
 	skep_gpus_read(&d->r, cluster, &s->model, &s->topology);
 	s->extra_latency_s = skep_read_quantity(&d->r, cluster, "extra_latency", SKEP_TIME, 0, SKEP_DAY_S, 0);
 	skep_topology_add_latency(&s->topology, s->extra_latency_s);
+	s->draws_links = skep_read_choice(&d->r, cluster, "uncertainty", uncertain, 0) == 1;
 	s->bandwidth_scale = skep_read_number(&d->r, cluster, "bandwidth_scale", 1e-6, 1e6, 1);
 	skep_topology_scale_bandwidth(&s->topology, s->bandwidth_scale);
 	skep_path_join_relayed(&s->topology);

@@ -78,6 +78,7 @@ struct skep_scenario {
 	struct skep_model model;
 	struct skep_topology topology;
 	double extra_latency_s; /* that each of its links has beyond what its file says */
+	bool draws_links; /* a simulated run has figures of links and machines that the seed draws (skep_scenario_draw) */
 	double bandwidth_scale; /* of what its file says, that its links and machines carry */
 	bool has_trace;
 	char trace_path[512];         /* where it was read; "": there is none */

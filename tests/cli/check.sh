@@ -29,6 +29,7 @@ labels = {
     "left": bool(seen["machines_out"]),
     "scale": seen["scale"] is not None,
     "directory": seen["directory_lost_for_s"] is not None,
+    "uncertain": seen["uncertain_figures"] is not None,
     "joins": "joins" in seen,
     "rebalance": "joins" in seen and seen["rebalance_s"] > 0,
     "price": seen["price_usd_per_h"] is not None,
@@ -244,6 +245,9 @@ same 'threads' "$two" --set cluster.threads=3
 same 'noise' "$root/scenarios/opt-350m.yaml" --set cluster.compute.noise=0.05
 same 'uncertain times' "$root/scenarios/opt-350m.yaml" --set cluster.compute.uncertainty=drawn
 same 'uncertain times of rooflines' "$two" --set cluster.compute.uncertainty=drawn
+same 'uncertain figures' "$root/scenarios/uncertain-links.yaml"
+same 'uncertain figures, drawn' "$root/scenarios/uncertain-links.yaml" --set cluster.uncertainty=drawn
+same 'nothing to draw' "$two" --set cluster.uncertainty=drawn
 same 'checkpoints' "$two" --set checkpoint.every=5 --set checkpoint.to=kept
 same 'price histories' "$two" --set "cluster.topology=$root/topologies/spot-mixed.yaml" --set 'cluster.price_start=30 d'
 same 'wide area' "$two" --set "cluster.topology=$root/topologies/two-datacentres-wan.yaml"

@@ -147,7 +147,7 @@ def maps_of(value, path=(), name=""):
             yield from maps_of(item, path + (index,), name + "[]")
 
 
-LINK = "bandwidth|latency|shared|egress|streams|window|loss|mss|overhead|order|jitter"
+LINK = "bandwidth|latency|shared|egress|streams|window|loss|mss|overhead|order|jitter|uncertainty"
 # Machines and links are described in several places of a topology; the reference has them once.
 SAME = (
     (r"^(sites\.NAME\.)?machines\[\](\.|$)", r"machine\2"),

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * draft.h - a topology while its file is read; private to topology.c, sites.c, matrix.c, peers.c, egress.c and link_profiles.c.
+ * draft.h - a topology while its file is read; private to topology.c, sites.c, matrix.c, peers.c,
+ * egress.c, link_profiles.c and uncertain.c.
  *
  * topology.c reads what all forms have in common. sites.c, matrix.c and peers.c each read one form: they number the
  * places, add the machines, place the directory and fill every ordered pair that traffic can use. After an error
@@ -28,6 +29,7 @@ struct skep_draft_link { /* what a file says of a link */
 	struct skep_pair pair;
 	double egress_usd_per_B; /* NAN: it says nothing */
 	uint16_t link_profile;   /* index */
+	struct skep_unsure_pair unsure;
 };
 
 struct skep_draft {
@@ -68,6 +70,14 @@ double skep_draft_read_egress(struct skep_draft *draft, const struct skep_yaml_n
 void skep_draft_set_egress(struct skep_draft *draft, uint32_t source, uint32_t destination, double usd_per_B);
 void skep_draft_set_site_egress(struct skep_draft *draft, uint32_t source, double usd_per_B); /* to all other places */
 bool skep_draft_has_egress(const struct skep_draft *draft, uint32_t source, uint32_t destination);
+
+/* uncertain.c. The key `uncertainty` of a link or a matrix, without keys of its figures, and of a group of machines (as
+ * skep_machine.unsure). */
+struct skep_unsure_pair skep_draft_read_unsure(struct skep_draft *draft, const struct skep_yaml_node *map);
+uint32_t skep_draft_read_unsure_group(struct skep_draft *draft, const struct skep_yaml_node *group);
+/* Of what is stated for two places, by their names. */
+uint64_t skep_unsure_key(const char *from, const char *to);
+void skep_draft_set_unsure(struct skep_draft *draft, size_t pair, const struct skep_unsure_pair *unsure);
 
 /* link_profiles.c. Reads the profile that holds for the whole file, from the keys of its root; to be called first. */
 void skep_draft_read_link_profiles(struct skep_draft *draft, const struct skep_yaml_node *root);

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/files/lines.h"
+#include "core/random.h"
 
 #define CSV_BYTES_MAX (64u << 20) /* as the reader's */
 
@@ -143,8 +144,20 @@ static void name_places(struct skep_draft *d, const struct skep_yaml_node *matri
 	}
 }
 
-static void fill(
-	struct skep_draft *d, const struct grid *bandwidth, const struct grid *latency, const struct grid *egress)
+/* Each cell of a matrix may be off by itself, one value for all pairs is off for all of them, and a hole has the fallback's. */
+static struct skep_unsure unsure_of(const struct skep_draft *d, const struct grid *g, uint32_t row, uint32_t column,
+	struct skep_unsure unsure, const struct skep_unsure *fallback)
+{
+	if (!g->cell)
+		return unsure;
+	if (isnan(g->cell[(size_t)row * d->topology->machines + column]))
+		return *fallback;
+	unsure.key = skep_mix(skep_mix(0x63656c6cu ^ row) ^ column);
+	return unsure;
+}
+
+static void fill(struct skep_draft *d, const struct grid *bandwidth, const struct grid *latency,
+	const struct grid *egress, const struct skep_unsure_pair *unsure)
 {
 	struct skep_topology *t = d->topology;
 	for (uint32_t i = 0; i < t->machines; i++)
@@ -162,6 +175,9 @@ static void fill(
 				link.egress_usd_per_B = d->fallback.egress_usd_per_B;
 			}
 			pair->latency_s = entry(d, latency, i, j, d->fallback.pair.latency_s);
+			link.unsure.bandwidth =
+				unsure_of(d, bandwidth, i, j, unsure->bandwidth, &d->fallback.unsure.bandwidth);
+			link.unsure.latency = unsure_of(d, latency, i, j, unsure->latency, &d->fallback.unsure.latency);
 			if (egress->key)
 				link.egress_usd_per_B = entry(d, egress, i, j, link.egress_usd_per_B);
 			skep_draft_set_pair(d, i, j, &link);
@@ -200,10 +216,11 @@ void skep_draft_read_matrix(struct skep_draft *d, const struct skep_yaml_node *r
 	if (!d->r.diag->set)
 		skep_draft_add_places(d, machines);
 	name_places(d, matrix);
+	struct skep_unsure_pair unsure = skep_draft_read_unsure(d, matrix);
 	skep_reader_close_map(&d->r, matrix);
 	if (!d->r.diag->set) {
 		d->directory_place = (uint32_t)directory;
-		fill(d, &bandwidth, &latency, &egress);
+		fill(d, &bandwidth, &latency, &egress, &unsure);
 	}
 	free(bandwidth.cell);
 	free(latency.cell);

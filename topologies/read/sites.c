@@ -89,6 +89,7 @@ static void read_site(struct skep_draft *d, const struct skep_yaml_node *sites, 
 	const struct skep_yaml_node *inside = skep_read_map(&d->r, site, "inside", false);
 	if (!d->r.diag->set && inside) {
 		struct skep_draft_link link = skep_draft_read_link(d, inside);
+		link.unsure.bandwidth.key = link.unsure.latency.key = skep_unsure_key(name, name);
 		skep_draft_set_pair(d, index, index, &link);
 		skep_reader_close_map(&d->r, inside);
 	}
@@ -166,6 +167,8 @@ static void read_link(struct skep_draft *d, const struct skep_yaml_node *item)
 			d->topology->place_name[end[0]]);
 		return;
 	}
+	link.unsure.bandwidth.key = link.unsure.latency.key =
+		skep_unsure_key(d->topology->place_name[end[0]], d->topology->place_name[end[1]]);
 	set_link(d, item, end[0], end[1], &link);
 	if (both)
 		set_link(d, item, end[1], end[0], &link);

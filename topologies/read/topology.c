@@ -191,7 +191,8 @@ static void add_group(struct skep_draft *d, const struct skep_yaml_node *group, 
 		.up_Bps = access_Bps(d, group, "up"),
 		.down_Bps = access_Bps(d, group, "down"),
 		.price_usd_per_h = skep_read_quantity(r, group, "price", SKEP_PRICE, 0, 1e6, 0),
-		.prices = read_prices(d, group)};
+		.prices = read_prices(d, group),
+		.unsure = skep_draft_read_unsure_group(d, group)};
 	if (!r->diag->set)
 		read_instance(d, group, &machine);
 	skep_reader_close_map(r, group);
@@ -259,7 +260,7 @@ void skep_draft_name_place(
 
 struct skep_draft_link skep_draft_read_link(struct skep_draft *d, const struct skep_yaml_node *map)
 {
-	struct skep_draft_link link;
+	struct skep_draft_link link = {.unsure = skep_draft_read_unsure(d, map)};
 	double spread_s;
 	link.pair.capacity_Bps =
 		skep_read_quantity(&d->r, map, "bandwidth", SKEP_BANDWIDTH, SKEP_LINK_BPS_MIN, SKEP_LINK_BPS_MAX, NAN);
@@ -277,6 +278,7 @@ void skep_draft_set_pair(
 	struct skep_topology *t = d->topology;
 	size_t at = (size_t)source * t->places + destination;
 	t->pair[at] = link->pair;
+	skep_draft_set_unsure(d, at, &link->unsure);
 	skep_draft_set_egress(d, source, destination, link->egress_usd_per_B);
 	if (link->link_profile > 0 && !t->link_profile_of) {
 		t->link_profile_of = calloc((size_t)t->places * t->places, sizeof *t->link_profile_of);
@@ -392,6 +394,8 @@ void skep_topology_finish(struct skep_topology *t)
 	free(t->link_profile_of);
 	free(t->delay_s);
 	free(t->delay_file);
+	free(t->unsure);
+	free(t->unsure_group);
 	free(t->gpu);
 	for (uint32_t i = 0; i < t->prices; i++)
 		skep_price_finish(&t->price[i]);

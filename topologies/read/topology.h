@@ -19,7 +19,8 @@ struct skep_machine {
 	uint32_t prices;         /* 1 + index into price[]; 0: it has no history */
 	/* Of the instance that the history prices, of which this is a part; 0: it is all of it. */
 	uint32_t instance_gpus;
-	uint32_t host; /* 1 + number of the host whose cores it shares with others; 0: its file does not say */
+	uint32_t unsure; /* 1 + index into unsure_group[]; 0: its figures are taken at their word */
+	uint32_t host;   /* 1 + number of the host whose cores it shares with others; 0: its file does not say */
 };
 
 struct skep_pair {           /* ordered pair of places */
@@ -58,6 +59,20 @@ struct skep_link_profile {
 	bool overtake; /* messages of one ordered pair of machines may; else none gets there before one that was sent earlier */
 };
 
+/* How far a figure may be off (topologies/read/uncertain.h). */
+struct skep_unsure {
+	double deviation; /* of ln(real / stated); 0: it is taken at its word */
+	uint64_t key;     /* of what states it: figures of one key are off alike */
+};
+
+struct skep_unsure_pair { /* of an ordered pair of places */
+	struct skep_unsure bandwidth, latency;
+};
+
+struct skep_unsure_group { /* of machines that the file states together: deviations */
+	double up, down, price;
+};
+
 struct skep_site_link { /* what all traffic between a place and the others shares; INFINITY: not limited */
 	double up_Bps, down_Bps;
 };
@@ -81,9 +96,11 @@ struct skep_topology {
 	uint16_t *link_profile_of;              /* [places * places] index into link_profile[]; NULL: 0 for all */
 	double *delay_s;                        /* [delays] of empirical jitter */
 	struct skep_delay_file *delay_file;     /* [delay_files] */
+	struct skep_unsure_pair *unsure;        /* [places * places]; NULL: none says anything */
+	struct skep_unsure_group *unsure_group; /* [unsure_groups] */
 	struct skep_gpu *gpu;                   /* [gpus] */
 	struct skep_price_series *price;        /* [prices] histories that machines name */
-	uint32_t prices, link_profiles, delays, delay_files;
+	uint32_t prices, link_profiles, delays, delay_files, unsure_groups;
 	enum skep_fairness fairness;
 	uint64_t seed;            /* seed of jitter; the caller that runs the topology sets it */
 	skep_time price_start_ns; /* when the run starts, as a time in the price histories */
