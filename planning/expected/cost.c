@@ -14,7 +14,7 @@
 static double expected_of(struct skep_expected_cost *c)
 {
 	struct skep_expected e;
-	double rent = c->rent ? 0 : 1;
+	double rent = c->rent ? c->planning->standing_rent : 1;
 	for (uint32_t i = 0; c->rent && i < c->planning->workers; i++)
 		rent += c->stage_of[i] < c->planning->stages ? c->rent[i] : 0;
 	bool made = skep_expected_make_quick(c->planning, c->stage_of, &e);

@@ -77,6 +77,7 @@ static void make_costs(struct skep_cutting *c)
 	struct skep_throughput t = c->planning.throughput[c->view];
 	c->cost[0] = c->cost[1] = skep_throughput_init(c->cost_memory[0], &t);
 	t.rent = c->paid ? c->planning.rent : NULL;
+	t.standing_rent = c->planning.standing_rent;
 	if (t.rent)
 		c->cost[1] = skep_throughput_init(c->cost_memory[1], &t);
 }
@@ -233,7 +234,7 @@ static bool find_cut(
 /* Whatever happens, the tables are those of `layers` afterwards. */
 static bool recut(struct skep_cutting *c, uint32_t *layers, const uint32_t *stage_of, double *cost)
 {
-	double rent = 0;
+	double rent = c->cost[0] != c->cost[1] ? c->planning.standing_rent : 0;
 	for (uint32_t i = 0; c->cost[0] != c->cost[1] && i < c->planning.workers; i++)
 		rent += stage_of[i] < c->planning.stages ? c->planning.rent[i] : 0;
 	double now = SKEP_NEVER, worth_s = *cost < SKEP_NEVER && rent > 0 ? *cost / rent : *cost;

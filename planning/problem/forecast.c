@@ -13,10 +13,10 @@
 
 /* ---- the loss and money ------------------------------------------------------------------------------------------ */
 
-/* NAN: the price of a machine in use is not known. */
+/* Of an hour. NAN: the price of a machine in use is not known. */
 static double price_of(const struct skep_planning *p, const uint32_t *stage_of)
 {
-	double sum = 0;
+	double sum = 3600 * p->standing_rent;
 	for (uint32_t i = 0; i < p->workers; i++) {
 		const struct skep_machine *m = &p->scenario->topology.machine[p->machine[i]];
 		if (stage_of[i] == SKEP_SPARE)

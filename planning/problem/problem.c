@@ -92,10 +92,25 @@ static bool fill_links(struct skep_planning *p)
 
 /* ---- kinds, prices and rounds --------------------------------------------------------------------------------------- */
 
+/* In USD per second; NAN: not known. */
+static double rent_of(const struct skep_machine *machine)
+{
+	return machine->price_usd_per_h > 0 || machine->prices > 0 ? machine->price_usd_per_h / 3600 : NAN;
+}
+
+static double standing_rent(const struct skep_scenario *s)
+{
+	double sum = 0;
+	for (uint32_t worker = 0; s->plan.stands_by && worker < s->plan.workers; worker++)
+		sum += s->plan.stands_by[worker] ? rent_of(&s->topology.machine[worker]) : 0;
+	return sum;
+}
+
 /* In USD per second; NULL: the price of some machine is not known. */
 static void fill_rent(struct skep_planning *p)
 {
-	bool known = true;
+	p->standing_rent = standing_rent(p->scenario);
+	bool known = !isnan(p->standing_rent);
 	for (uint32_t i = 0; i < p->workers; i++) {
 		double usd_per_h = p->scenario->topology.machine[p->machine[i]].price_usd_per_h;
 		p->rent[i] = usd_per_h / 3600;

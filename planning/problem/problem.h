@@ -49,6 +49,7 @@ struct skep_planning {
 	double *directory_s;          /* [workers] to the directory and back */
 	uint32_t *place;              /* [workers] of the topology */
 	double *rent;                 /* [workers] USD per second; NULL: not known of all */
+	double standing_rent; /* USD per second of machines that stand by, in every allocation; NAN: not known */
 	double *rounds; /* [workers + 1] of struct skep_throughput; NULL: no loss is aimed at, or they are all the same */
 	double *forward_bytes, *backward_bytes, *reduced_bytes; /* [stages] */
 	struct skep_throughput throughput[SKEP_CONTENTIONS];

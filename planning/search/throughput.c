@@ -295,7 +295,7 @@ void skep_throughput_sum(const struct skep_throughput *t, uint32_t first_workers
 static double add_up(struct flow *f)
 {
 	struct skep_throughput_parts p = {0};
-	double rent = 0, egress_usd = 0, directory_s = 0;
+	double rent = f->t.rent ? f->t.standing_rent : 0, egress_usd = 0, directory_s = 0;
 	for (uint32_t s = 0; s < f->stages; s++) {
 		const struct skep_throughput_stage *part = &f->part[s];
 		if (part->pace_s > p.pace_s || s == 0) {

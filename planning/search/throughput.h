@@ -66,7 +66,8 @@ struct skep_throughput {
 	const double *rounds;
 	bool delayed;
 	double overlap; /* delayed: steps of a round beside which the sum of the one before goes on; the others wait. 0: all */
-	const double *rent; /* [workers] per second; NULL: time is what counts */
+	const double *rent;   /* [workers] per second; NULL: time is what counts */
+	double standing_rent; /* with rent, of machines that are paid for beside the workers, whatever these do */
 	/* With rent, what a byte costs from place to place: [places * places], not a number: not known; NULL: nothing. */
 	const double *egress_usd_per_B;
 	const uint32_t *place; /* [workers], with it */

@@ -129,6 +129,7 @@ static bool make_costs(struct skep_planner *w)
 		return true;
 	struct skep_throughput rented = w->planning.throughput[SKEP_CONTENDED];
 	rented.rent = w->planning.rent;
+	rented.standing_rent = w->planning.standing_rent;
 	w->rented_memory = malloc(skep_throughput_size(&rented));
 	w->rented = w->rented_memory ? skep_throughput_init(w->rented_memory, &rented) : NULL;
 	return w->rented != NULL;

@@ -325,6 +325,19 @@ assert abs(usd_per_h(cost) - 1.40) < 0.001 and abs(usd_per_h(time) - 5.66) < 0.0
 assert cost["cost_to_target_usd"] < 0.53 * time["cost_to_target_usd"]
 assert time["time_to_target_s"] < cost["time_to_target_s"]'
 
+# Two V100 that stand by cost their 4.96 USD an hour whatever the others do.
+standing=(--set model.stages=2 --set 'cluster.allocation={method: explicit, stage_of: [0, 1, spare, spare, 0, 1, 0, 1]}')
+accepts 'for money, beside machines that stand by' plan "$two" "${standing[@]}" --set train.arithmetic=law \
+	--set train.law.file=scenarios/laws/tiny-gpt2.yaml --json --set train.until='{steps: 4000, loss: 3.5}' \
+	--set 'plan={objective: cost-to-loss, extrapolate: true, cut: fixed}'
+check 'they are paid for' python3 -c 'import json, sys
+plan = json.load(open(sys.argv[1]))
+out = [row["machine"] for row in plan["left_out"]]
+usd = [0.35 if i % 4 < 2 else 2.48 for i in range(8)]
+rent = sum(usd[i] for i in range(8) if i not in out or i in (2, 3))
+seen = 3600 * plan["cost_to_target_usd"] / plan["time_to_target_s"]
+assert abs(seen - rent) < 0.001 and seen > 2 * 2.48, (seen, rent, out)' "$out"
+
 # ---- searched for when the scenario is read -----------------------------------------------------------------------------
 
 refuses 'a method that is none' 'cluster.allocation.method: expected one of: .*explicit.*genetic.*portfolio' \
