@@ -119,6 +119,25 @@ static bool take_away(
 	return true;
 }
 
+/* Keys of maps within the value that it gives nothing to are not there. False: no memory. */
+static bool take_nothings_away(struct skep_yaml_node *value)
+{
+	for (uint32_t i = 0; i < value->children;) {
+		struct skep_yaml_node *child = value->child[i];
+		if (value->kind != SKEP_YAML_MAP || !is_nothing(child)) {
+			if (!take_nothings_away(child))
+				return false;
+			i++;
+			continue;
+		}
+		if (!skep_grow(&value->gone, value->gones, sizeof *value->gone))
+			return false;
+		value->gone[value->gones++] = child;
+		memmove(&value->child[i], &value->child[i + 1], (--value->children - i) * sizeof *value->child);
+	}
+	return true;
+}
+
 /* Takes the value over and puts it at the path, which ends in '='; makes the maps on the way. False without a diagnosis: no
  * memory. */
 static bool assign(struct skep_yaml *yaml, const char *path, struct skep_yaml_node *value, struct skep_diag *reterr)
@@ -193,7 +212,9 @@ bool skep_yaml_override(struct skep_yaml *yaml, const char *assignment, struct s
 		skep_tree_parse(yaml, equals + 1, strlen(equals + 1), option, path_depth(assignment), &value, reterr)) {
 		if (!value)
 			value = empty_value(option);
-		if (value && assign(yaml, assignment, value, reterr))
+		if (value && !take_nothings_away(value))
+			skep_tree_destroy(value);
+		else if (value && assign(yaml, assignment, value, reterr))
 			return true;
 	}
 	skep_diag_set(reterr, option ? option : "--set", 0, 0, NULL, "not enough memory to read this");

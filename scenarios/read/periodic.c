@@ -108,7 +108,7 @@ static void read_every(struct skep_reader *r, const struct skep_yaml_node *sync,
 	if (plan->inner_by_share && !skep_read_has(r, sync, "mean_inner_steps"))
 		skep_reader_fail(r, sync, "every",
 			"sync.every: `auto` needs sync.mean_inner_steps beside it, the inner steps that workers make in "
-			"a round on average, such as `mean: 8`");
+			"a round on average, such as `mean_inner_steps: 8`");
 	else if (plan->inner_by_share)
 		plan->inner_steps = (uint32_t)skep_read_integer(r, sync, "mean_inner_steps", 1, EVERY_MAX, INT64_MIN);
 	else if (!r->diag->set)

@@ -86,7 +86,7 @@ bool skep_shard_runs(const struct skep_scenario *s, const char *ret_key[2], stru
 		{skep_plan_has_scales(plan), {"sync", "compression"},
 			"numbers that share a scale are others in each rank's gradients: take `fp16`, or none"},
 		{plan->eager, {"sync", "overlap"}, "leave out sync.overlap"},
-		{plan->strided, {"sync", "fragment_pattern"}, "take `fragment_pattern: consecutive`"},
+		{plan->strided, {"sync", "fragment_pattern"}, "take `fragment_pattern: sequential`"},
 		{skep_plan_steps_beside(plan), {"sync", "delayed"},
 			"ranks that step beside passes would wait for each other in another order: leave out sync.delayed"},
 		{s->offload != SKEP_OFFLOAD_NONE, {"train", "optimizer"}, "leave out train.optimizer.offload"},

@@ -135,6 +135,23 @@ static void test_file(void **state)
 	skep_yaml_destroy(yaml);
 }
 
+/* Null in a map is no value: the key is not there, and a wrong one is noticed. */
+static void test_null_in_a_map(void **state)
+{
+	(void)state;
+	struct skep_diag diag = {0};
+	static const char text[] = "until: {steps: 3}\n";
+	struct skep_yaml *yaml = skep_yaml_parse("a.yaml", text, sizeof text - 1, &diag);
+	assert_true(skep_yaml_override(yaml, "until={steps: null, in: {no: null}, samples: 8}", &diag));
+	struct skep_reader reader = {.yaml = yaml, .diag = &diag};
+	const struct skep_yaml_node *until = skep_read_map(&reader, skep_yaml_root(yaml), "until", true);
+	assert_false(skep_read_has(&reader, until, "steps"));
+	assert_true(skep_read_has(&reader, until, "samples"));
+	assert_false(skep_read_has(&reader, skep_read_map(&reader, until, "in", true), "no"));
+	assert_false(diag.set);
+	skep_yaml_destroy(yaml);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -142,6 +159,7 @@ int main(void)
 		cmocka_unit_test(test_words),
 		cmocka_unit_test(test_long),
 		cmocka_unit_test(test_file),
+		cmocka_unit_test(test_null_in_a_map),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
