@@ -16,6 +16,7 @@
 #include "planning/expected/expected.h"
 #include "scenarios/describe/sbatch.h"
 #include "scenarios/plan/plan.h"
+#include "scenarios/shard/shard.h"
 
 struct slurm_arguments {
 	struct arguments common;
@@ -75,7 +76,9 @@ static enum status put_folder(
 		skep_fail(&diag, "%s: the folder cannot be made: %s", a->common.output, strerror(errno));
 	for (int kind = 0; !diag.set && fine && kind < SKEP_SBATCH_KINDS; kind++) {
 		bool asked = a->has_kind && (int)a->kind == kind;
-		if (!asked && (a->has_kind || (kind == SKEP_SBATCH_REQUEUE && s->plan.checkpoint_every == 0)))
+		bool kept = s->plan.checkpoint_every > 0, joins = skep_shard_degree(s) == 1;
+		if (!asked && (a->has_kind || (kind == SKEP_SBATCH_REQUEUE && !kept) ||
+				      ((kind == SKEP_SBATCH_SERVE || kind == SKEP_SBATCH_JOIN) && !joins)))
 			continue;
 		fine = kind == SKEP_SBATCH_JOIN
 		               ? put_joins(&outputs, a, s, *sbatch)

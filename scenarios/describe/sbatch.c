@@ -101,6 +101,21 @@ static bool gpus_possible(const struct skep_scenario *s, bool join, const char *
 	return true;
 }
 
+/* Several processes share the stage of each worker. */
+static bool shards_possible(
+	const struct skep_scenario *s, bool mpi, const struct skep_sbatch *b, struct skep_diag *reterr)
+{
+	if (b->cuda)
+		return skep_fail(reterr,
+			"a stage that %u ranks share trains on CPUs alone: leave out --device cuda, or take --set "
+			"cluster.tensor_parallel=1",
+			skep_shard_degree(s));
+	return mpi || skep_fail(reterr,
+			      "only `skep run` starts %u processes for a worker: take --kind run, or --set "
+			      "cluster.tensor_parallel=1",
+			      skep_shard_degree(s));
+}
+
 bool skep_sbatch_possible(const struct skep_scenario *s, enum skep_sbatch_kind kind, const struct skep_sbatch *b,
 	struct skep_diag *reterr)
 {
@@ -110,6 +125,8 @@ bool skep_sbatch_possible(const struct skep_scenario *s, enum skep_sbatch_kind k
 			"a job that goes on needs states that were kept: add `checkpoint: {every: 100, to: FOLDER}`");
 		return false;
 	}
+	if (skep_shard_degree(s) > 1 && !shards_possible(s, mpi, b, reterr))
+		return false;
 	if (mpi && b->cuda && components(s) > SKEP_SBATCH_COMPONENTS_MAX)
 		return skep_fail(reterr,
 			"a job over MPI would have %u components, since neighbouring workers have different GPUs: list "

@@ -51,6 +51,13 @@ whole=$(limit --set 'sync={method: diloco, every: 4000}' --set train.until.steps
 check 'a limit for rounds' test -n "$whole"
 check 'which are whole' test "$(limit --set 'sync={method: diloco, every: 4000}' --set train.until.steps=500)" = "$whole"
 
+split=$root/scenarios/tensor-parallel.yaml
+accepts 'ranks that share stages' slurm "$split" -o split
+check 'as many tasks as a run has processes, and nothing to serve' sh -c 'ls split | tr "\n" " " | grep -qx "run.sbatch " &&
+	grep -qx "#SBATCH --ntasks=10" split/run.sbatch'
+refuses 'to serve them' 'only .skep run. starts 2 processes for a worker: take --kind run' slurm "$split" --kind serve
+refuses 'them on GPUs' 'a stage that 2 ranks share trains on CPUs alone: leave out --device cuda' slurm "$split" --device cuda
+
 accepts 'with GPUs' slurm "$two" --device cuda --per-node 1
 cp "$out" gpus.sbatch
 check 'can be read' readable gpus.sbatch
