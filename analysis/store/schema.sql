@@ -45,7 +45,7 @@ CREATE TABLE runs (
 	throughput_samples_per_s REAL,
 	utilisation REAL,
 	passes_s REAL, -- mean of the rounds: from the first forward to the last backward pass; NULL: none
-	reduction_s REAL, -- mean of the rounds: from there to the end of the reduction; NULL: none
+	reduction_s REAL, -- mean of the rounds: from there, or the last inner step, to the end of the reduction; NULL: none
 	bytes_pipeline INTEGER,
 	bytes_sync INTEGER,
 	issued INTEGER, -- gradients: one per microbatch and stage, or virtual stage (in `rounds` it is microbatches)

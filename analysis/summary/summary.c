@@ -25,8 +25,9 @@ struct open_round { /* what becomes part of the sums when the round closes */
 };
 
 struct span { /* of one round */
-	skep_time begun_ns, passed_ns,
-		reduced_ns;           /* when its first operation began and the last ones ended; 0: none did */
+	/* When its first operation began and the last ones ended; 0: none did. made: inner steps and pseudo-gradients, which a
+	 * reduction comes behind. */
+	skep_time begun_ns, passed_ns, made_ns, reduced_ns;
 	uint64_t counted, last_stage; /* gradients, and of these in the last stage; once it has closed */
 	bool closed;
 };
@@ -351,11 +352,12 @@ static void hear_op(void *context, const struct skep_op_span *op)
 	bool pass = op->kind == SKEP_OP_FORWARD || op->kind == SKEP_OP_BACKWARD;
 	if (pass && skep_plan_validates(&tally->scenario->plan, op->number)) /* before the round */
 		return;
-	if ((!pass && !skep_op_reduces(op->kind)) || op->round >= tally->scenario->plan.rounds ||
+	bool makes = op->kind == SKEP_OP_INNER_STEP || op->kind == SKEP_OP_PSEUDO_GRAD;
+	if ((!pass && !makes && !skep_op_reduces(op->kind)) || op->round >= tally->scenario->plan.rounds ||
 		!make_room(tally, op->round))
 		return;
 	struct span *span = &tally->span[op->round];
-	skep_time *last = pass ? &span->passed_ns : &span->reduced_ns;
+	skep_time *last = pass ? &span->passed_ns : makes ? &span->made_ns : &span->reduced_ns;
 	if (pass && (span->passed_ns == 0 || op->begin_ns < span->begun_ns))
 		span->begun_ns = op->begin_ns;
 	*last = op->end_ns > *last ? op->end_ns : *last;
@@ -457,7 +459,8 @@ static void add_spans(const struct skep_tally *tally, struct skep_summary *ret)
 		passes++;
 		if (span->reduced_ns == 0)
 			continue;
-		reduction_ns += fmax(0, (double)span->reduced_ns - (double)span->passed_ns);
+		reduction_ns +=
+			fmax(0, (double)span->reduced_ns - fmax((double)span->passed_ns, (double)span->made_ns));
 		reductions++;
 	}
 	ret->passes_s = passes > 0 && !tally->lacking ? passes_ns / 1e9 / passes : NAN;

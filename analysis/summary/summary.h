@@ -21,7 +21,8 @@ struct skep_summary { /* the keys of --json in this order, then what only the te
 		ended_by; /* the key of train.until that has ended it: "steps", "loss", "time" or "usd"; NULL: it failed */
 	double time_s, throughput_samples_per_s, utilisation;
 	/* Means over the closed rounds: from the begin of the first forward pass to the end of the last backward pass, and, where
-	 * more than one reduced, from there to the end of the last operation of the reduction. No steps. NAN: none. */
+	 * more than one reduced, from there, or from the end of the last inner step and pseudo-gradient where there are any, to
+	 * the end of the last operation of the reduction. No optimizer steps. NAN: none. */
 	double passes_s, reduction_s;
 	uint64_t bytes_pipeline, bytes_sync;
 	uint64_t issued, counted, lost; /* gradients, one per microbatch and stage, of the rounds closed */

@@ -302,7 +302,7 @@ void skep_summary_print_text(const struct skep_summary *summary, FILE *out)
 	if (isfinite(summary->passes_s))
 		print_of_round(out, "passes", summary->passes_s, "");
 	if (isfinite(summary->reduction_s))
-		print_of_round(out, "reduction", summary->reduction_s, ", from the end of the passes on");
+		print_of_round(out, "reduction", summary->reduction_s, ", from the end of passes and inner steps on");
 	print_bytes(out, "pipeline", summary->bytes_pipeline);
 	print_bytes(out, "sync", summary->bytes_sync);
 	print_gradients(out, summary);

@@ -6,8 +6,9 @@
  * The parts are those of a mean worker:
  *
  *   passes      forward and backward passes
- *   steps       optimizer steps
- *   reductions  from the last backward pass of a round to the end of its reduction, as far as no pass goes on meanwhile
+ *   steps       optimizer steps, inner steps and pseudo-gradients
+ *   reductions  from the last of a round's backward passes, inner steps and pseudo-gradients to the end of its reduction, as far
+ *               as no pass goes on meanwhile
  *   joins       not there while rounds went on (before it came, after it was lost), and state that is saved, loaded and copied
  *   ends        before the first round opens and after the last one has closed
  *   waiting     the rest: for microbatches, gradients and other workers
