@@ -70,17 +70,22 @@ static void lay_vstage(const struct skep_scenario *s, uint32_t gpu, uint32_t vst
 	size_t at = (size_t)gpu * skep_plan_vstages(&s->plan) + vstage;
 	const struct skep_op_time *time = &s->op_time[at];
 	const struct skep_compute_stage *t = &s->timing[at];
-	const uint64_t ns[] = {time->forward_ns, time->backward_ns, time->step_ns};
+	const uint64_t ns[] = {time->forward_ns, time->backward_ns, time->inner_ns, time->step_ns};
+	const bool periodic = skep_plan_periodic(&s->plan);
 	bool fitted = skep_predictor_by_layer(&s->predictor[gpu], s->model.name);
 	skep_layout_cell(layout, "%" PRIu32, vstage);
 	skep_layout_cell(layout, "%s", s->topology.gpu[gpu].name);
-	for (int i = 0; i < 3; i++)
-		skep_layout_cell(layout, "%s", skep_time_range_text(skep_seconds(ns[i]), skep_seconds(ns[i]), text));
+	for (int i = 0; i < 4; i++)
+		if (i != 2 || periodic)
+			skep_layout_cell(
+				layout, "%s", skep_time_range_text(skep_seconds(ns[i]), skep_seconds(ns[i]), text));
 	skep_layout_cell(layout, "%s", origin_text(&t->forward, from, sizeof from));
 	skep_layout_cell(layout, "%s",
 		t->backward_measured ? origin_text(&t->backward, from, sizeof from)
 		: fitted             ? "fitted"
 				     : "from the forward pass");
+	if (periodic)
+		skep_layout_cell(layout, "%s", t->inner_known ? origin_text(&t->inner, from, sizeof from) : "memory");
 	skep_layout_cell(layout, "%s", t->step_known ? origin_text(&t->step, from, sizeof from) : "memory");
 }
 
@@ -88,11 +93,17 @@ static void lay_vstage(const struct skep_scenario *s, uint32_t gpu, uint32_t vst
 static void print_stages(const struct skep_scenario *s, FILE *out)
 {
 	const uint32_t stages = s->plan.stages, vstages = skep_plan_vstages(&s->plan);
-	const char *const head[] = {vstages > stages ? "vstage" : "stage", "GPU", "forward", "backward", "step",
-		"forward from", "backward from", "step from"};
+	const char *const each = vstages > stages ? "vstage" : "stage";
+	const char *const head[] = {
+		each, "GPU", "forward", "backward", "step", "forward from", "backward from", "step from"};
+	const char *const periodic[] = {each, "GPU", "forward", "backward", "inner step", "outer step", "forward from",
+		"backward from", "inner from", "outer from"};
 	struct skep_layout layout;
 	bool left_out = false;
-	skep_layout_begin(&layout, "rlrrrlll", head);
+	if (skep_plan_periodic(&s->plan))
+		skep_layout_begin(&layout, "rlrrrrllll", periodic);
+	else
+		skep_layout_begin(&layout, "rlrrrlll", head);
 	for (uint32_t vstage = 0; vstage < vstages; vstage++)
 		for (uint32_t gpu = 0; gpu < s->topology.gpus; gpu++)
 			if (s->memory[(size_t)gpu * stages + vstage % stages].workers > 0)
@@ -347,6 +358,10 @@ static void add_vstage(const struct skep_scenario *s, uint32_t gpu, uint32_t vst
 	add_origins(object, "backward_from", &s->timing[at].backward);
 	cJSON_AddBoolToObject(object, "backward_measured", s->timing[at].backward_measured);
 	cJSON_AddBoolToObject(object, "step_measured", s->timing[at].step_known);
+	if (!skep_plan_periodic(&s->plan))
+		return;
+	cJSON_AddNumberToObject(object, "inner_s", skep_seconds(time->inner_ns));
+	cJSON_AddBoolToObject(object, "inner_measured", s->timing[at].inner_known);
 }
 
 static void add_cores(const struct skep_scenario *s, cJSON *root)

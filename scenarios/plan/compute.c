@@ -365,6 +365,25 @@ static void draw_roofline(const struct skep_compute_draw *draw, struct skep_op_t
 		*memory[i] = rounded_ns(draw->factor[SKEP_TIME_MEMORY] * (double)*memory[i]);
 }
 
+/* What was measured is an update of all parameters of the stage on the GPU: with periodic sync that of an inner step, with ZeRO
+ * each worker has a part of it to do, and an optimizer on the host another time. */
+static void take_update(struct skep_scenario *s, uint32_t gpu, uint32_t vstage, struct skep_compute_stage *timing,
+	struct skep_op_time *time)
+{
+	const struct skep_compute_time none = {0};
+	const bool known = timing->step_known && s->offload == SKEP_OFFLOAD_NONE;
+	const uint32_t owners = skep_split_owners(s, vstage % s->plan.stages);
+	if (known && skep_plan_periodic(&s->plan)) {
+		time->inner_ns = whole_ns(s, gpu, &timing->step);
+		timing->inner = timing->step;
+		timing->inner_known = true;
+	} else if (known) {
+		time->step_ns = (whole_ns(s, gpu, &timing->step) + owners - 1) / owners;
+	}
+	timing->step_known = known && !timing->inner_known;
+	timing->step = timing->step_known ? timing->step : none;
+}
+
 void skep_compute_predict(struct skep_scenario *s, uint32_t gpu, uint32_t vstage)
 {
 	struct skep_compute_task task = {.model = &s->model,
@@ -387,8 +406,7 @@ void skep_compute_predict(struct skep_scenario *s, uint32_t gpu, uint32_t vstage
 	skep_compute_time(&s->predictor[gpu], &task, &s->timing[at]);
 	s->op_time[at].forward_ns = whole_ns(s, gpu, &s->timing[at].forward);
 	s->op_time[at].backward_ns = whole_ns(s, gpu, &s->timing[at].backward);
-	if (s->timing[at].step_known)
-		s->op_time[at].step_ns = whole_ns(s, gpu, &s->timing[at].step);
+	take_update(s, gpu, vstage, &s->timing[at], &s->op_time[at]);
 }
 
 /* Where the time of a column is kept, and where what `skep check` says of it; NULL: it says nothing. */
@@ -403,11 +421,14 @@ static struct skep_compute_time *origin_of(struct skep_compute_stage *timing, en
 {
 	if (column == SKEP_STAGE_STEP)
 		timing->step_known = true;
+	if (column == SKEP_STAGE_INNER)
+		timing->inner_known = true;
 	if (column == SKEP_STAGE_BACKWARD)
 		timing->backward_measured = true;
 	return column == SKEP_STAGE_FORWARD    ? &timing->forward
 	       : column == SKEP_STAGE_BACKWARD ? &timing->backward
 	       : column == SKEP_STAGE_STEP     ? &timing->step
+	       : column == SKEP_STAGE_INNER    ? &timing->inner
 	                                       : NULL;
 }
 

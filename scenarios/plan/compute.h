@@ -38,8 +38,10 @@ double skep_compute_sum(const struct skep_compute_time *time);
 /* One stage on one GPU. */
 struct skep_compute_stage {
 	struct skep_compute_time forward, backward, step;
+	struct skep_compute_time
+		inner;          /* with periodic sync, whose inner step is `train.optimizer`; `step` is the outer one */
 	bool backward_measured; /* else 2 x forward, or fitted to backward passes */
-	bool step_known;        /* an update was measured for each layer; else step is empty */
+	bool step_known, inner_known; /* an update was measured for each layer; else step is empty */
 };
 
 /* What the stage asks of the GPU. */

@@ -202,8 +202,9 @@ static struct moved_bytes moved_bytes(const struct skep_scenario *s, uint32_t vs
 	return (struct moved_bytes){.backward = 2 * all + 3 * trained, .step = 2 * all + 4 * trained};
 }
 
-/* Of each GPU. STEP reads the sum, reads and writes parameters and moments, and clears the accumulator. SAVE and LOAD copy a
- * chunk, ENTER fills what all of them make. */
+/* Of each GPU. STEP reads the sum, reads and writes parameters and moments, and clears the accumulator; with ZeRO of its shard.
+ * What a model gives is the step of `train.optimizer`, which is the inner one with periodic sync. SAVE and LOAD copy a chunk,
+ * ENTER fills what all of them make. */
 static struct skep_op_time time_vstage(const struct skep_scenario *s, uint32_t type, uint32_t vstage)
 {
 	const struct skep_gpu *gpu = &s->topology.gpu[type];
@@ -212,6 +213,7 @@ static struct skep_op_time time_vstage(const struct skep_scenario *s, uint32_t t
 	double n = s->samples, state = (double)s->stage[vstage % s->plan.stages].state_bytes;
 	double own_state = skep_plan_state_bytes(s, vstage) / skep_split_of(s, type).gpus,
 	       trained = (double)(SKEP_FLOAT_BYTES * c->trained);
+	uint32_t owners = skep_split_owners(s, vstage % s->plan.stages);
 	bool encoded = skep_scenario_encodes(s); /* encoding and decoding, beside the passes themselves */
 	double in = encoded && vstage > 0 ? (double)skep_plan_vstage_bytes(&s->plan, vstage - 1) : 0;
 	double out = encoded ? (double)skep_plan_vstage_bytes(&s->plan, vstage) : 0;
@@ -230,12 +232,13 @@ static struct skep_op_time time_vstage(const struct skep_scenario *s, uint32_t t
 			op_ns(s, gpu, n * fmax(0, c->backward_flop - c->forward_flop),
 				fmax(0, c->backward_bytes - c->forward_bytes) +
 					n * fmax(0, c->backward_sample_bytes - c->sample_bytes) + 2 * in + out)),
-		.step_ns = given_or(s, c->step_ns,
+		.step_ns = given_or(s, skep_plan_periodic(&s->plan) ? 0 : (c->step_ns + owners - 1) / owners,
 			op_ns(s, gpu, 0,
-				2 * reduced_bytes(s, c->trained) + 2 * own_state + rounded_bytes(s, c->trained) +
+				(2 * reduced_bytes(s, c->trained) + 2 * own_state + rounded_bytes(s, c->trained) +
 					follow_bytes(s, trained) + moved.step +
-					blend_bytes(s, vstage) / skep_split_of(s, type).gpus)),
-		.inner_ns = op_ns(s, gpu, 0, inner_bytes(s, c->trained)),
+					blend_bytes(s, vstage) / skep_split_of(s, type).gpus) /
+					owners)),
+		.inner_ns = given_or(s, c->step_ns, op_ns(s, gpu, 0, inner_bytes(s, c->trained))),
 		.pseudo_ns = op_ns(s, gpu, 0, pseudo_bytes(s, trained)),
 		.state_ns = skep_split_migrate_ns(s, type, SKEP_PART_STATE, 2 * state),
 	};

@@ -126,9 +126,9 @@ static uint64_t plain_ns(const struct skep_scenario *s, uint32_t gpu, double byt
 }
 
 /* Reads the sum, reads and writes parameters and moments, and clears the accumulator, where that lies on the same side.
- * `whole_ns` is what it takes where nothing is offloaded or shared. */
+ * `device_ns` is what a worker's part of it takes where nothing is offloaded. */
 static uint64_t step_ns(
-	const struct skep_scenario *s, uint32_t gpu, uint32_t vstage, const struct skep_cost *share, uint64_t whole_ns)
+	const struct skep_scenario *s, uint32_t gpu, uint32_t vstage, const struct skep_cost *share, uint64_t device_ns)
 {
 	double g = skep_split_of(s, gpu).gpus, n = skep_split_owners(s, vstage % s->plan.stages);
 	double parameters = (double)(number_bytes(s) * share->parameters) / n;
@@ -136,7 +136,7 @@ static uint64_t step_ns(
 	double up_s = 0, host = 0;
 	switch (s->offload) {
 	case SKEP_OFFLOAD_NONE:
-		return s->zero > 0 ? plain_ns(s, gpu, 2 * parameters + 2 * state) : whole_ns;
+		return device_ns;
 	case SKEP_OFFLOAD_OPTIMIZER:
 		up_s = pcie_s(s, gpu, parameters);
 		host = host_s(s, gpu, g * (parameters + 2 * state));

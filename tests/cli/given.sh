@@ -53,6 +53,10 @@ span=$(ask "SELECT max(end_s) - min(begin_s) FROM ops WHERE kind IN ('forward', 
 check "GPipe over thin lines: $span s for 9.967" awk "BEGIN { exit !($span - 9.967 < 0.001 && 9.967 - $span < 0.001) }"
 same 'a step takes its time' "$(sqlite3 runs.db "SELECT DISTINCT printf('%.6f', end_s - begin_s) FROM ops WHERE kind = 'step'")" 0.005000
 same 'bytes of the pipeline' "$(python3 -c 'import json, sys; print(json.load(sys.stdin)["bytes_pipeline"])' <"$out")" $((2 * 7 * 64 * (96 + 8388608)))
+# The step that is given is that of train.optimizer: with local steps each of the inner ones, and the outer one moves memory.
+steps="SELECT kind, count(*), printf('%.6f', avg(end_s - begin_s)) FROM ops WHERE stage = 0 AND kind IN ('step', 'inner_step') GROUP BY 1"
+same 'with local steps the inner ones' "$(ask "$steps" --set 'sync={method: diloco, every: 4}' --set train.until.steps=8 | tr '\n' ' ')" \
+	'inner_step|8|0.005000 step|2|0.000131 '
 
 # Figures of a stage are the sums of its layers; backward is twice forward where it is left out.
 model 'count: 3, parameters: 1000, activations: 8 kB, forward: 1 ms, backward: 3 ms' 'parameters: 500, activations: 16 kB, forward: 4 ms' \

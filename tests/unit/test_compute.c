@@ -86,6 +86,47 @@ static void test_measured_layers(void **state)
 	skep_scenario_finish(&s);
 }
 
+/* What was measured of a step is a whole one of `train.optimizer`: a part of it with ZeRO, with local steps the inner one, and
+ * nothing of one on the host. */
+static void test_measured_steps(void **state)
+{
+	(void)state;
+	struct skep_scenario plain, zero, local;
+	MUST_READ(OPT, &plain, "seed=1");
+	MUST_READ(OPT, &zero, "sync.zero=1"); /* one worker a stage, which has all of it */
+	MUST_READ(OPT, &local, "sync={method: diloco, every: 4}");
+	for (uint32_t stage = 0; stage < plain.plan.stages; stage++) {
+		const uint32_t gpu = plain.topology.machine[stage].gpu;
+		const struct skep_compute_stage *timing = timing_of(&local, gpu, stage);
+		const bool known = timing_of(&plain, gpu, stage)->step_known;
+		assert_int_equal(time_of(&zero, gpu, stage)->step_ns, time_of(&plain, gpu, stage)->step_ns);
+		assert_true(timing_of(&zero, gpu, stage)->step_known == known);
+		assert_true(timing->inner_known == known && !timing->step_known);
+		if (known)
+			assert_int_equal(time_of(&local, gpu, stage)->inner_ns, time_of(&plain, gpu, stage)->step_ns);
+		/* of nesterov, without mixed precision: the sum, one moment and the parameters, and the inner ones behind it */
+		double outer = (2 + 2 * 2 + 1) * 4 * (double)local.cost[stage].parameters;
+		assert_true(fabs(1e-9 * (double)time_of(&local, gpu, stage)->step_ns /
+					    (1e-9 * (double)skep_gpu_time_ns(&local.topology.gpu[gpu], 0, outer)) -
+				    1) < 1e-4);
+	}
+	skep_scenario_finish(&plain);
+	skep_scenario_finish(&zero);
+	skep_scenario_finish(&local);
+	MUST_READ("scenarios/baselines/zero-1f1b.yaml", &zero, "model={file: models/opt-350m.yaml, stages: 1}",
+		"cluster.topology=topologies/eight-p3.yaml", "train.arithmetic=none",
+		"cluster={topology: topologies/eight-p3.yaml, compute: {predictor: table, type: fp32}}",
+		"schedule={pipeline: 1f1b, global_batch: 16, microbatch: 1, checkpoint_activations: all}",
+		"sync={zero: 1, collective: ring}");
+	assert_true(timing_of(&zero, 0, 0)->step_known);
+	assert_int_equal(time_of(&zero, 0, 0)->step_ns,
+		((uint64_t)(skep_compute_sum(&timing_of(&zero, 0, 0)->step) + 0.5) + 7) / 8);
+	skep_scenario_finish(&zero);
+	MUST_READ("scenarios/baselines/ddp-offload.yaml", &local, "cluster.compute.predictor=table");
+	assert_false(timing_of(&local, 0, 0)->step_known);
+	skep_scenario_finish(&local);
+}
+
 static void test_recompute_and_scale(void **state)
 {
 	(void)state;
@@ -311,6 +352,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_measured_layers),
+		cmocka_unit_test(test_measured_steps),
 		cmocka_unit_test(test_recompute_and_scale),
 		cmocka_unit_test(test_between_and_beyond),
 		cmocka_unit_test(test_products),

@@ -242,6 +242,33 @@ static void test_time_of_zero(void **state)
 		skep_scenario_finish(&s[i]);
 }
 
+/* A part of all that a step does, whatever it is made of: what mixed precision writes besides, and what a model gives. */
+static void test_zero_shares_any_step(void **state)
+{
+	(void)state;
+	struct skep_scenario s[2];
+	struct skep_diag diag;
+	const char *sets[] = {"sync={zero: 0}", "cluster.compute={type: fp16, mixed: true}"};
+	write_file("gpus/h.yaml",
+		"name: H\nsource: assumed\nflops: 1 TFLOP/s\nefficiency: 1\nmemory_bandwidth: 1000 GB/s\n"
+		"memory: 1 GB\noverhead: 0.01 ms\npeaks: {fp16: 2 TFLOP/s}\n");
+	write_topology("halves.yaml", "{gpu: h, count: 4, up: 1 GB/s, down: 1 GB/s}");
+	for (int i = 0; i < 2; i++) {
+		sets[0] = i > 0 ? "sync={zero: 1}" : "sync={zero: 0}";
+		assert_true(try_read("block.yaml", "halves.yaml", sets, 2, &s[i], &diag));
+		double bytes = 2 * 2 * ALL + 2 * (double)s[i].stage[0].state_bytes + 2 * ALL;
+		assert_int_equal(time_of(&s[i], SKEP_OP_STEP), (uint64_t)(10000.5 + bytes / (i > 0 ? 4 : 1) / 1000));
+		skep_scenario_finish(&s[i]);
+	}
+	write_file("given.yaml", "name: given\nkind: given\ngiven: {microbatch: 2, layers: [{parameters: 1000, "
+				 "forward: 1 ms, step: 500 ms}]}\n");
+	for (int i = 0; i < 2; i++) {
+		must_read("given.yaml", "four.yaml", i > 0 ? "sync={zero: 1}" : NULL, &s[i]);
+		assert_int_equal(time_of(&s[i], SKEP_OP_STEP), i > 0 ? 125000000 : 500000000);
+		skep_scenario_finish(&s[i]);
+	}
+}
+
 static void test_time_of_zero_with_accumulation(void **state)
 {
 	(void)state;
@@ -504,6 +531,7 @@ int main(void)
 		cmocka_unit_test(test_machines_that_differ),
 		cmocka_unit_test(test_time_of_a_step_on_the_host),
 		cmocka_unit_test(test_time_of_zero),
+		cmocka_unit_test(test_zero_shares_any_step),
 		cmocka_unit_test(test_time_of_zero_with_accumulation),
 		cmocka_unit_test(test_bytes_of_zero),
 		cmocka_unit_test(test_time_of_zero_in_stages),
