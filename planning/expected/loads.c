@@ -82,8 +82,7 @@ static double weight_of(const struct skep_loads *l, uint32_t worker)
 /* Does each sender choose by the way to a worker, and back? */
 static bool by_latency(const struct skep_loads *l)
 {
-	const struct skep_plan *plan = &l->p->scenario->plan;
-	return plan->wiring == SKEP_WIRING_LATENCY && plan->transfer_ns && plan->routing != SKEP_ROUTING_TRAINER;
+	return skep_planning_by_latency(l->p);
 }
 
 /* Does each sender choose by itself, and by its own ways among the rest? */
@@ -123,13 +122,10 @@ static double crowd_s(const struct skep_loads *l, uint32_t i, uint32_t j)
 /* Of worker j of the next stage, for sender i. */
 static double weight_for(const struct skep_loads *l, uint32_t i, uint32_t j)
 {
-	const struct skep_plan *plan = &l->p->scenario->plan;
 	uint32_t stage = l->stage_of[i];
 	double compute_s = skep_loads_compute_s(l, j);
 	double wait_s = crowd_s(l, i, j) * l->p->forward_bytes[stage] + crowd_s(l, j, i) * l->p->backward_bytes[stage];
-	double sum_s = compute_s + fmax(0, wait_s - compute_s / SKEP_VIEW_SLACK);
-	if (by_latency(l))
-		sum_s += 1e-9 * (double)(skep_plan_transfer_ns(plan, i, j) + skep_plan_transfer_ns(plan, j, i));
+	double sum_s = compute_s + fmax(0, wait_s - compute_s / SKEP_VIEW_SLACK) + skep_planning_ways_s(l->p, i, j);
 	return 1 / fmax(sum_s, 1e-12);
 }
 

@@ -90,6 +90,21 @@ static bool fill_links(struct skep_planning *p)
 	return filled;
 }
 
+bool skep_planning_by_latency(const struct skep_planning *p)
+{
+	const struct skep_plan *plan = &p->scenario->plan;
+	return plan->wiring == SKEP_WIRING_LATENCY && plan->transfer_ns && plan->routing != SKEP_ROUTING_TRAINER;
+}
+
+double skep_planning_ways_s(const struct skep_planning *p, uint32_t from, uint32_t to)
+{
+	const struct skep_plan *plan = &p->scenario->plan;
+	uint32_t here = p->machine[from], there = p->machine[to];
+	if (!skep_planning_by_latency(p))
+		return 0;
+	return 1e-9 * (double)(skep_plan_transfer_ns(plan, here, there) + skep_plan_transfer_ns(plan, there, here));
+}
+
 /* ---- kinds, prices and rounds --------------------------------------------------------------------------------------- */
 
 /* In USD per second; NAN: not known. */

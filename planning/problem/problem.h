@@ -71,6 +71,10 @@ bool skep_planning_check(const struct skep_planning *planning, struct skep_diag 
 /* The scenario's own allocation, [workers]; false: some worker that is there serves no stage. */
 bool skep_planning_start(const struct skep_planning *planning, uint32_t *ret_stage_of);
 
+/* Wired by latency a sender counts the way to a worker and back beside how long that computes; routed by trainers it does not. */
+bool skep_planning_by_latency(const struct skep_planning *planning);
+double skep_planning_ways_s(const struct skep_planning *planning, uint32_t from, uint32_t to); /* both; else 0 */
+
 /* SWARM's start: even sizes, shuffled by the seed. */
 void skep_planning_random(const struct skep_planning *planning, uint64_t seed, uint32_t *ret_stage_of);
 

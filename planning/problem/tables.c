@@ -190,6 +190,7 @@ static void fill_throughput(struct skep_planning *p)
 			.delayed = plan->delayed,
 			.overlap = plan->inner_deadline ? plan->inner_overlap : 0,
 			.egress_usd_per_B = p->scenario->topology.egress_usd_per_B,
+			.way_ns = skep_planning_by_latency(p) ? plan->transfer_ns : NULL,
 			.place = p->place,
 			.places = p->scenario->topology.places,
 			.fits = skep_memory_limits_fits,

@@ -23,20 +23,70 @@ static uint32_t class_of(const void *context, uint32_t source, uint32_t destinat
 	return SKEP_LINK_CLASSES - 1;
 }
 
-/* Each worker's part of what its stage does; `sum` is scratch, [stages]. */
-static void share_out(const struct skep_planning *p, const uint32_t *stage_of, double *sum, double *ret)
+/* What shares and counts are kept in while a step's traffic is walked through. */
+struct walk {
+	const struct skep_planning *planning;
+	const uint32_t *stage_of;
+	double *share, *sum;
+	double *offered; /* [workers] of senders that choose by the way: the sum of their weights for the next stage */
+	uint32_t *scratch;
+	struct skep_step_traffic traffic;
+};
+
+static double compute_s(const struct skep_planning *p, const uint32_t *stage_of, uint32_t worker)
 {
-	bool by_speed = p->throughput[0].shares == SKEP_SHARES_BY_SPEED;
+	return fmax(p->compute_s[(size_t)worker * p->stages + stage_of[worker]], 1e-12);
+}
+
+/* The first stage's are dealt out (core/directory/dealing.c), and the others' by their senders' wiring. */
+static bool by_speed(const struct skep_planning *p, uint32_t stage)
+{
+	const struct skep_plan *plan = &p->scenario->plan;
+	return stage == 0 ? !skep_plan_fixed(plan) && !plan->inner_fixed
+	                  : p->throughput[0].shares == SKEP_SHARES_BY_SPEED;
+}
+
+/* Each worker's part of what its stage does. */
+static void share_out(struct walk *w)
+{
+	const struct skep_planning *p = w->planning;
 	for (uint32_t pass = 0; pass < 2; pass++)
 		for (uint32_t i = 0; i < p->workers; i++) {
-			if (stage_of[i] >= p->stages)
+			uint32_t stage = w->stage_of[i];
+			if (stage >= p->stages)
 				continue;
-			double weight = by_speed ? 1 / p->compute_s[(size_t)i * p->stages + stage_of[i]] : 1;
+			double weight = by_speed(p, stage) ? 1 / compute_s(p, w->stage_of, i) : 1;
 			if (pass == 0)
-				sum[stage_of[i]] += weight;
+				w->sum[stage] += weight;
 			else
-				ret[i] = weight / sum[stage_of[i]];
+				w->share[i] = weight / w->sum[stage];
 		}
+}
+
+/* Of worker j of the next stage, for sender i. */
+static double weight_for(const struct walk *w, uint32_t i, uint32_t j)
+{
+	return 1 / (compute_s(w->planning, w->stage_of, j) + skep_planning_ways_s(w->planning, i, j));
+}
+
+/* How large a part of all microbatches sender i gives worker j of the next stage, where it chooses by the way too. */
+static double chosen_part(const void *walk, uint32_t i, uint32_t j)
+{
+	const struct walk *w = walk;
+	return w->share[i] * weight_for(w, i, j) / w->offered[i];
+}
+
+/* Senders that choose by the way differ, so that a worker's part is what all of the stage before give it. */
+static void hand_on(struct walk *w, uint32_t stage)
+{
+	for (uint32_t j = 0; j < w->planning->workers; j++)
+		w->share[j] = w->stage_of[j] == stage + 1 ? 0 : w->share[j];
+	for (uint32_t i = 0; i < w->planning->workers; i++) {
+		for (uint32_t j = 0; w->stage_of[i] == stage && j < w->planning->workers; j++)
+			w->offered[i] += w->stage_of[j] == stage + 1 ? weight_for(w, i, j) : 0;
+		for (uint32_t j = 0; w->stage_of[i] == stage && j < w->planning->workers; j++)
+			w->share[j] += w->stage_of[j] == stage + 1 ? chosen_part(w, i, j) : 0;
+	}
 }
 
 static void fill_closed(const struct skep_planning *p, const uint32_t *stage_of, struct skep_planning_traffic *ret)
@@ -67,18 +117,11 @@ static void fill_closed(const struct skep_planning *p, const uint32_t *stage_of,
 	ret->closed = (struct skep_planning_bytes){bytes.pipeline, bytes.reduction};
 }
 
-/* What shares and counts are kept in while a step's traffic is walked through. */
-struct walk {
-	const struct skep_planning *planning;
-	double *share, *sum;
-	uint32_t *scratch;
-	struct skep_step_traffic traffic;
-};
-
 static void end_walk(struct walk *w)
 {
 	free(w->share);
 	free(w->sum);
+	free(w->offered);
 	free(w->scratch);
 }
 
@@ -102,17 +145,23 @@ static void round_of(
 static bool begin_walk(const struct skep_planning *p, const uint32_t *stage_of, struct walk *w)
 {
 	*w = (struct walk){.planning = p,
+		.stage_of = stage_of,
+		.offered = calloc(p->workers, sizeof *w->offered),
 		.share = calloc(p->workers, sizeof *w->share),
 		.sum = calloc(p->stages, sizeof *w->sum),
 		.scratch = calloc(p->stages + p->workers, sizeof *w->scratch)};
-	if (!w->share || !w->sum || !w->scratch) {
+	if (!w->share || !w->sum || !w->offered || !w->scratch) {
 		end_walk(w);
 		return false;
 	}
-	share_out(p, stage_of, w->sum, w->share);
+	share_out(w);
+	for (uint32_t stage = 0; skep_planning_by_latency(p) && stage + 1 < p->stages; stage++)
+		hand_on(w, stage);
 	w->traffic = (struct skep_step_traffic){.workers = p->workers,
 		.stages = p->stages,
 		.share = w->share,
+		.part = skep_planning_by_latency(p) ? chosen_part : NULL,
+		.of_part = w,
 		.fixed = skep_plan_fixed(&p->scenario->plan),
 		.by_owner = p->scenario->plan.routing == SKEP_ROUTING_TRAINER,
 		.forward_bytes = p->forward_bytes,

@@ -54,16 +54,17 @@ static void add_cut(const struct skep_step_traffic *t, const uint32_t *stage_of,
 	skep_carry *carry, void *context)
 {
 	uint32_t stage = stage_of[worker], place = t->fixed ? place_of(t, stage_of, worker) : 0, nth = 0;
-	double microbatches = t->microbatches * share_of(t, count, stage_of, worker);
+	double own = share_of(t, count, stage_of, worker);
 	for (uint32_t i = 0; i < t->workers; i++) {
 		if (stage_of[i] != stage + 1)
 			continue;
-		double part = t->fixed ? joined_part(place, count[stage], nth, count[stage + 1])
-		                       : share_of(t, count, stage_of, i);
+		double part = t->part    ? t->part(t->of_part, worker, i)
+		              : t->fixed ? own * joined_part(place, count[stage], nth, count[stage + 1])
+		                         : own * share_of(t, count, stage_of, i);
 		nth++;
 		if (part <= 0)
 			continue;
-		carry_both(worker, i, microbatches * part, t->forward_bytes[stage], t->backward_bytes[stage], carry,
+		carry_both(worker, i, t->microbatches * part, t->forward_bytes[stage], t->backward_bytes[stage], carry,
 			context);
 	}
 }

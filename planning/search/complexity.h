@@ -41,7 +41,10 @@ typedef void skep_carry_sum(void *context, uint32_t source, uint32_t destination
 
 struct skep_step_traffic { /* the same of one allocation, cut by cut */
 	uint32_t workers, stages;
-	const double *share;                            /* [workers] part of its stage's microbatches; NULL: equal */
+	const double *share; /* [workers] part of its stage's microbatches; NULL: equal */
+	/* Of all microbatches those that one worker sends to another of the next stage; NULL: both have their shares of them. */
+	double (*part)(const void *of_part, uint32_t from, uint32_t to);
+	const void *of_part;
 	bool fixed;                                     /* pipeline p is worker p mod r of each stage of r */
 	const double *forward_bytes, *backward_bytes;   /* [stages] of a microbatch, to and from the next stage */
 	bool by_owner;                                  /* trainers route */

@@ -179,12 +179,24 @@ static double price_of(const struct flow *f, uint32_t from, uint32_t to)
 	return usd > 0 ? usd : 0;
 }
 
+/* Of a weight by speed that is added, or taken away. */
+static double weight_by_way(const struct flow *f, uint32_t worker, uint32_t other, double weight)
+{
+	if (!f->t.way_ns)
+		return weight;
+	uint32_t here = f->t.place[worker], there = f->t.place[other];
+	uint64_t ns = f->t.way_ns[(size_t)here * f->t.places + there] + f->t.way_ns[(size_t)there * f->t.places + here];
+	return weight / (1 + (weight < 0 ? -weight : weight) * 1e-9 * (double)ns);
+}
+
 void skep_throughput_pay(const struct flow *f, uint32_t worker, uint32_t other, double weight, struct sums *s)
 {
 	if (!f->t.rent || !f->t.egress_usd_per_B)
 		return;
-	s->forth_usd += weight * price_of(f, worker, other);
-	s->back_usd += weight * price_of(f, other, worker);
+	double chosen = weight_by_way(f, worker, other, weight);
+	s->forth_usd += chosen * price_of(f, worker, other);
+	s->back_usd += chosen * price_of(f, other, worker);
+	s->chosen += chosen;
 }
 
 /* Each hop carries 2 (n - 1) / n of the vector, once in a period. */

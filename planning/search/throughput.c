@@ -171,8 +171,9 @@ static struct sums means(const struct flow *f, uint32_t worker, uint32_t stage)
 	}
 	double behind = stage + 1 < f->stages ? f->weight[stage + 1] : 0;
 	s.delay = behind > 0 ? s.delay / behind : 0;
-	s.forth_usd = behind > 0 && s.forth_usd > 0 ? s.forth_usd / behind : 0;
-	s.back_usd = behind > 0 && s.back_usd > 0 ? s.back_usd / behind : 0;
+	double chosen = f->t.way_ns ? s.chosen : behind;
+	s.forth_usd = behind > 0 && s.forth_usd > 0 ? s.forth_usd / chosen : 0;
+	s.back_usd = behind > 0 && s.back_usd > 0 ? s.back_usd / chosen : 0;
 	return s;
 }
 

@@ -70,6 +70,9 @@ struct skep_throughput {
 	double standing_rent; /* with rent, of machines that are paid for beside the workers, whatever these do */
 	/* With rent, what a byte costs from place to place: [places * places], not a number: not known; NULL: nothing. */
 	const double *egress_usd_per_B;
+	/* With it, [places * places] from place to place: what a sender counts beside the speed of whom it sends to, and
+	 * back; NULL: speed alone, or nothing. */
+	const uint64_t *way_ns;
 	const uint32_t *place; /* [workers], with it */
 	uint32_t places;
 	/* Can a worker of the type hold the stage if stages have so many workers ([stages])? NULL: as compute_s says. */

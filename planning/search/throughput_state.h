@@ -12,6 +12,7 @@ struct sums {                 /* over the stage before [0] and the one behind [1
 	double delay;         /* there and back, to the stage behind alone */
 	double forth_usd,
 		back_usd; /* per byte, to and from the stage behind, where traffic has prices and money counts */
+	double chosen;    /* the weights of these two: each sender's own where it chooses by the way */
 };
 
 struct log {

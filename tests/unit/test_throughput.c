@@ -30,6 +30,7 @@ struct world {
 	const struct skep_objective *cost;
 	uint32_t workers, stages;
 	double rent[WORKERS_MOST], egress[PLACES * PLACES];
+	uint64_t way_ns[PLACES * PLACES];
 	uint32_t type[WORKERS_MOST], place[WORKERS_MOST];
 };
 
@@ -74,8 +75,8 @@ static bool all_fit(const struct world *w, const uint32_t *stage_of)
 }
 
 /* The same pool, where memory depends on sizes, and who takes part and what is sent between places is paid; one price is not
- * known. */
-static void pay(struct world *w)
+ * known. `by_way`: senders choose by the way too. */
+static void pay(struct world *w, bool by_way)
 {
 	for (uint32_t i = 0; i < w->workers; i++) {
 		w->rent[i] = 1 + i % 5;
@@ -84,7 +85,10 @@ static void pay(struct world *w)
 	}
 	for (uint32_t i = 0; i < PLACES * PLACES; i++)
 		w->egress[i] = i / PLACES == i % PLACES ? 0 : i == 5 ? (double)NAN : 4e-9 * (1 + i);
+	for (uint32_t i = 0; i < PLACES * PLACES; i++)
+		w->way_ns[i] = 7000000ull * (i % 5);
 	w->t.egress_usd_per_B = w->egress;
+	w->t.way_ns = by_way ? w->way_ns : NULL;
 	w->t.place = w->place;
 	w->t.places = PLACES;
 	w->t.rent = w->rent;
@@ -137,6 +141,21 @@ static double part_of(const struct world *w, const uint32_t *stage_of, uint32_t 
 			own += k == j ? weight : 0;
 		}
 	return own / sum;
+}
+
+/* The same of what is paid for: also by the way from i to j and back. */
+static double paid_part_of(const struct world *w, const uint32_t *stage_of, uint32_t i, uint32_t j)
+{
+	double sum = 0, own = 0;
+	for (uint32_t k = 0; w->t.way_ns && k < w->workers; k++)
+		if (stage_of[k] == stage_of[j]) {
+			uint32_t from = w->place[i], to = w->place[k];
+			uint64_t ns = w->way_ns[from * PLACES + to] + w->way_ns[to * PLACES + from];
+			double weight = 1 / (w->compute_s[k * w->stages + stage_of[k]] + 1e-9 * (double)ns);
+			sum += weight;
+			own += k == j ? weight : 0;
+		}
+	return w->t.way_ns ? own / sum : part_of(w, stage_of, i, j);
 }
 
 static double plain_ring(const struct world *w, const uint32_t *stage_of, uint32_t stage)
@@ -203,7 +222,7 @@ static double plain_egress(const struct world *w, const uint32_t *stage_of)
 			uint32_t s = stage_of[i], n = 0, between = 0;
 			if (stage_of[j] == s + 1)
 				usd += w->t.microbatches * part_of(w, stage_of, UINT32_MAX, i) *
-				       part_of(w, stage_of, i, j) *
+				       paid_part_of(w, stage_of, i, j) *
 				       (w->forward[s] * price_of(w, i, j) + w->backward[s] * price_of(w, j, i));
 			for (uint32_t k = 0; k < w->workers; k++) {
 				bool behind_i = i < j ? k > i && k < j : k > i || k < j;
@@ -265,7 +284,7 @@ static void what_a_step_costs(void **state)
 		uint64_t seed = n + 1;
 		double rent = 0;
 		begin(&w, 9, 3, (enum skep_shares)(n % 2), n + 1);
-		pay(&w);
+		pay(&w, n % 4 == 0);
 		for (uint32_t i = 0; i < 9; i++) {
 			stage_of[i] = i < 3 ? i : pool_draw(&seed, 4);
 			stage_of[i] = stage_of[i] == 3 ? SKEP_SPARE : stage_of[i];
@@ -306,8 +325,8 @@ static void a_change_costs_what_the_whole_would(void **state)
 		begin(&w, 12, 1 + n % 4, shares, n);
 		begin(&other, 12, 1 + n % 4, shares, n);
 		if (n >= 12) {
-			pay(&w);
-			pay(&other);
+			pay(&w, n == 12);
+			pay(&other, n == 12);
 		}
 		deal(&w, &seed, 0, stage_of);
 		w.cost->whole(w.cost->self, stage_of);
@@ -414,7 +433,7 @@ static void draw_puzzle(struct puzzle *p, uint64_t *seed)
 	begin(&p->w, workers, stages, (enum skep_shares)shares, *seed);
 	p->problem = (struct skep_problem){.workers = workers, .stages = stages};
 	if (!even && pool_draw(seed, 3) == 0)
-		pay(&p->w);
+		pay(&p->w, false);
 	for (uint32_t s = 0; s < stages; s++) {
 		p->least[s] = 1 + pool_draw(seed, 2);
 		p->most[s] = p->least[s] + 1 + pool_draw(seed, 4);
