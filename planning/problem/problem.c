@@ -249,7 +249,8 @@ static bool check_links(const struct skep_planning *p, struct skep_diag *reterr)
 static bool fail_memory(const struct skep_planning *p, const char *what, struct skep_diag *reterr)
 {
 	char advice[256];
-	skep_memory_advise(p->scenario, advice, sizeof advice);
+	const struct skep_memory_reading reading = {skep_scenario_read_text, skep_scenario_finish};
+	skep_memory_advise(p->scenario, &reading, reterr, advice, sizeof advice);
 	return skep_fail(reterr, "%s; %s%s", what,
 		advice[0] ? "any of these would do: " : "no single change would do: take smaller parts of all", advice);
 }

@@ -32,8 +32,17 @@ bool skep_memory_fits(const struct skep_scenario *s, const struct skep_memory *m
 /* Each worker can hold its stage (a spare: any stage) on these terms. */
 bool skep_memory_all_fit(const struct skep_scenario *s, const struct skep_memory_terms *terms);
 
+/* How a scenario with a change is read, and given back: scenarios/read/scenario.h. */
+struct skep_memory_reading {
+	bool (*read)(const char *path, const char *text, size_t size, const struct skep_scenario_options *options,
+		struct skep_scenario *ret, struct skep_diag *reterr);
+	void (*finish)(struct skep_scenario *scenario);
+};
+
 /* Refuses a scenario that does not fit: who, by how much, and which single changes would do. */
-void skep_memory_check(struct skep_reader *r, const struct skep_yaml_node *model, const struct skep_scenario *s);
+void skep_memory_check(struct skep_reader *r, const struct skep_yaml_node *model, const struct skep_scenario *s,
+	const struct skep_memory_reading *reading);
 
 /* Which single changes would make every worker fit, as in "model.stages: 8, schedule.microbatch: 16"; "": none would. */
-void skep_memory_advise(const struct skep_scenario *s, char *ret, size_t size);
+void skep_memory_advise(const struct skep_scenario *s, const struct skep_memory_reading *reading,
+	const struct skep_diag *diag, char *ret, size_t size);

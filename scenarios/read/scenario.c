@@ -467,7 +467,8 @@ static void read_root(struct draft *d)
 	check_time(d);
 	check_real(d);
 	if (!d->any_memory && !d->s->unresolved)
-		skep_memory_check(&d->r, group(d, "model"), d->s);
+		skep_memory_check(&d->r, group(d, "model"), d->s,
+			&(struct skep_memory_reading){skep_scenario_read_text, skep_scenario_finish});
 }
 
 static void apply_options(struct skep_yaml *yaml, const struct skep_scenario_options *options, struct skep_diag *reterr)

@@ -214,6 +214,67 @@ static void test_what_a_refusal_advises(void **state)
 		"stage 0 needs 0.003303 GB of host memory for what is offloaded, the machine of worker 0 has 0.003 GB");
 }
 
+static void must_hold(const char *const *set, uint32_t sets, char *advised)
+{
+	const char *all[8];
+	for (char *value; (value = strstr(advised, ": ")) != NULL;) {
+		struct skep_scenario s;
+		struct skep_diag diag;
+		char change[96], *end = strstr(value, ", ");
+		snprintf(change, sizeof change, "%.*s=%.*s", (int)(value - advised), advised,
+			(int)(end ? end - value - 2 : 20), value + 2);
+		memcpy(all, set, sets * sizeof *set);
+		all[sets] = change;
+		if (!try_read("block.yaml", "small.yaml", all, sets + 1, &s, &diag))
+			fail_msg("%s: %s", change, diag.message);
+		skep_scenario_finish(&s);
+		if (end == NULL)
+			return;
+		advised = end + 2;
+	}
+}
+
+/* Whatever else the scenario says, and whatever the size of the card, each change that is advised can be made by itself. */
+static void test_all_that_is_advised_holds(void **state)
+{
+	(void)state;
+	static const char *const with[][3] = {
+		{"schedule.global_batch=7", "schedule.microbatch=7", "sync={method: diloco, every: 4}"},
+		{"schedule.global_batch=12", "schedule.microbatch=6", "sync={compression: [int8]}"},
+		{"schedule.global_batch=12", "schedule.microbatch=6", "sync={method: diloco, every: [4]}"},
+		{"schedule.global_batch=12", "schedule.microbatch=6", "model={file: block.yaml, stages: 1, cut: [5]}"},
+		{"schedule.global_batch=24", "model.stages=2",
+			"schedule={pipeline: pipedream, global_batch: 12, microbatch: 6}"},
+		{"schedule.global_batch=24", "model.stages=2",
+			"schedule={pipeline: gpipe, global_batch: 60, microbatch: 10}"},
+		{"model.stages=2", "cluster.allocation={method: explicit, stage_of: [0, 0, 1, 1]}",
+			"schedule.microbatch=8"},
+	};
+	char memory[16];
+	uint32_t refused[sizeof with / sizeof with[0]] = {0};
+	write_topology("small.yaml", "{gpu: small, count: 4, host: {memory: 1 GB, bandwidth: 1 GB/s}}");
+	for (uint32_t kB = 2000; kB < 60000; kB += kB / 5) {
+		snprintf(memory, sizeof memory, "%u kB", kB);
+		write_gpu(memory);
+		for (size_t i = 0; i < sizeof with / sizeof with[0]; i++) {
+			struct skep_scenario s;
+			struct skep_diag diag;
+			if (try_read("block.yaml", "small.yaml", with[i], 3, &s, &diag)) {
+				skep_scenario_finish(&s);
+				continue;
+			}
+			char *advised = strstr(diag.message, "any of these would do: ");
+			if (advised == NULL && !strstr(diag.message, "no single change would do"))
+				fail_msg("%zu: %s", i, diag.message);
+			refused[i] += advised != NULL;
+			if (advised != NULL)
+				must_hold(with[i], 3, advised + strlen("any of these would do: "));
+		}
+	}
+	for (size_t i = 0; i < sizeof with / sizeof with[0]; i++)
+		assert_true(refused[i] > 0);
+}
+
 /* ---- published sizes ----------------------------------------------------------------------------------------------- */
 
 /* Sizes that the Sailor planner measured of one block and of the head of three models at microbatch 1, sequences of 2048
@@ -354,6 +415,7 @@ int main(void)
 		cmocka_unit_test(test_offload),
 		cmocka_unit_test(test_a_device_allocates_that),
 		cmocka_unit_test(test_what_a_refusal_advises),
+		cmocka_unit_test(test_all_that_is_advised_holds),
 		cmocka_unit_test(test_published_sizes),
 		cmocka_unit_test(test_published_peaks),
 	};
