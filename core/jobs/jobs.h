@@ -81,10 +81,10 @@ struct skep_jobs_cluster {
 	uint32_t *free_at;        /* [places] scratch */
 };
 
-/* Gives `job` so many more machines: owner[machines] says whose each is. There are as many free ones. `lacking`: [hosts] how much
- * of what the job asks for each host does not have, the less the better; NULL: no matter. */
+/* Gives `job` so many more machines: owner[machines] says whose each is. There are as many free ones. `demand`: [hosts] the
+ * shares of its cores and its memory that the jobs on a host ask for, the less the better; NULL: no matter. */
 void skep_jobs_place(
-	const struct skep_jobs_cluster *cluster, uint32_t job, uint32_t more, const double *lacking, uint32_t *owner);
+	const struct skep_jobs_cluster *cluster, uint32_t job, uint32_t more, const double *demand, uint32_t *owner);
 /* Takes so many of its machines: those on the hosts where it has the fewest. */
 void skep_jobs_release(const struct skep_jobs_cluster *cluster, uint32_t job, uint32_t fewer, uint32_t *owner);
 

@@ -2,7 +2,7 @@
  *
  * place.c - which machines a job gets: see jobs.h.
  *
- * What a job has already it gets more of on the same hosts. Else all on one host, if one has room: on that which lacks least
+ * What a job has already it gets more of on the same hosts. Else all on one host, if one has room: on that which here least
  * of what the job asks for, of these on the fullest one. Else at one place, the fullest one that has room; and there, or at all
  * places where none has, from the hosts with most room on, so that it is on few.
  */
@@ -49,14 +49,14 @@ static uint32_t held(const struct skep_jobs_cluster *c, uint32_t host, uint32_t 
 }
 
 /* A host that has room for all, or SKEP_JOBS_NONE. */
-static uint32_t whole_host(const struct skep_jobs_cluster *c, uint32_t more, const double *lacking)
+static uint32_t whole_host(const struct skep_jobs_cluster *c, uint32_t more, const double *demand)
 {
 	uint32_t best = SKEP_JOBS_NONE;
 	for (uint32_t h = 0; h < c->hosts; h++) {
 		if (c->free_of[h] < more)
 			continue;
-		double lacks = lacking ? lacking[h] : 0, least = lacking && best != SKEP_JOBS_NONE ? lacking[best] : 0;
-		if (best == SKEP_JOBS_NONE || lacks < least || (lacks <= least && c->free_of[h] < c->free_of[best]))
+		double here = demand ? demand[h] : 0, least = demand && best != SKEP_JOBS_NONE ? demand[best] : 0;
+		if (best == SKEP_JOBS_NONE || here < least || (here <= least && c->free_of[h] < c->free_of[best]))
 			best = h;
 	}
 	return best;
@@ -83,13 +83,13 @@ static uint32_t roomiest(const struct skep_jobs_cluster *c, uint32_t place)
 }
 
 void skep_jobs_place(
-	const struct skep_jobs_cluster *c, uint32_t job, uint32_t more, const double *lacking, uint32_t *owner)
+	const struct skep_jobs_cluster *c, uint32_t job, uint32_t more, const double *demand, uint32_t *owner)
 {
 	count_free(c, owner);
 	for (uint32_t h = 0; h < c->hosts && more > 0; h++)
 		if (c->free_of[h] > 0 && held(c, h, job, owner) > 0)
 			more -= take(c, h, job, more, owner);
-	uint32_t host = more > 0 ? whole_host(c, more, lacking) : SKEP_JOBS_NONE;
+	uint32_t host = more > 0 ? whole_host(c, more, demand) : SKEP_JOBS_NONE;
 	if (host != SKEP_JOBS_NONE)
 		more -= take(c, host, job, more, owner);
 	uint32_t place = more > 0 ? whole_place(c, more) : SKEP_JOBS_NONE;

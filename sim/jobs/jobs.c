@@ -45,7 +45,7 @@ struct loop {
 	uint32_t *order, *given;
 	uint32_t *owner;                 /* [machines] */
 	uint32_t *mine;                  /* [machines] scratch */
-	double *lacking;                 /* [hosts] scratch */
+	double *demand;                  /* [hosts] scratch */
 	struct skep_jobs_tenant *tenant; /* [machines] scratch, and ... */
 	uint32_t *tenant_job;            /* ... [machines] whose */
 };
@@ -61,7 +61,7 @@ static void release(struct loop *l)
 	free(l->given);
 	free(l->owner);
 	free(l->mine);
-	free(l->lacking);
+	free(l->demand);
 	free(l->tenant);
 	free(l->tenant_job);
 }
@@ -76,13 +76,13 @@ static bool reserve(struct loop *l)
 	l->given = calloc(jobs, sizeof *l->given);
 	l->owner = malloc(machines * sizeof *l->owner);
 	l->mine = calloc(machines, sizeof *l->mine);
-	l->lacking = calloc(l->c->map.hosts, sizeof *l->lacking);
+	l->demand = calloc(l->c->map.hosts, sizeof *l->demand);
 	l->tenant = calloc(machines, sizeof *l->tenant);
 	l->tenant_job = calloc(machines, sizeof *l->tenant_job);
 	l->r->done = calloc(jobs, sizeof *l->r->done);
 	for (size_t m = 0; l->owner && m < machines; m++)
 		l->owner[m] = SKEP_JOBS_NONE;
-	return l->state && l->present && l->view && l->order && l->given && l->owner && l->mine && l->lacking &&
+	return l->state && l->present && l->view && l->order && l->given && l->owner && l->mine && l->demand &&
 	       l->tenant && l->tenant_job && l->r->done;
 }
 
@@ -114,23 +114,23 @@ static bool close_span(struct loop *l, uint32_t job)
 	return true;
 }
 
-/* Of what the job asks for, how much each host lacks that has this many machines of it. */
-static const double *find_lacking(struct loop *l, uint32_t job)
+/* Of each host what its jobs ask for, its cores and its memory as shares of what it has, where the policy and the job mind. */
+static const double *find_demand(struct loop *l, uint32_t job)
 {
 	const struct skep_cluster *c = l->c;
 	double cpus, memory;
 	if (!c->policy.synergy || c->host_cpus <= 0 || c->job[job].needs->cpus == 0)
 		return NULL;
 	for (uint32_t h = 0; h < c->map.hosts; h++)
-		l->lacking[h] = 0;
+		l->demand[h] = 0;
 	for (uint32_t m = 0; m < c->map.machines; m++) {
 		uint32_t owner = l->owner[m], host = c->map.host_of[m];
 		if (owner == SKEP_JOBS_NONE)
 			continue;
 		skep_jobs_demand(c->job[owner].needs, &cpus, &memory);
-		l->lacking[host] += cpus / c->host_cpus + memory / c->host_memory;
+		l->demand[host] += cpus / c->host_cpus + memory / c->host_memory;
 	}
-	return l->lacking;
+	return l->demand;
 }
 
 static bool resize(struct loop *l, uint32_t job, uint32_t machines)
@@ -144,7 +144,7 @@ static bool resize(struct loop *l, uint32_t job, uint32_t machines)
 	if (machines < s->has)
 		skep_jobs_release(&l->c->map, job, s->has - machines, l->owner);
 	else
-		skep_jobs_place(&l->c->map, job, machines - s->has, find_lacking(l, job), l->owner);
+		skep_jobs_place(&l->c->map, job, machines - s->has, find_demand(l, job), l->owner);
 	d->preemptions += machines == 0;
 	d->resizes += machines > 0 && s->has > 0;
 	if (first)
