@@ -210,6 +210,12 @@ static void shake(struct skep_channel *channel)
 	wait_or_fail(channel, result);
 }
 
+void skep_channel_look_for_answer(struct skep_channel *channel)
+{
+	if (channel->state == SKEP_CHANNEL_CONNECTING)
+		connect_further(channel);
+}
+
 void skep_channel_advance(struct skep_channel *channel)
 {
 	if (channel->state == SKEP_CHANNEL_CONNECTING)

@@ -55,16 +55,17 @@ struct link *skep_mesh_watch(struct skep_mesh *mesh, enum link_kind kind, uint32
 
 void skep_mesh_rewatch(struct skep_mesh *mesh, struct link *link)
 {
-	bool writes = link->channel.wants_write || link->channel.state < SKEP_CHANNEL_SHAKING;
+	bool writes = (link->channel.wants_write && !link->held) || link->channel.state < SKEP_CHANNEL_SHAKING;
 	assert(!link->dead && (link->kind == LINK_PEER || link->kind == LINK_GUEST));
-	uint32_t reads = link->waits ? 0 : EPOLLIN;
+	bool waits = link->waits || link->held;
+	uint32_t reads = waits ? 0 : EPOLLIN;
 	struct epoll_event event = {.events = reads | (writes ? EPOLLOUT : 0), .data.ptr = link};
 	if (link->channel.state == SKEP_CHANNEL_CLOSED)
 		skep_mesh_is_ready(mesh, link); /* its reader finds its end */
-	else if (writes != link->writes || link->waits != link->waited)
+	else if (writes != link->writes || waits != link->waited)
 		epoll_ctl(mesh->epoll, EPOLL_CTL_MOD, link->channel.fd, &event);
 	link->writes = writes;
-	link->waited = link->waits;
+	link->waited = waits;
 }
 
 void skep_mesh_bury_link(struct skep_mesh *mesh, struct link *link)
@@ -155,8 +156,7 @@ static void tick_peer(struct skep_mesh *mesh, uint32_t rank, uint64_t now_ns)
 		return;
 	struct skep_channel *channel = &peer->link->channel;
 	if (peer->dial_until_ns > 0) {
-		if (now_ns > peer->dial_until_ns)
-			skep_mesh_unreached(mesh, rank);
+		skep_mesh_tick_dial(mesh, rank, now_ns);
 		return;
 	}
 	if (now_ns > channel->heard_ns + mesh->setup.silence_ns && !peer->link->ready) {
@@ -179,7 +179,10 @@ static void forgive_pause(struct skep_mesh *mesh, uint64_t now_ns)
 		struct peer *peer = &mesh->peer[mesh->member[i]];
 		if (peer->link != NULL)
 			peer->link->channel.heard_ns += late_ns;
-		peer->dial_until_ns += peer->dial_until_ns > 0 ? late_ns : 0;
+		if (peer->dial_until_ns > 0) {
+			peer->dial_until_ns += late_ns;
+			peer->link->since_ns += late_ns;
+		}
 	}
 }
 
@@ -252,8 +255,10 @@ static void on_event(struct skep_mesh *mesh, struct link *link, uint32_t events)
 			return; /* another look has taken it */
 		return;
 	}
-	bool shaking = link->channel.state < SKEP_CHANNEL_OPEN;
-	if ((events & EPOLLOUT) != 0 || shaking)
+	bool shaking = link->channel.state < SKEP_CHANNEL_OPEN && !link->held;
+	if (link->held)
+		skep_channel_look_for_answer(&link->channel);
+	else if ((events & EPOLLOUT) != 0 || shaking)
 		skep_channel_advance(&link->channel);
 	if (shaking && link->channel.state == SKEP_CHANNEL_OPEN && link->kind == LINK_PEER)
 		skep_mesh_dialled(mesh, link);

@@ -5,7 +5,9 @@
  * Rank 0 is `serve`; it says who is a member, and its word counts. Each process has a connection to rank 0 from its admission
  * on (words.h). Of two others the one with the higher rank connects to the lower one, and where it cannot, rank 0 hands on its
  * request that the lower one connect to it; both show certificates of the run's authority, in which their ranks stand. Who
- * dials last decides: a process that waits for the other's connection waits until it, or a record through rank 0, is there.
+ * asked first decides. Its own attempt goes on while the other one tries, but is held before its handshake, so that there are
+ * never two connections; where the other one says that it cannot, its own attempt comes to its end, and if that fails rank 0
+ * passes on what they say. The other one waits until a connection, or a record through rank 0, is there.
  * What is kept true:
  *   - Frames without a tensor go first; a tensor travels in pieces between which they pass. So a tensor delays a frame by what
  *     the kernel holds and no more, and a frame with a tensor may be overtaken (transport.h).

@@ -124,7 +124,8 @@ static void adopt(struct skep_mesh *mesh, struct link *link)
 	assert(!skep_mesh_is_root(mesh) && may_connect(mesh, link->rank));
 	struct peer *peer = &mesh->peer[link->rank];
 	bool waited = link->waits;
-	if (peer->gone || peer->broken || peer->relayed || peer->link != NULL) {
+	bool held = peer->link != NULL && peer->link->held;
+	if (peer->gone || peer->broken || peer->relayed || (peer->link != NULL && !held)) {
 		end(mesh, link, "not a member that may connect");
 		return;
 	}
@@ -132,9 +133,12 @@ static void adopt(struct skep_mesh *mesh, struct link *link)
 	if (link->waits)
 		return;
 	forget(mesh, link);
+	if (held) /* both were asked for, and this one has come first */
+		skep_mesh_bury_link(mesh, peer->link);
 	link->kind = LINK_PEER;
 	link->id = link->rank;
 	peer->link = link;
+	peer->dial_until_ns = 0;
 	peer->asked = false;
 	if (waited)
 		skep_mesh_rewatch(mesh, link);

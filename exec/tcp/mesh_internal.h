@@ -46,6 +46,7 @@ struct link { /* what epoll watches */
 	bool closing; /* a guest that is closed once what it was told has left */
 	bool trusted;
 	bool waits; /* elsewhere than at rank 0: it has proved `rank`, and rank 0 has not named it yet; nothing is read */
+	bool held; /* it is being made, and its handshake waits for what becomes of the connection that its peer makes */
 	uint32_t rank;
 	uint64_t since_ns;
 	char address[SKEP_NAME_MAX];
@@ -66,7 +67,8 @@ struct peer {
 	bool last;   /* has said LAST: its end is no loss */
 	bool broken; /* its connection has ended; rank 0 was told */
 	bool relayed;
-	bool asked; /* of a lower rank: it was asked to connect to this process, and neither has nor is relayed yet */
+	bool asked; /* it was asked to connect to this process, and neither has nor is relayed yet, nor has said that it cannot */
+	bool cannot; /* of a lower rank: it was asked to, and has said so */
 	struct link *link;
 	struct queue urgent, tensors;
 	struct incoming incoming;
@@ -139,8 +141,9 @@ void skep_mesh_drop(struct skep_mesh *mesh, uint32_t rank);                  /* 
 void skep_mesh_disconnected(struct skep_mesh *mesh, uint32_t by, uint32_t about); /* rank 0 */
 void skep_mesh_relay_from_now(struct skep_mesh *mesh, uint32_t rank);
 void skep_mesh_unreached(struct skep_mesh *mesh, uint32_t rank); /* this process cannot connect to it */
+void skep_mesh_tick_dial(struct skep_mesh *mesh, uint32_t rank, uint64_t now_ns); /* a connection to it is being made */
 void skep_mesh_dial_back(
-	struct skep_mesh *mesh, uint32_t rank); /* it cannot connect to this process, and asks for that */
+	struct skep_mesh *mesh, uint32_t rank); /* it has not connected to this process, and asks for that */
 void skep_mesh_dialled(struct skep_mesh *mesh, struct link *link); /* a connection that this process makes is there */
 /* Rank 0: evicts members until none is left that another one does not hear, once all who may complain have had the time to. */
 void skep_mesh_judge(struct skep_mesh *mesh, uint64_t now_ns);

@@ -15,7 +15,16 @@
 #include "base/grow.h"
 #include "exec/tcp/mesh_internal.h"
 
-#define DIAL_NS 5000000000u /* then a peer is taken for unreachable, if silence does not say so earlier */
+/* A peer is taken for unreachable, if silence does not say so earlier, ... */
+#define DIAL_NS 5000000000u /* ... where its kernel has answered and it has not proved itself within this, ... */
+#define ANSWER_NS                                                                                                      \
+	1500000000u /* ... and where there is no answer, nor to the second packet, which kernels send after 1 s. */
+#define DIAL_BACK_NS 300000000u /* without an answer for so long the peer is asked to try as well */
+
+static uint64_t most_ns(const struct skep_mesh *mesh)
+{
+	return mesh->setup.silence_ns < DIAL_NS ? mesh->setup.silence_ns : DIAL_NS;
+}
 
 /* ---- members --------------------------------------------------------------------------------------------------------- */
 
@@ -109,7 +118,7 @@ static void ask_to_dial(struct skep_mesh *mesh, uint32_t rank)
 {
 	const uint8_t request[SKEP_RELAY_HEAD] = {
 		(uint8_t)rank, (uint8_t)(rank >> 8), (uint8_t)(rank >> 16), (uint8_t)(rank >> 24), SKEP_RECORD_DIAL};
-	assert(rank > 0 && rank < mesh->setup.rank);
+	assert(rank > 0 && rank != mesh->setup.rank && !mesh->peer[rank].relayed);
 	mesh->peer[rank].asked = true;
 	mesh->passing += skep_relay_cost(sizeof request);
 	skep_mesh_queue(mesh, 0, false, SKEP_RECORD_RELAY, request, sizeof request);
@@ -119,15 +128,58 @@ static void ask_to_dial(struct skep_mesh *mesh, uint32_t rank)
 void skep_mesh_unreached(struct skep_mesh *mesh, uint32_t rank)
 {
 	struct peer *peer = &mesh->peer[rank];
-	assert(rank > 0 && !peer->relayed && !peer->asked);
-	if (rank > mesh->setup.rank || mesh->setup.listener < 0) {
+	assert(rank > 0 && !peer->relayed && (!peer->asked || (peer->link != NULL && peer->link->held)));
+	bool older = rank < mesh->setup.rank;
+	if (older && (peer->cannot || mesh->setup.listener < 0)) {
 		skep_mesh_relay_from_now(mesh, rank);
 		return;
 	}
 	skep_mesh_bury_link(mesh, peer->link);
 	peer->link = NULL;
 	peer->dial_until_ns = 0;
+	if (!peer->asked)
+		ask_to_dial(mesh,
+			rank); /* one with a higher rank has asked for this connection, and is told that it cannot be */
+}
+
+void skep_mesh_tick_dial(struct skep_mesh *mesh, uint32_t rank, uint64_t now_ns)
+{
+	struct peer *peer = &mesh->peer[rank];
+	assert(peer->dial_until_ns > 0 && peer->link != NULL);
+	uint64_t tried_ns = now_ns > peer->link->since_ns ? now_ns - peer->link->since_ns : 0;
+	bool answered = peer->link->channel.state != SKEP_CHANNEL_CONNECTING;
+	if (peer->link->held)
+		return;
+	if (now_ns > peer->dial_until_ns || (!answered && tried_ns > ANSWER_NS)) {
+		skep_mesh_unreached(mesh, rank);
+		return;
+	}
+	if (answered || tried_ns < DIAL_BACK_NS || rank > mesh->setup.rank || peer->cannot || mesh->setup.listener < 0)
+		return;
+	peer->link->held = true;
+	skep_mesh_rewatch(mesh, peer->link);
 	ask_to_dial(mesh, rank);
+}
+
+/* One with a lower rank was asked to connect to this process, and cannot: the attempt of this process goes on, and decides. */
+static void go_on_dialling(struct skep_mesh *mesh, uint32_t rank)
+{
+	struct peer *peer = &mesh->peer[rank];
+	assert(rank < mesh->setup.rank && peer->there);
+	if (!peer->asked || peer->relayed || peer->broken)
+		return;
+	peer->asked = false;
+	peer->cannot = true;
+	if (peer->link == NULL) {
+		skep_mesh_relay_from_now(mesh, rank);
+		return;
+	}
+	assert(peer->link->held);
+	peer->link->held = false;
+	peer->dial_until_ns = skep_monotonic_ns() + most_ns(mesh);
+	skep_mesh_rewatch(mesh, peer->link);
+	if (peer->link->channel.state == SKEP_CHANNEL_OPEN) /* bare: there is no handshake */
+		skep_mesh_dialled(mesh, peer->link);
 }
 
 /* The socket of a connection that is being made, or -1. `address` is numeric. */
@@ -172,8 +224,7 @@ static void dial(struct skep_mesh *mesh, uint32_t rank)
 		skep_mesh_unreached(mesh, rank);
 		return;
 	}
-	uint64_t most_ns = mesh->setup.silence_ns < DIAL_NS ? mesh->setup.silence_ns : DIAL_NS;
-	peer->dial_until_ns = skep_monotonic_ns() + most_ns;
+	peer->dial_until_ns = skep_monotonic_ns() + most_ns(mesh);
 	peer->link = skep_mesh_watch(mesh, LINK_PEER, rank, &channel);
 	if (peer->link == NULL)
 		skep_mesh_unreached(mesh, rank);
@@ -184,7 +235,9 @@ void skep_mesh_dial_back(struct skep_mesh *mesh, uint32_t rank)
 {
 	const struct peer *peer = &mesh->peer[rank];
 	assert(rank < mesh->setup.ranks && !skep_mesh_is_root(mesh));
-	if (rank > mesh->setup.rank && peer->there && peer->link == NULL && !peer->relayed && !peer->broken)
+	if (rank < mesh->setup.rank)
+		go_on_dialling(mesh, rank);
+	else if (peer->there && peer->link == NULL && !peer->relayed && !peer->broken)
 		dial(mesh, rank);
 }
 

@@ -229,7 +229,7 @@ void skep_mesh_pump(struct skep_mesh *mesh, uint32_t rank)
 		skep_mesh_pump(mesh, 0);
 		return;
 	}
-	if (peer->link == NULL)
+	if (peer->link == NULL || peer->link->held)
 		return;
 	struct skep_channel *channel = &peer->link->channel;
 	struct way way = {.channel = channel, .rank = rank};

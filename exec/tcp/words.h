@@ -33,7 +33,7 @@
 #include "exec/tcp/channel.h"
 #include "exec/transport/wire.h"
 
-#define SKEP_PROTOCOL 5u
+#define SKEP_PROTOCOL 6u
 #define SKEP_NAME_MAX 64u
 #define SKEP_REASON_MAX 512u
 #define SKEP_PIECE_BYTES 16000u

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_mesh_asked.c - a member with a lower rank connects to this process only when it was asked to, and once; and nothing that
+ * test_mesh_asked.c - a member with a lower rank connects to this process only when it was asked to, and once; one that does not
+ * answer is asked soon, and relayed when it says that it cannot and the attempt of this process fails as well; and nothing that
  * rank 0 passes on of one whose stream has broken is heard.
  */
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -15,6 +17,7 @@
 
 #include <cmocka.h>
 
+#include "base/clock.h"
 #include "exec/tcp/mesh_internal.h"
 
 #define RANKS 4u
@@ -114,6 +117,132 @@ static void test_asked_once(void **state)
 	close(again);
 }
 
+/* ---- a port that does not answer -------------------------------------------------------------------------------------- */
+
+struct silent { /* a socket for one connection that waits, and more: what else comes to it is dropped by the kernel */
+	struct sockaddr_in at;
+	int listener, waiting[4];
+};
+
+static void be_silent(struct silent *ret)
+{
+	socklen_t size = sizeof ret->at;
+	ret->listener = socket(AF_INET, SOCK_STREAM, 0);
+	ret->at = (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	assert_int_equal(bind(ret->listener, (struct sockaddr *)&ret->at, size), 0);
+	assert_int_equal(listen(ret->listener, 0), 0);
+	assert_int_equal(getsockname(ret->listener, (struct sockaddr *)&ret->at, &size), 0);
+	for (uint32_t i = 0; i < 4; i++) {
+		ret->waiting[i] = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+		connect(ret->waiting[i], (const struct sockaddr *)&ret->at, size);
+	}
+}
+
+static void hear_again(struct silent *silent)
+{
+	for (uint32_t i = 0; i < 4; i++)
+		close(silent->waiting[i]);
+	fcntl(silent->listener, F_SETFL, O_NONBLOCK);
+	for (int fd; (fd = accept(silent->listener, NULL, NULL)) >= 0;)
+		close(fd);
+}
+
+static void say_cannot(struct skep_mesh *mesh)
+{
+	const uint8_t bytes[SKEP_RELAY_HEAD] = {OLDER, 0, 0, 0, SKEP_RECORD_DIAL};
+	const struct skep_record record = {.type = SKEP_RECORD_RELAY, .content = bytes, .bytes = sizeof bytes};
+	struct skep_transport_event event;
+	assert_false(skep_mesh_take(mesh, 0, &record, &event));
+}
+
+static struct skep_mesh *dial_silent(struct silent *silent, struct skep_rejects *rejects, struct sockaddr_in *ret_here)
+{
+	struct skep_diag why = {0};
+	const struct skep_mesh_setup setup = {.rank = OWN,
+		.ranks = RANKS,
+		.listener = listen_here(ret_here),
+		.silence_ns = 60000000000u,
+		.rejects = rejects};
+	struct skep_mesh *mesh = skep_mesh_create(&setup, &why);
+	struct skep_member older = {.rank = OLDER, .address = "127.0.0.1"};
+	be_silent(silent);
+	older.port = ntohs(silent->at.sin_port);
+	assert_non_null(mesh);
+	skep_mesh_member(mesh, &(struct skep_member){.rank = 0}, false);
+	skep_mesh_member(mesh, &older, false);
+	assert_false(mesh->peer[OLDER].asked);
+	uint64_t begun_ns = skep_monotonic_ns();
+	for (uint32_t i = 0; i < LOOKS && !mesh->peer[OLDER].asked; i++)
+		look(mesh);
+	assert_true(mesh->peer[OLDER].asked && mesh->peer[OLDER].link->held);
+	assert_true(skep_monotonic_ns() - begun_ns >= 300000000u);
+	return mesh;
+}
+
+static bool is_relayed(struct skep_mesh *mesh)
+{
+	for (uint32_t i = 0; i < 5 * LOOKS && !mesh->peer[OLDER].relayed && mesh->peer[OLDER].link != NULL; i++)
+		look(mesh);
+	return mesh->peer[OLDER].relayed;
+}
+
+static void test_relayed_without_an_answer(void **state)
+{
+	struct sockaddr_in here;
+	struct silent silent;
+	struct skep_rejects rejects = {.rank = OWN};
+	struct skep_mesh *mesh = dial_silent(&silent, &rejects, &here);
+	(void)state;
+	say_cannot(mesh);
+	assert_false(mesh->peer[OLDER].relayed); /* the second packet may come through */
+	assert_true(is_relayed(mesh));
+	say_cannot(mesh); /* once more, which changes nothing */
+	assert_true(mesh->peer[OLDER].relayed && mesh->peer[OLDER].there);
+	skep_mesh_destroy(mesh, false);
+	hear_again(&silent);
+	close(silent.listener);
+}
+
+static void test_answer_to_the_second_packet(void **state)
+{
+	struct sockaddr_in here;
+	struct silent silent;
+	struct skep_rejects rejects = {.rank = OWN};
+	struct skep_mesh *mesh = dial_silent(&silent, &rejects, &here);
+	(void)state;
+	hear_again(&silent);
+	for (uint32_t i = 0; i < 3 * LOOKS && mesh->peer[OLDER].link->channel.state == SKEP_CHANNEL_CONNECTING; i++)
+		look(mesh);
+	assert_true(
+		mesh->peer[OLDER].link->held && mesh->peer[OLDER].dial_until_ns > 0); /* nothing is said to it yet */
+	say_cannot(mesh);
+	assert_false(mesh->peer[OLDER].link->held);
+	assert_true(mesh->peer[OLDER].dial_until_ns == 0 && !mesh->peer[OLDER].relayed);
+	skep_mesh_destroy(mesh, false);
+	close(silent.listener);
+}
+
+static void test_the_other_one_comes_first(void **state)
+{
+	struct sockaddr_in here;
+	struct silent silent;
+	struct skep_rejects rejects = {.rank = OWN};
+	struct skep_mesh *mesh = dial_silent(&silent, &rejects, &here);
+	(void)state;
+	int back = connect_as(OLDER, &here);
+	for (uint32_t i = 0; i < LOOKS && mesh->peer[OLDER].link->held; i++)
+		look(mesh);
+	assert_true(!mesh->peer[OLDER].link->held && !mesh->peer[OLDER].asked && mesh->peer[OLDER].dial_until_ns == 0);
+	say_cannot(mesh);
+	assert_true(mesh->peer[OLDER].link != NULL && !mesh->peer[OLDER].relayed);
+	skep_mesh_destroy(mesh, false);
+	hear_again(&silent);
+	close(silent.listener);
+	close(back);
+}
+
+/* ---- behind a break ---------------------------------------------------------------------------------------------------- */
+
 static bool is_heard(struct skep_mesh *mesh, const struct skep_frame *frame)
 {
 	uint8_t bytes[SKEP_RELAY_HEAD + SKEP_FRAME_MAX] = {OLDER, 0, 0, 0, SKEP_RECORD_FRAME};
@@ -148,7 +277,8 @@ static void test_passed_on_after_a_break(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_asked_once), cmocka_unit_test(test_passed_on_after_a_break)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_asked_once),
+		cmocka_unit_test(test_relayed_without_an_answer), cmocka_unit_test(test_answer_to_the_second_packet),
+		cmocka_unit_test(test_the_other_one_comes_first), cmocka_unit_test(test_passed_on_after_a_break)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
