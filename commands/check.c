@@ -12,15 +12,13 @@ static bool expect_step(const struct skep_scenario *s, struct skep_described_ste
 	struct skep_expected e;
 	bool known = skep_expected_at_start(s, &e, ret->bound, sizeof ret->bound);
 	*ret_lacking = e.lacking;
-	ret->step_s = e.step_s;
-	ret->fill_s = e.fill_s;
+	ret->pace = skep_expected_pace(&e);
 	ret->passes_s = e.flow_s;
 	ret->reduction_s = e.reduction_s;
 	ret->update_s = e.update_s;
 	ret->turn_s = e.turn_s;
 	ret->busy = e.busy;
 	ret->starved = e.starved;
-	ret->egress_usd = e.egress_usd;
 	return known;
 }
 

@@ -121,14 +121,22 @@ static bool check_lines(const struct slurm_arguments *a, struct skep_diag *reter
 	return !broken || skep_fail(reterr, "a script has no room for a name or value with a line break in it");
 }
 
+/* 0: it is not known. */
+static double expected_s(const struct skep_scenario *s)
+{
+	struct skep_expected e;
+	char bound[160];
+	bool known = skep_expected_at_start(s, &e, bound, sizeof bound);
+	const struct skep_pace pace = skep_expected_pace(&e);
+	return known ? skep_pace_time_s(s, &pace, (double)skep_plan_all_steps(s)) : 0;
+}
+
 static enum status run(struct skep_command_line *line)
 {
 	struct slurm_arguments a = {0};
 	struct skep_scenario scenario;
-	struct skep_expected expected;
 	struct skep_diag diag = {0};
 	enum status status;
-	char bound[160];
 	if (!skep_arguments_read(line, &a.common, &status))
 		return status;
 	if (!check_words(&a, &diag) || !check_lines(&a, &diag))
@@ -147,9 +155,7 @@ static enum status run(struct skep_command_line *line)
 		.gpu = a.gpu,
 		.per_node = a.per_node,
 		.limit_s = a.limit_s,
-		.expected_s = skep_expected_at_start(&scenario, &expected, bound, sizeof bound)
-	                              ? expected.fill_s + expected.step_s * (double)skep_plan_all_steps(&scenario)
-	                              : 0};
+		.expected_s = expected_s(&scenario)};
 	if (a.common.output)
 		status = put_folder(&a, &scenario, &sbatch);
 	else if (skep_sbatch_possible(&scenario, a.kind, &sbatch, &diag))

@@ -146,7 +146,25 @@ static void find_turns(struct skep_loads *l, struct skep_expected *e)
 	e->turn_s = turn_s;
 }
 
-static void make(struct skep_loads *l, struct skep_expected *e)
+double skep_loads_head_s(const struct skep_loads *l, uint32_t worker)
+{
+	struct stage_ways first = ways_of(l, 0), own = {0};
+	double summed_s = 0, travel_s = 0, tallied_s = 0;
+	for (uint32_t s = 0; s < l->p->stages; s++) {
+		struct stage_ways w = ways_of(l, s);
+		double of_stage_s = w.down_s + l->reduce_s[s] + w.up_s;
+		summed_s = fmax(summed_s, of_stage_s);
+		if (s < l->stage_of[worker])
+			travel_s += w.forward_s + l->forward_hop_s[s];
+		if (s == l->stage_of[worker])
+			own = w, tallied_s = of_stage_s;
+	}
+	double heard_s = l->stage_of[worker] == 0 ? first.up_s - skep_loads_up_s(l, worker) : 0;
+	double stepped_s = tallied_s + skep_loads_down_s(l, worker) + own.update_s;
+	return heard_s + summed_s + first.down_s + travel_s - stepped_s;
+}
+
+void skep_loads_step(struct skep_loads *l, struct skep_expected *e)
 {
 	const struct skep_throughput *t = &l->p->throughput[0];
 	find_flow(l, e);
@@ -168,10 +186,12 @@ static void make(struct skep_loads *l, struct skep_expected *e)
 		double beside_s =
 			t->overlap > 0 ? waits_s : fmax(e->flow_s + news_s / t->period, l->cycle_s / t->period);
 		e->step_s = fmax(beside_s, devices_s(l));
+		e->beside_s = fmax(0, t->period * (e->flow_s - e->step_s) + all_s);
 	}
 	e->reduction_s /= t->period;
 	e->update_s /= t->period;
 	e->turn_s /= t->period;
+	e->egress_usd = skep_planning_egress_usd(l->p, l->stage_of);
 }
 
 /* In 4 * workers + places * places + 2 * places numbers. */
@@ -185,7 +205,8 @@ static struct skep_ways ways_in(double *room, size_t workers, size_t places)
 	return ways;
 }
 
-static bool expect(const struct skep_planning *p, const uint32_t *stage_of, bool quick, struct skep_expected *e)
+bool skep_loads_ask(const struct skep_planning *p, const uint32_t *stage_of, bool quick, skep_loads_question *question,
+	struct skep_expected *e)
 {
 	size_t places = p->scenario->topology.places, workers = p->workers;
 	size_t stations = 5 * workers + places * places + 2 * places + 1;
@@ -222,8 +243,7 @@ static bool expect(const struct skep_planning *p, const uint32_t *stage_of, bool
 		l.next = l.member + workers;
 		l.ring = l.next + workers;
 		if (skep_loads_share_out(&l, l.gather_s + p->stages)) {
-			make(&l, e);
-			e->egress_usd = skep_planning_egress_usd(p, stage_of);
+			question(&l, e);
 		}
 	}
 	free(room);
@@ -234,12 +254,12 @@ static bool expect(const struct skep_planning *p, const uint32_t *stage_of, bool
 
 bool skep_expected_make(const struct skep_planning *p, const uint32_t *stage_of, struct skep_expected *e)
 {
-	return expect(p, stage_of, false, e);
+	return skep_loads_ask(p, stage_of, false, skep_loads_step, e);
 }
 
 bool skep_expected_make_quick(const struct skep_planning *p, const uint32_t *stage_of, struct skep_expected *e)
 {
-	return expect(p, stage_of, true, e);
+	return skep_loads_ask(p, stage_of, true, skep_loads_step, e);
 }
 
 bool skep_expected_known(const struct skep_scenario *s)
@@ -290,6 +310,8 @@ bool skep_expected_at_start(const struct skep_scenario *s, struct skep_expected 
 	if (stage_of)
 		skep_planning_start(&planning, stage_of);
 	bool made = stage_of && skep_expected_make(&planning, stage_of, ret), known = made && ret->step_s < INFINITY;
+	if (known)
+		made = known = skep_expected_extras(&planning, stage_of, ret);
 	ret->lacking = !made;
 	if (known)
 		skep_expected_bound_text(&planning, ret, ret_bound, size);

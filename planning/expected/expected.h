@@ -40,6 +40,7 @@
 #pragma once
 
 #include "planning/problem/problem.h"
+#include "scenarios/plan/pace.h"
 
 #define SKEP_EXPECTED_WORKERS_MAX 2048u /* the tables grow with the square of the pool */
 
@@ -59,6 +60,10 @@ struct skep_expected { /* seconds, but for the money */
 	double step_s;
 	double fill_s; /* once in a run: rounds without a flush, until pipelines are full, and until they are empty again */
 	double flow_s, pace_s, trip_s, reduction_s, update_s, turn_s;
+	double beside_s; /* of a round whose updates are delayed, what goes on beside the next one's passes */
+	double validation_s, checkpoint_s; /* each, on top of its round: of skep_expected_extras() */
+	double last_checkpoint_s;          /* behind the last round, where all wait for it */
+	double validation_usd;             /* as egress_usd */
 	enum skep_expected_bound bound;
 	double busy; /* what sets the pace, the part of the passes in which it has work, their first and last trip included */
 	bool starved;      /* for want of microbatches in flight it has so little */
@@ -84,7 +89,16 @@ bool skep_expected_at_start(
 /* `stage_of` as a search has it, [workers]. False: no memory. step_s INFINITY: it cannot run so. */
 bool skep_expected_make(const struct skep_planning *planning, const uint32_t *stage_of, struct skep_expected *ret);
 
-/* The same with all sums by closed forms, for searches. Only for comparisons with others of it: both ways to expect a sum may
- * differ by more than two allocations do. */
+struct skep_pace skep_expected_pace(const struct skep_expected *expected);
+
+/* Fills what is of them in what skep_expected_make() says of the allocation. False: no memory. */
+bool skep_expected_extras(
+	const struct skep_planning *planning, const uint32_t *stage_of, struct skep_expected *expected);
+
+/* Of a run from its start, a step's part of all validations and checkpoints; 0: there are none, or it is not known. */
+double skep_expected_extra_s(const struct skep_scenario *scenario);
+
+/* The same as make() with all sums by closed forms, for searches. Only for comparisons with others of it: both ways to expect a
+ * sum may differ by more than two allocations do. */
 bool skep_expected_make_quick(
 	const struct skep_planning *planning, const uint32_t *stage_of, struct skep_expected *ret);

@@ -71,6 +71,17 @@ struct skep_loads { /* seconds for a microbatch of the swarm, or of a reduction 
 	uint32_t every;
 };
 
+/* Asks something of an allocation's loads, shared out. False: no memory. What it cannot run so is not asked about. */
+typedef void skep_loads_question(struct skep_loads *loads, struct skep_expected *ret);
+bool skep_loads_ask(const struct skep_planning *planning, const uint32_t *stage_of, bool quick,
+	skep_loads_question *question, struct skep_expected *ret);
+
+/* The question of how long a step takes. After it, from when a worker has stepped until it has a pass of the next round to make:
+ * a stage has its COMMIT when its own sum is done, and its first pass when all are and a microbatch has come. Who is near the
+ * directory also hears of the round before others do, and in the first stage is heard before them. */
+void skep_loads_step(struct skep_loads *loads, struct skep_expected *ret);
+double skep_loads_head_s(const struct skep_loads *loads, uint32_t worker);
+
 /* False: a stage has no worker, or one that cannot serve it. `weight` is scratch, [stages], all 0. */
 bool skep_loads_share_out(struct skep_loads *loads, double *weight);
 /* Where each sender chooses by itself, what the shares of the first stage make of those behind it. */

@@ -17,8 +17,7 @@
 #include "scenarios/plan/plan.h"
 
 /* What no job of a shared cluster has of its own: who is there is decided here, and only times are asked for. */
-static const char *const ALWAYS[] = {"train.validate=null", "cluster.trace=null", "cluster.scale=null",
-	"cluster.byzantine=null", "checkpoint=null", "plan=null"};
+static const char *const ALWAYS[] = {"cluster.trace=null", "cluster.scale=null", "cluster.byzantine=null", "plan=null"};
 #define ALWAYS_COUNT (sizeof ALWAYS / sizeof ALWAYS[0])
 
 struct known {
@@ -184,8 +183,10 @@ static double rate_of(const struct skep_scenario *s, struct skep_diag *reterr)
 	struct skep_summary summary;
 	const struct skep_simulate_options options = {.warm_up = 0};
 	char bound[128];
-	if (skep_expected_at_start(s, &expected, bound, sizeof bound))
-		return 1 / expected.step_s;
+	if (!skep_pace_is_least(s) && skep_expected_at_start(s, &expected, bound, sizeof bound)) {
+		const struct skep_pace pace = skep_expected_pace(&expected);
+		return 1 / skep_pace_mean_s(s, &pace);
+	}
 	if (!skep_simulate(s, &options, &summary, reterr) || !summary.ok || summary.time_s <= 0) {
 		skep_fail(reterr, "it does not come to an end in the simulator");
 		return 0;

@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "planning/expected/expected.h"
 #include "planning/trial/long_rounds.h"
 #include "planning/trial/processes.h"
 
@@ -120,8 +121,25 @@ static bool read(struct skep_planner *w, const uint32_t *stage_of, const uint64_
 	return is;
 }
 
-/* Adds to what the candidate has. `steps`: as in long_rounds.h. False: it does not come to an end. */
-static bool simulate(struct skep_planner *w, const struct skep_scenario *s, uint32_t steps, struct skep_candidate *c)
+/* Some rounds of a run have more than their part of its validations and checkpoints, or less: they are left out of them. What is
+ * to be added to each step; 0 and as it was: it is not known. */
+static double leave_extras(struct skep_scenario *s)
+{
+	double extra_s = skep_expected_extra_s(s);
+	if (extra_s > 0)
+		s->plan.validate_every = s->plan.checkpoint_every = 0;
+	return extra_s;
+}
+
+/* As if a step of so long took that much more. */
+static double slower(double samples_per_s, double step_s, double extra_s)
+{
+	return extra_s > 0 ? samples_per_s * step_s / (step_s + extra_s) : samples_per_s;
+}
+
+/* Adds to what the candidate has, with so much more for each step. `steps`: as in long_rounds.h. False: it does not end. */
+static bool simulate(
+	struct skep_planner *w, const struct skep_scenario *s, double extra_s, uint32_t steps, struct skep_candidate *c)
 {
 	struct skep_summary summary;
 	struct skep_diag error = {0};
@@ -134,8 +152,9 @@ static bool simulate(struct skep_planner *w, const struct skep_scenario *s, uint
 		snprintf(c->why, sizeof c->why, "its trial does not come to an end: %.200s",
 			summary.failure[0] ? summary.failure
 					   : "a stage lost its last worker, and no other came in time");
-	c->samples_per_s += summary.throughput_samples_per_s;
-	c->round_s += summary.time_s / (double)(summary.steps > 0 ? summary.steps : 1);
+	double step_s = summary.time_s / (double)(summary.steps > 0 ? summary.steps : 1);
+	c->samples_per_s += slower(summary.throughput_samples_per_s, step_s, extra_s);
+	c->round_s += step_s + extra_s;
 	c->events += (double)summary.events;
 	return summary.ok;
 }
@@ -152,9 +171,10 @@ static bool try_seed(struct skep_planner *w, struct skep_candidate *c, bool glan
 		return false;
 	}
 	s.collectives_as_flows = takes_flows(&s);
+	double extra_s = w->rounds < s.plan.rounds ? leave_extras(&s) : 0;
 	s.plan.rounds = w->rounds;
 	leave_arithmetic(&s);
-	bool ended = simulate(w, &s, glance ? glance_steps(&s) : short_steps(&s), c);
+	bool ended = simulate(w, &s, extra_s, glance ? glance_steps(&s) : short_steps(&s), c);
 	skep_scenario_finish(&s);
 	return ended;
 }
@@ -279,10 +299,16 @@ bool skep_trial_run_span(const struct skep_trial_span *span, struct skep_scenari
 	s->collectives_as_flows = takes_flows(s);
 	if (!span->whole || s->arithmetic == SKEP_ARITHMETIC_REAL)
 		leave_arithmetic(s);
+	double extra_s = span->whole || span->rounds >= s->plan.rounds ? 0 : leave_extras(s);
 	if (!span->whole)
 		s->plan.rounds = span->rounds;
 	uint32_t steps = span->whole ? 0 : short_steps(s);
-	return run(s, steps, span->warm_up, ear, ret, reterr) && ret->ok;
+	if (!run(s, steps, span->warm_up, ear, ret, reterr) || !ret->ok)
+		return false;
+	double period = skep_plan_mean_steps(&s->plan);
+	ret->throughput_samples_per_s = slower(ret->throughput_samples_per_s, ret->round_s / period, extra_s);
+	ret->round_s += extra_s * period;
+	return true;
 }
 
 /* With the seeds that trials have: a step takes so long in the mean. False: it cannot be, or does not come to an end. */

@@ -6,16 +6,14 @@
 
 #include <stdio.h>
 
-#include "scenarios/read/scenario.h"
+#include "scenarios/plan/pace.h"
 
 struct skep_described_step { /* what an optimizer step is expected to take, seconds; made by who can plan */
-	double step_s;
+	struct skep_pace pace;
 	double passes_s, reduction_s, update_s; /* of that; a delayed reduction goes on beside the passes */
 	double turn_s;                          /* ... for messages of the directory */
 	double busy;                            /* of the passes, the part in which what is busiest has work */
 	bool starved;                           /* ... for want of microbatches in flight */
-	double egress_usd;                      /* what its traffic costs, 0 without prices; NAN: not known */
-	double fill_s;                          /* once in a run, until pipelines are full and empty again */
 	char bound[160];                        /* what that is, and where */
 };
 

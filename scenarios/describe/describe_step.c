@@ -42,25 +42,29 @@ static double machines_usd(const struct skep_scenario *s, double time_s)
 	return usd;
 }
 
-static double time_behind(const struct skep_described_step *step, double steps)
+static double time_behind(const struct skep_scenario *s, const struct skep_described_step *step, double steps)
 {
-	return step->fill_s + steps * step->step_s;
+	return skep_pace_time_s(s, &step->pace, steps);
 }
 
 static double usd_behind(const struct skep_scenario *s, const struct skep_described_step *step, double steps)
 {
-	return machines_usd(s, time_behind(step, steps)) + steps * step->egress_usd;
+	return machines_usd(s, time_behind(s, step, steps)) + skep_pace_traffic_usd(s, &step->pace, steps);
 }
 
-/* The first of so many steps at whose end machines and traffic have cost so much; INFINITY: none. */
-static double steps_until_usd(const struct skep_scenario *s, const struct skep_described_step *step, double steps)
+/* What grows with the steps of a run. */
+typedef double grows(const struct skep_scenario *s, const struct skep_described_step *step, double steps);
+
+/* The first of so many steps at whose end that is so much; INFINITY: none, or no such end is given. */
+static double steps_until(
+	const struct skep_scenario *s, const struct skep_described_step *step, double steps, grows *behind, double end)
 {
 	double low = 0, high = steps;
-	if (!(s->until_usd > 0) || !(usd_behind(s, step, steps) >= s->until_usd))
+	if (!(end > 0) || !(behind(s, step, steps) >= end))
 		return INFINITY;
 	while (high - low > 1) {
 		double middle = floor((low + high) / 2);
-		if (usd_behind(s, step, middle) >= s->until_usd)
+		if (behind(s, step, middle) >= end)
 			high = middle;
 		else
 			low = middle;
@@ -79,9 +83,9 @@ static struct whole whole_run(const struct skep_scenario *s, const struct skep_d
 {
 	double least = (double)skep_plan_all_steps(s);
 	struct whole whole = {.ended_by = "steps"};
-	double by_time =
-		whole_rounds(s, s->until_s > 0 ? ceil(fmax(1, (s->until_s - step->fill_s) / step->step_s)) : INFINITY);
-	double by_usd = whole_rounds(s, steps_until_usd(s, step, least)), by_loss = steps_until_loss(s);
+	double by_time = whole_rounds(s, steps_until(s, step, least, time_behind, s->until_s));
+	double by_usd = whole_rounds(s, steps_until(s, step, least, usd_behind, s->until_usd));
+	double by_loss = steps_until_loss(s);
 	whole.at_most = has_loss(s) && !s->law;
 	whole.unreached = has_loss(s) && s->law && !isfinite(by_loss);
 	if (by_time < least)
@@ -93,8 +97,8 @@ static struct whole whole_run(const struct skep_scenario *s, const struct skep_d
 	if (by_loss < least)
 		whole.ended_by = "loss";
 	whole.steps = fmin(least, by_loss);
-	whole.time_s = time_behind(step, whole.steps);
-	whole.egress_usd = whole.steps * step->egress_usd;
+	whole.time_s = time_behind(s, step, whole.steps);
+	whole.egress_usd = skep_pace_traffic_usd(s, &step->pace, whole.steps);
 	whole.usd = usd_behind(s, step, whole.steps);
 	return whole;
 }
@@ -132,6 +136,20 @@ static void describe_whole(const struct skep_scenario *s, const struct skep_desc
 		fputs("          train.until.loss is not reached by then, by its law\n", out);
 }
 
+/* Each time, in that. */
+static void describe_extras(const struct skep_scenario *s, const struct skep_pace *pace, FILE *out)
+{
+	char judged[SKEP_TEXT_BYTES], kept[SKEP_TEXT_BYTES];
+	bool validates = s->plan.validate_every > 0, keeps = s->plan.checkpoint_every > 0;
+	skep_time_text(pace->validation_s, judged);
+	skep_time_text(pace->checkpoint_s, kept);
+	if (validates && keeps)
+		fprintf(out, "          in that a validation takes %s, and keeping a state %s\n", judged, kept);
+	else if (validates || keeps)
+		fprintf(out, "          in that %s %s\n", validates ? "a validation takes" : "keeping a state takes",
+			validates ? judged : kept);
+}
+
 void skep_describe_step(const struct skep_scenario *scenario, const struct skep_described_step *step, FILE *out)
 {
 	char whole[SKEP_TEXT_BYTES], passes[SKEP_TEXT_BYTES], sum[SKEP_TEXT_BYTES], rest[SKEP_TEXT_BYTES];
@@ -141,20 +159,16 @@ void skep_describe_step(const struct skep_scenario *scenario, const struct skep_
 		snprintf(beside, sizeof beside, ", beside the first %" PRIu32 " step%s of a round", plan->inner_overlap,
 			skep_plural(plan->inner_overlap));
 	fprintf(out, "\nexpected: %s a step: passes %s, reductions %s%s, updates and the directory %s\n",
-		skep_time_text(step->step_s, whole), skep_time_text(step->passes_s, passes),
+		skep_time_text(step->pace.step_s, whole), skep_time_text(step->passes_s, passes),
 		skep_time_text(step->reduction_s, sum),
 		plan->delayed && !plan->inner_deadline ? " beside them" : beside,
 		skep_time_text(step->update_s + step->turn_s, rest));
 	fprintf(out, "          busiest in the passes, %.0f %% of the time: %s%s\n", 100 * step->busy, step->bound,
 		step->starved ? "; more microbatches in flight would help" : "");
 	describe_whole(scenario, step, out);
-	bool validates = scenario->plan.validate_every > 0, keeps = scenario->plan.checkpoint_every > 0;
-	fprintf(out, "          (means without losses%s joins%s%s; `skep sim` plays it through)\n",
-		validates || keeps ? "," : " or",
-		validates && keeps ? ", validations"
-		: validates        ? " and validations"
-				   : "",
-		keeps ? " and checkpoints" : "");
+	describe_extras(scenario, &step->pace, out);
+	fprintf(out, "          (means without losses%s; `skep sim` plays it through)\n",
+		skep_pace_is_least(scenario) ? ", joins and what waits while a state is kept" : " or joins");
 }
 
 void skep_describe_step_json(const struct skep_scenario *scenario, const struct skep_described_step *step, cJSON *root)
@@ -162,11 +176,14 @@ void skep_describe_step_json(const struct skep_scenario *scenario, const struct 
 	cJSON *row = skep_json_add_object(root, "expected", step != NULL);
 	if (row == NULL)
 		return;
-	skep_json_add_number(row, "step_s", step->step_s);
+	skep_json_add_number(row, "step_s", step->pace.step_s);
 	skep_json_add_number(row, "passes_s", step->passes_s);
 	skep_json_add_number(row, "reduction_s", step->reduction_s);
 	skep_json_add_number(row, "update_s", step->update_s);
 	skep_json_add_number(row, "directory_s", step->turn_s);
+	skep_json_add_number(row, "validation_s", step->pace.validation_s);
+	skep_json_add_number(row, "checkpoint_s", step->pace.checkpoint_s);
+	skep_json_add_number(row, "last_checkpoint_s", step->pace.last_checkpoint_s);
 	skep_json_add_number(row, "busy", step->busy);
 	cJSON_AddStringToObject(row, "busiest", step->bound);
 	cJSON_AddBoolToObject(row, "starved", step->starved);

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/units.h"
+#include "scenarios/plan/pace.h"
 #include "scenarios/shard/shard.h"
 
 #define MARGIN 2.0    /* times what is expected, which knows no churn, ... */
@@ -245,6 +246,8 @@ static void put_run(const struct skep_scenario *s, bool requeue, const struct sk
 		fputs("#SBATCH --requeue --open-mode=append\n", out);
 	put_limit(limit_of(b, true), out);
 	put_partition(b->partition, out);
+	if (b->limit_s <= 0 && b->cuda && b->expected_s > 0 && skep_pace_is_least(s))
+		fputs("# The limit has not in it what waits while a state is kept, which is not known.\n", out);
 	if (b->cuda)
 		put_components(s, b, out);
 	else
