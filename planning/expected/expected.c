@@ -17,6 +17,17 @@
 
 /* ---- the flow ------------------------------------------------------------------------------------------------------- */
 
+/* The longest that a worker of the first stage takes for those of its steps that no pass hides: the last one of a round; in fixed
+ * pipelines each. */
+static double local_steps_s(const struct skep_loads *l, double round)
+{
+	double steps = skep_plan_fixed(&l->p->scenario->plan) ? round / l->p->throughput[0].microbatches : 1,
+	       most_s = 0;
+	for (uint32_t i = 0; i < l->p->workers; i++)
+		most_s = l->stage_of[i] == 0 ? fmax(most_s, steps * skep_loads_inner_s(l, i)) : most_s;
+	return most_s;
+}
+
 static void find_flow(struct skep_loads *l, struct skep_expected *e)
 {
 	const struct skep_throughput *t = &l->p->throughput[0];
@@ -28,6 +39,8 @@ static void find_flow(struct skep_loads *l, struct skep_expected *e)
 	else
 		skep_swarm_flow(l, e, round);
 	e->busy = fmin(1, round * e->pace_s / e->flow_s);
+	if (l->p->stages > 1)
+		e->flow_s += local_steps_s(l, round);
 	memcpy(l->forward_hop_s, l->hop_s, l->p->stages * sizeof *l->hop_s);
 	e->flow_s *= flushes / t->period;
 }
@@ -49,7 +62,7 @@ static double devices_s(const struct skep_loads *l)
 
 struct stage_ways {          /* of its workers the longest */
 	double up_s, down_s; /* to the directory, and from it */
-	double forward_s, update_s;
+	double forward_s, update_s, pseudo_s;
 };
 
 static struct stage_ways ways_of(const struct skep_loads *l, uint32_t stage)
@@ -61,9 +74,11 @@ static struct stage_ways ways_of(const struct skep_loads *l, uint32_t stage)
 		w.up_s = fmax(w.up_s, skep_loads_up_s(l, i));
 		w.down_s = fmax(w.down_s, skep_loads_down_s(l, i));
 		w.forward_s = fmax(w.forward_s, skep_loads_pass_s(l, i, SKEP_WAY_FORWARD));
+		w.pseudo_s = fmax(w.pseudo_s, skep_loads_pseudo_s(l, i));
 		w.update_s = fmax(w.update_s, l->p->update_s[(size_t)i * l->p->stages + stage]);
 	}
 	w.update_s = skep_loads_sums(l, stage) ? w.update_s : 0;
+	w.pseudo_s = skep_loads_sums(l, stage) ? w.pseudo_s : 0;
 	return w;
 }
 
@@ -95,7 +110,7 @@ static void find_turn(struct skep_loads *l, struct skep_expected *e)
 	struct stage_ways first = ways_of(l, 0);
 	const struct skep_plan *plan = &l->p->scenario->plan;
 	bool flushes = !skep_plan_no_flush(plan);
-	double summed_s = 0, travel_s = 0, late_s = 0, gathered_s = 0;
+	double summed_s = 0, travel_s = 0, late_s = 0, gathered_s = 0, pseudo_s = 0;
 	bool known = skep_plan_fixed(plan) && (l->p->stages > 1 || plan->barrier);
 	e->reduction_s = skep_reductions_s(l);
 	l->cycle_s = 0;
@@ -105,13 +120,15 @@ static void find_turn(struct skep_loads *l, struct skep_expected *e)
 		summed_s = fmax(summed_s, tallied_s);
 		if (l->reduce_s[s] > 0 || flushes) /* else it steps on its own word */
 			l->cycle_s = fmax(l->cycle_s, told_s(l, s, true) + l->gather_s[s]);
+		pseudo_s = fmax(pseudo_s, w.pseudo_s);
 		late_s = fmax(late_s, tallied_s + w.down_s + w.update_s - travel_s);
 		gathered_s = fmax(gathered_s, tallied_s + w.down_s + w.update_s + l->gather_s[s] - travel_s);
 		travel_s += w.forward_s + l->forward_hop_s[s];
 	}
-	e->update_s = fmax(0, late_s - summed_s - first.down_s);
+	double updated_s = fmax(0, late_s - summed_s - first.down_s);
 	e->turn_s = (known ? l->ways_s : first.up_s) + summed_s - e->reduction_s + (known ? 0 : first.down_s);
-	e->reduction_s += fmax(0, gathered_s - summed_s - first.down_s) - e->update_s;
+	e->reduction_s += fmax(0, gathered_s - summed_s - first.down_s) - updated_s;
+	e->update_s = updated_s + pseudo_s; /* what is summed is written before */
 }
 
 /* Of a stage's periods the next one that is longer; 0: none is. */

@@ -20,6 +20,8 @@
  *             In a swarm the last K take what the worker needs that was given most of them, by the law of the largest of n
  *             normal deviates, or the lines on their way one after the other. Of a single stage the shortest in which the workers
  *             can do M, each one microbatch in max(c, (c + way to the directory and back) / those it may be dealt ahead)
+ *   local     steps of periodic sync are a device's work, a step's part for each of its microbatches; of fixed pipelines what
+ *             follows each flush. What a round sums is written behind its last one
  *   reduction of each ring as throughput.h has it, with the mean delay and the least that an edge gets of what the ring's own
  *             edges share; and no less than what all rings together take of any shared line. Of other collectives message by
  *             message on the topology's network (loads.h); where these are too many the closed form

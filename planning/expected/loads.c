@@ -66,6 +66,30 @@ double skep_loads_pass_s(const struct skep_loads *l, uint32_t worker, enum skep_
 	return 1e-9 * ns;
 }
 
+static double local_s(const struct skep_loads *l, uint32_t worker, bool pseudo)
+{
+	const struct skep_scenario *s = l->p->scenario;
+	uint32_t gpu = s->topology.machine[l->p->machine[worker]].gpu, vstages = skep_plan_vstages(&s->plan);
+	double ns = 0;
+	if (!skep_plan_periodic(&s->plan) || !skep_loads_takes_part(l, worker))
+		return 0;
+	for (uint32_t vstage = l->stage_of[worker]; vstage < vstages; vstage += l->p->stages) {
+		const struct skep_op_time *time = &s->op_time[(size_t)gpu * vstages + vstage];
+		ns += (double)(pseudo ? time->pseudo_ns : time->inner_ns);
+	}
+	return 1e-9 * ns * skep_scenario_crowding(s, l->p->machine[worker]);
+}
+
+double skep_loads_inner_s(const struct skep_loads *l, uint32_t worker)
+{
+	return local_s(l, worker, false);
+}
+
+double skep_loads_pseudo_s(const struct skep_loads *l, uint32_t worker)
+{
+	return local_s(l, worker, true) / skep_plan_fragments(&l->p->scenario->plan);
+}
+
 bool skep_loads_by_speed(const struct skep_loads *l, uint32_t stage)
 {
 	const struct skep_plan *plan = &l->p->scenario->plan;
@@ -427,8 +451,13 @@ void skep_loads_list_stations(struct skep_loads *l, bool passes, enum skep_way w
 	for (uint32_t i = 0; i < l->p->workers; i++) {
 		if (!skep_loads_takes_part(l, i))
 			continue;
-		if (passes)
-			add(l, SKEP_EXPECTED_COMPUTE, i, i, l->share[i] * skep_loads_pass_s(l, i, way), rest_of(l, i));
+		if (passes) {
+			double load_s = l->share[i] * skep_loads_pass_s(l, i, way);
+			/* fixed pipelines make a local step when all of its passes are done, and so beside none */
+			if (!skep_plan_fixed(&l->p->scenario->plan))
+				load_s += skep_loads_inner_s(l, i) / l->p->throughput[0].microbatches;
+			add(l, SKEP_EXPECTED_COMPUTE, i, i, load_s, rest_of(l, i));
+		}
 		add(l, SKEP_EXPECTED_UP, i, i, l->load.up[i], 1);
 		add(l, SKEP_EXPECTED_DOWN, i, i, l->load.down[i], 1);
 		add(l, SKEP_EXPECTED_TO_DIRECTORY, i, i, l->load.there[i], 1);

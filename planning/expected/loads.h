@@ -95,6 +95,9 @@ uint32_t skep_loads_member(const struct skep_loads *loads, uint32_t pipeline, ui
 uint32_t skep_loads_place(const struct skep_loads *loads, uint32_t worker);   /* of its machine, in the topology */
 double skep_loads_compute_s(const struct skep_loads *loads, uint32_t worker); /* both passes of a microbatch */
 double skep_loads_pass_s(const struct skep_loads *loads, uint32_t worker, enum skep_way way);
+/* With periodic sync: a step of its own, and once in a round what it sums. 0: without. */
+double skep_loads_inner_s(const struct skep_loads *loads, uint32_t worker);
+double skep_loads_pseudo_s(const struct skep_loads *loads, uint32_t worker);
 bool skep_loads_takes_part(const struct skep_loads *loads, uint32_t worker);
 bool skep_loads_by_speed(const struct skep_loads *loads, uint32_t stage); /* are parts of its workers by their speed? */
 double skep_loads_up_s(const struct skep_loads *loads, uint32_t worker);  /* a message to the directory */

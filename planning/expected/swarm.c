@@ -428,23 +428,31 @@ static double between_s(const struct skep_loads *l, uint32_t worker)
 	return fmax(compute_s, (compute_s + directory_s(l, worker)) / l->credit[worker]);
 }
 
+static double made(const struct skep_loads *l, uint32_t worker, double time_s)
+{
+	return fmax(0, floor(time_s / between_s(l, worker) * (1 + 1e-9)));
+}
+
 /* No worker waits for a link. Dealt to who is done first, all are done when the workers could have done as many; in turn, when
  * the slowest has done its part. */
-static double alone_s(const struct skep_loads *l, double microbatches)
+static double alone_s(const struct skep_loads *l, double microbatches, double steps)
 {
-	double rate = 0, slowest_s = 0;
+	double rate = 0, slowest_s = 0, steps_s = 0;
 	for (uint32_t i = 0; i < l->p->workers; i++) {
 		double each_s = skep_loads_takes_part(l, i) ? between_s(l, i) : INFINITY;
+		double all_s = microbatches / l->count[0] * each_s + steps * skep_loads_inner_s(l, i);
 		rate += 1 / each_s;
-		slowest_s = each_s < INFINITY ? fmax(slowest_s, each_s) : slowest_s;
+		steps_s = fmax(steps_s, steps * skep_loads_inner_s(l, i));
+		slowest_s = each_s < INFINITY ? fmax(slowest_s, all_s) : slowest_s;
 	}
 	if (!skep_loads_by_speed(l, 0))
-		return microbatches / l->count[0] * slowest_s;
-	double least_s = microbatches / rate, most_s = (microbatches + l->count[0]) / rate;
+		return slowest_s;
+	double least_s = microbatches / rate, most_s = (microbatches + l->count[0]) / rate + steps_s;
 	for (uint32_t halving = 0; halving < 40; halving++) {
 		double until_s = (least_s + most_s) / 2, done = 0;
 		for (uint32_t i = 0; i < l->p->workers; i++)
-			done += skep_loads_takes_part(l, i) ? floor(until_s / between_s(l, i) * (1 + 1e-9)) : 0;
+			done += skep_loads_takes_part(l, i) ? made(l, i, until_s - steps * skep_loads_inner_s(l, i))
+			                                    : 0;
 		if (done < microbatches)
 			least_s = until_s;
 		else
@@ -469,7 +477,7 @@ void skep_swarm_alone(struct skep_loads *l, struct skep_expected *e, double roun
 	double n = skep_plan_fixed(&l->p->scenario->plan) ? round : fill_in_flight(l, round);
 	skep_loads_list_stations(l, true, SKEP_WAY_BOTH);
 	find_trip(l, e);
-	e->flow_s = alone_s(l, round);
+	e->flow_s = alone_s(l, round, round / l->p->throughput[0].microbatches);
 	e->starved = round * e->pace_s < STARVED_ALONE * e->flow_s && n < round;
 	e->shared_out = e->bound == SKEP_EXPECTED_COMPUTE && skep_loads_by_speed(l, 0) && are_of_many_speeds(l);
 }
