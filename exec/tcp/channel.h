@@ -96,9 +96,9 @@ void skep_channel_close(struct skep_channel *channel); /* the memory, and the so
 
 /* To be called when epoll says that the socket can be written, or read while the handshake lasts: connects, shakes hands, sends
  * what is held. Afterwards wants_write says whether EPOLLOUT is of interest. */
-/* Of one that is being made: is it answered? Its handshake waits. */
-void skep_channel_look_for_answer(struct skep_channel *channel);
 void skep_channel_advance(struct skep_channel *channel);
+/* The same of one whose handshake has to wait: connects, and no more. */
+void skep_channel_look_for_answer(struct skep_channel *channel);
 
 /* May a record of so many bytes of content be put now? */
 bool skep_channel_has_room(const struct skep_channel *channel, size_t bytes);

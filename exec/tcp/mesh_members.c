@@ -15,10 +15,10 @@
 #include "base/grow.h"
 #include "exec/tcp/mesh_internal.h"
 
-/* A peer is taken for unreachable, if silence does not say so earlier, ... */
-#define DIAL_NS 5000000000u /* ... where its kernel has answered and it has not proved itself within this, ... */
-#define ANSWER_NS                                                                                                      \
-	1500000000u /* ... and where there is no answer, nor to the second packet, which kernels send after 1 s. */
+/* A peer is taken for unreachable, if silence does not say so earlier, where its kernel has answered and it has not proved itself
+ * within DIAL_NS, and where there is no answer, nor one to the second packet, which kernels send after 1 s, within ANSWER_NS. */
+#define DIAL_NS 5000000000u
+#define ANSWER_NS 1500000000u
 #define DIAL_BACK_NS 300000000u /* without an answer for so long the peer is asked to try as well */
 
 static uint64_t most_ns(const struct skep_mesh *mesh)
@@ -137,9 +137,8 @@ void skep_mesh_unreached(struct skep_mesh *mesh, uint32_t rank)
 	skep_mesh_bury_link(mesh, peer->link);
 	peer->link = NULL;
 	peer->dial_until_ns = 0;
-	if (!peer->asked)
-		ask_to_dial(mesh,
-			rank); /* one with a higher rank has asked for this connection, and is told that it cannot be */
+	if (!peer->asked) /* one with a higher rank has asked for this connection, and is told that it cannot be */
+		ask_to_dial(mesh, rank);
 }
 
 void skep_mesh_tick_dial(struct skep_mesh *mesh, uint32_t rank, uint64_t now_ns)
@@ -165,8 +164,8 @@ void skep_mesh_tick_dial(struct skep_mesh *mesh, uint32_t rank, uint64_t now_ns)
 static void go_on_dialling(struct skep_mesh *mesh, uint32_t rank)
 {
 	struct peer *peer = &mesh->peer[rank];
-	assert(rank < mesh->setup.rank && peer->there);
-	if (!peer->asked || peer->relayed || peer->broken)
+	assert(rank < mesh->setup.rank);
+	if (!peer->there || !peer->asked || peer->relayed || peer->broken)
 		return;
 	peer->asked = false;
 	peer->cannot = true;

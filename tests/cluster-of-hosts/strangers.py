@@ -4,7 +4,9 @@
 
 Each kind prints how many connections it made, and exits with 0 when none of them was given anything."""
 import os
+import pathlib
 import random
+import re
 import socket
 import ssl
 import struct
@@ -15,6 +17,7 @@ HOST, PORT, WHAT = sys.argv[1], int(sys.argv[2]), sys.argv[3]
 TICKET = sys.argv[4] if len(sys.argv) > 4 else ""
 draw = random.Random(7)
 ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
+VERSION = int(re.search(r"SKEP_PROTOCOL (\d+)u", (pathlib.Path(__file__).parents[2] / "exec/tcp/words.h").read_text())[1])
 HELLO, REFUSED, OFFER, READY, PREPARED = 9, 10, 11, 14, 16
 
 
@@ -44,7 +47,7 @@ def secret():
     return value.to_bytes(50, "big")[32:48]  # fingerprint, secret, checksum
 
 
-def hello(version=5, name=b"stranger", admits=None, memory=0):
+def hello(version=VERSION, name=b"stranger", admits=None, memory=0):
     words = struct.pack("<IH", 0x70656B73, version) + text(b"1") + (admits or secret()) + b"\0"
     words += text(name) + text(b"") + struct.pack("<QIHI", memory, 4, 0, 0xFFFFFFFF)
     return record(HELLO, words)
