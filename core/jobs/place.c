@@ -2,9 +2,9 @@
  *
  * place.c - which machines a job gets: see jobs.h.
  *
- * What a job has already it gets more of on the same hosts. Else all on one host, if one has room: on that which here least
- * of what the job asks for, of these on the fullest one. Else at one place, the fullest one that has room; and there, or at all
- * places where none has, from the hosts with most room on, so that it is on few.
+ * What a job has already it gets more of on the same hosts. Else all on one host, if one has room: on the one whose jobs ask for
+ * least of its cores and memory, of these on the fullest one. Else at one place, the fullest one that has room; and there, or at
+ * all places where none has, from the hosts with most room on, so that it is on few.
  */
 #include "core/jobs/jobs.h"
 

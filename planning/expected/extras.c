@@ -128,25 +128,22 @@ static double kept_s(const struct skep_loads *l, uint32_t worker)
 	return 1e-9 * (double)skep_scenario_op_ns(l->p->scenario, l->p->machine[worker], &op);
 }
 
-static double update_s(const struct skep_loads *l, uint32_t worker)
-{
-	return l->p->update_s[(size_t)worker * l->p->stages + l->stage_of[worker]];
-}
-
-/* Of a round, how long the worker has nothing to do since its sum takes longer. */
-static double idle_s(const struct skep_loads *l, const struct skep_expected *e, uint32_t worker)
+/* Of a round with delayed updates, how long all wait for the sum of the round before when their passes are done. Who waits for
+ * microbatches of others is late with them by a checkpoint. With a deadline a round steps behind its wait. */
+static double idle_s(const struct skep_loads *l, const struct skep_expected *e)
 {
 	const struct skep_throughput *t = &l->p->throughput[0];
-	double passes_s = t->period * t->microbatches * l->share[worker] * skep_loads_compute_s(l, worker);
-	return t->delayed ? fmax(0, t->period * e->step_s - passes_s - update_s(l, worker)) : 0;
+	double stepped_s = t->overlap > 0 ? e->update_s : 0;
+	return t->delayed ? fmax(0, t->period * (e->step_s - e->flow_s - stepped_s)) : 0;
 }
 
 /* Of a single stage whose microbatches are dealt to who is done first: the others make those of the worker that keeps, but for
- * what it has been dealt. */
+ * what it has been dealt; unless a deadline has them wait for its part of the sum before. */
 static double shared_out_s(const struct skep_loads *l, const struct skep_expected *e, uint32_t worker, double late_s)
 {
 	double round_s = e->flow_s * l->p->throughput[0].period, own_s = skep_loads_compute_s(l, worker);
-	if (skep_plan_fixed(&l->p->scenario->plan) || l->p->stages > 1 || !skep_loads_by_speed(l, 0))
+	if (skep_plan_fixed(&l->p->scenario->plan) || l->p->stages > 1 || !skep_loads_by_speed(l, 0) ||
+		l->p->throughput[0].overlap > 0)
 		return late_s;
 	return fmin(late_s, fmax(l->share[worker] * late_s, late_s + l->outstanding[worker] * own_s - round_s));
 }
@@ -160,7 +157,7 @@ static void keep(struct skep_loads *l, struct skep_expected *e)
 		if (!skep_loads_takes_part(l, i) || l->nth[i] > 0)
 			continue;
 		double takes_s = kept_s(l, i), head_s = rounds ? fmax(0, skep_loads_head_s(l, i)) : 0;
-		double late_s = fmax(0, takes_s - head_s - idle_s(l, e, i));
+		double late_s = fmax(0, takes_s - head_s - idle_s(l, e));
 		e->checkpoint_s = fmax(e->checkpoint_s, shared_out_s(l, e, i, late_s));
 		e->last_checkpoint_s = fmax(e->last_checkpoint_s, takes_s);
 	}

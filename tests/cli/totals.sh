@@ -91,6 +91,10 @@ total 5 'local steps, kept' "${far[@]}" --set "$(kept 1 '2 MB/s')"
 late=("$root/scenarios/delayed.yaml" $steps)
 total 8 'delayed, judged' "${late[@]}" --set "$judged"
 total 11 'delayed, kept' "${late[@]}" --set "$(kept 2 '10 MB/s')"
+# Where a sum is short nothing hides it: a worker that waits for microbatches of others is late with them.
+total 13 'delayed in four stages, kept' "$two" --set train.until.steps=48 --set sync.delayed=true --set "$(kept 1 '5 MB/s')"
+total 8 'streaming, kept' "$two" --set train.until.steps=48 --set model.stages=1 --set "$(kept 1 '5 MB/s')" \
+	--set 'sync={method: streaming, every: 8, fragments: 2, overlap_steps: 2}'
 
 # ---- what the others say ----------------------------------------------------------------------------------------------------
 
