@@ -56,7 +56,7 @@ bool skep_stage_bench_backward(struct skep_stage_bench *bench, double *ret_s, st
 
 /* A forward pass with the others under way, and a backward pass. */
 bool skep_stage_bench_pass(struct skep_stage_bench *bench, struct skep_pass_times *ret, struct skep_diag *reterr);
-/* The same as the median of blocks; a first pass is not counted. */
+/* The same over blocks, as above; a first pass is not counted. */
 bool skep_stage_bench_passes(struct skep_stage_bench *bench, struct skep_pass_times *ret, struct skep_diag *reterr);
 /* An optimizer step of AdamW, the mean of several, each behind passes, as in a run. A first one is not counted: in it a GPU loads
  * what it runs, and a CPU touches the moments for the first time. */
