@@ -241,6 +241,15 @@ static bool read_link(struct skep_mesh *mesh, struct link *link, struct skep_tra
 	return false;
 }
 
+/* epoll cannot be told to leave out the end of a connection, and says it again and again: it has to be taken in at once. */
+static void on_event_of_held(struct link *link, uint32_t events)
+{
+	skep_channel_look_for_answer(&link->channel);
+	bool answered = link->channel.state == SKEP_CHANNEL_SHAKING || link->channel.state == SKEP_CHANNEL_OPEN;
+	if (answered && (events & (EPOLLERR | EPOLLHUP)) != 0)
+		skep_channel_fail(&link->channel, "the other side has reset the connection");
+}
+
 static void on_event(struct skep_mesh *mesh, struct link *link, uint32_t events)
 {
 	uint64_t count;
@@ -257,7 +266,7 @@ static void on_event(struct skep_mesh *mesh, struct link *link, uint32_t events)
 	}
 	bool shaking = link->channel.state < SKEP_CHANNEL_OPEN && !link->held;
 	if (link->held)
-		skep_channel_look_for_answer(&link->channel);
+		on_event_of_held(link, events);
 	else if ((events & EPOLLOUT) != 0 || shaking)
 		skep_channel_advance(&link->channel);
 	if (shaking && link->channel.state == SKEP_CHANNEL_OPEN && link->kind == LINK_PEER)
