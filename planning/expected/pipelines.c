@@ -109,6 +109,28 @@ static void slow_down_by_held(const struct skep_loads *l, uint32_t pipeline, str
 	}
 }
 
+/* With 1F1B forward and backward passes take turns in a fixed order: behind the forward pass of a microbatch a worker of stage t, which
+ * holds h(t), makes the backward pass of the one h(t) - 1 earlier, and behind that gradient a worker of stage s makes the forward pass
+ * of the one h(s) later. So h(s) - h(t) + 1 go from s to t and back in the time that one takes, which are t - s + 1 where stages have
+ * equally many workers; else those of t count as many times as it has workers for one of s. For the last stage
+ * slow_down_by_held() says the same. */
+static void slow_down_by_turns(const struct skep_loads *l, uint32_t pipeline, struct pace *pace)
+{
+	const struct skep_plan *plan = &l->p->scenario->plan;
+	if (plan->pipeline != SKEP_PIPELINE_1F1B)
+		return;
+	for (uint32_t s = 0; s < l->p->stages; s++) {
+		double share = pace->share * sharing(l, s), most = held(l, s, share), sum = vstage_s(l, pipeline, s);
+		for (uint32_t t = s + 1; t < l->p->stages; t++) {
+			double later = held(l, t, pace->share * sharing(l, t));
+			double together = most - (later - 1) * l->count[t] / l->count[s];
+			sum += hop_s(l, pipeline, t - 1) + vstage_s(l, pipeline, t);
+			if (together >= 1 && together < most && most < share)
+				slow_down(pace, sum / together, sharing(l, s));
+		}
+	}
+}
+
 /* Of a trip, what an interleaved pipeline does not wait for when it fills and drains: a worker begins when the first model
  * chunk of those before it is done, so of their passes only a part counts, one over the number of chunks. */
 static double hidden_s(const struct skep_loads *l, uint32_t pipeline)
@@ -233,6 +255,7 @@ void skep_pipelines_flow(struct skep_loads *l, struct skep_expected *e, double f
 		struct pace pace = {.share = share};
 		slow_down_by_stations(l, p, &pace);
 		slow_down_by_held(l, p, &pace);
+		slow_down_by_turns(l, p, &pace);
 		double pace_s = pace.pace_s, flow_s = trip_s - hidden_s(l, p) + pace.more_s;
 		if (skep_plan_no_flush(plan)) {
 			pace_s = fmax(pace_s, update_pace_s(l, p));

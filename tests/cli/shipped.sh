@@ -76,6 +76,23 @@ END
 far=("${none[@]}" --set "cluster.topology=$scratch/far.yaml" --set model.stages=2)
 within_15 'gpipe, the slow ones near' two-datacentres "${far[@]}" --set schedule.pipeline=gpipe
 within_15 '1f1b, the slow ones near' two-datacentres "${far[@]}" --set schedule.pipeline=1f1b
+# Forward and backward passes take turns, so that few microbatches go across a long hop at once, however many a stage may hold.
+cat >"$scratch/hop.yaml" <<END
+name: a long hop
+source: Assumed for this test.
+directory: west
+sites:
+  west: {machines: [{gpu: t4}], inside: {bandwidth: 10 Gbit/s, latency: 0.1 ms}}
+  east: {machines: [{count: 4, gpu: t4}], inside: {bandwidth: 10 Gbit/s, latency: 0.1 ms}}
+links: [{between: [west, east], bandwidth: 10 Gbit/s, latency: 40 ms}]
+END
+hop=("${none[@]}" --set "cluster.topology=$scratch/hop.yaml" --set train.until.steps=10 --set schedule.pipeline=1f1b --set schedule.global_batch=8192)
+within_15 '1f1b, a hop in front' two-datacentres "${hop[@]}" --set model.stages=5 \
+	--set 'cluster.allocation={method: explicit, stage_of: [0, 1, 2, 3, 4]}'
+within_15 '1f1b, a hop to the second of four' two-datacentres "${hop[@]}" --set model.stages=4 \
+	--set 'cluster.allocation={method: explicit, stage_of: [1, 0, 2, 3, 3]}'
+within_15 '1f1b, a hop before stages of two' two-datacentres "${hop[@]}" --set model.stages=3 \
+	--set 'cluster.allocation={method: explicit, stage_of: [0, 1, 1, 2, 2]}'
 within_15 'interleaved, the slow ones near' two-datacentres "${far[@]}" \
 	--set 'schedule={pipeline: interleaved, model_chunks: 2, global_batch: 2048, microbatch: 64}'
 within_15 'a barrier, which the fast ones ask far for' two-datacentres "${far[@]}" --set schedule.pipeline=gpipe --set schedule.barrier=true
