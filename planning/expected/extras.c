@@ -76,10 +76,20 @@ static struct forwards *forwards_of(const struct skep_planning *p)
 	return f;
 }
 
-/* Of fixed pipelines each has an equal part, and no more in flight than in a round; none is dealt anew while it is busy. */
-static double fixed_flow_s(struct skep_loads *l, struct skep_expected *e, double all)
+static bool is_one_path(const struct skep_loads *l)
 {
-	double trip_s = 0, pipelines = l->pipelines, each = ceil(all / pipelines);
+	uint32_t workers = 0;
+	for (uint32_t stage = 0; stage < l->p->stages; stage++)
+		workers += l->count[stage];
+	return workers == l->p->stages;
+}
+
+/* Of pipelines each has an equal part, and no more in flight than in a round; none is dealt anew while it is busy. Where each stage
+ * has one worker a swarm is one: what follows each other at the same distance nowhere waits. */
+static double pipelines_s(struct skep_loads *l, struct skep_expected *e, double all)
+{
+	bool fixed = skep_plan_fixed(&l->p->scenario->plan);
+	double trip_s = 0, pipelines = fixed ? l->pipelines : 1, each = ceil(all / pipelines);
 	skep_loads_carry_all(l);
 	skep_loads_list_stations(l, true, SKEP_WAY_BOTH);
 	for (uint32_t i = 0; i < l->p->workers; i++)
@@ -98,8 +108,8 @@ static void judge(struct skep_loads *l, struct skep_expected *e)
 		up_s = l->stage_of[i] == 0 ? fmax(up_s, skep_loads_up_s(l, i)) : up_s;
 		down_s = l->stage_of[i] == 0 ? fmax(down_s, skep_loads_down_s(l, i)) : down_s;
 	}
-	if (skep_plan_fixed(plan))
-		e->flow_s = fixed_flow_s(l, e, all);
+	if (skep_plan_fixed(plan) || (l->p->stages > 1 && is_one_path(l)))
+		e->flow_s = pipelines_s(l, e, all);
 	else
 		(l->p->stages == 1 ? skep_swarm_alone : skep_swarm_flow)(l, e, all);
 	e->validation_s = down_s + e->flow_s + up_s;
