@@ -77,11 +77,13 @@ static bool offer_number(struct advice *a, const struct skep_scenario *s, const 
 
 /* ---- what would help -------------------------------------------------------------------------------------------- */
 
+/* A list of what each stage does says how many there are. */
 static void try_stages(struct advice *a, const struct skep_scenario *s)
 {
 	struct skep_memory_terms terms = skep_memory_terms_of(s);
 	uint32_t most = s->model.layers < s->plan.workers ? s->model.layers : s->plan.workers;
-	bool free = s->zero == 0 && !skep_plan_fixed(&s->plan);
+	bool listed = s->plan.reduction_codecs != NULL || s->plan.sum_every != NULL;
+	bool free = s->zero == 0 && !skep_plan_fixed(&s->plan) && !listed;
 	for (terms.stages++; free && terms.stages <= most && terms.stages <= STAGES_TRIED; terms.stages++)
 		if (skep_memory_all_fit(s, &terms) && offer_number(a, s, "model.stages", terms.stages))
 			return;
