@@ -84,8 +84,8 @@ static bool is_one_path(const struct skep_loads *l)
 	return workers == l->p->stages;
 }
 
-/* Of pipelines each has an equal part, and no more in flight than in a round; none is dealt anew while it is busy. Where each stage
- * has one worker a swarm is one: what follows each other at the same distance nowhere waits. */
+/* Of pipelines each has an equal part, and no more in flight than in a round; none is dealt anew while it is busy. Where each
+ * stage has one worker a swarm is one: what follows each other at the same distance nowhere waits. */
 static double pipelines_s(struct skep_loads *l, struct skep_expected *e, double all)
 {
 	bool fixed = skep_plan_fixed(&l->p->scenario->plan);

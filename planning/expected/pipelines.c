@@ -109,11 +109,11 @@ static void slow_down_by_held(const struct skep_loads *l, uint32_t pipeline, str
 	}
 }
 
-/* With 1F1B forward and backward passes take turns in a fixed order: behind the forward pass of a microbatch a worker of stage t, which
- * holds h(t), makes the backward pass of the one h(t) - 1 earlier, and behind that gradient a worker of stage s makes the forward pass
- * of the one h(s) later. So h(s) - h(t) + 1 go from s to t and back in the time that one takes, which are t - s + 1 where stages have
- * equally many workers; else those of t count as many times as it has workers for one of s. For the last stage
- * slow_down_by_held() says the same. */
+/* With 1F1B forward and backward passes take turns in a fixed order: behind the forward pass of a microbatch a worker of stage
+ * t, which holds h(t), makes the backward pass of the one h(t) - 1 earlier, and behind that gradient a worker of stage s makes
+ * the forward pass of the one h(s) later. So h(s) - h(t) + 1 go from s to t and back in the time that one takes, which are
+ * t - s + 1 where stages have equally many workers; else those of t count as many times as it has workers for one of s. For the
+ * last stage slow_down_by_held() says the same. */
 static void slow_down_by_turns(const struct skep_loads *l, uint32_t pipeline, struct pace *pace)
 {
 	const struct skep_plan *plan = &l->p->scenario->plan;

@@ -251,7 +251,7 @@ static void test_the_other_one_comes_first(void **state)
 	close(back);
 }
 
-/* Its kernel has answered, and then the connection is reset while it is held: the attempt is over, and polling comes to an end. */
+/* Its kernel has answered, and then the connection is reset while it is held: the attempt is over, and polling ends. */
 static void test_reset_while_it_is_held(void **state)
 {
 	struct sockaddr_in here;
