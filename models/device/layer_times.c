@@ -18,6 +18,8 @@
 
 #define PASS_MOST_S 0.5
 #define STEPS_BEHIND_S 0.1 /* a step is timed behind a pass of so long at most */
+#define BLOCKS_LEAST 3u
+#define BLOCKS_MOST 5u
 #define LEAST_PART 0.01
 #define WINDOWS 16u
 
@@ -27,10 +29,11 @@ void skep_layer_times_part(const struct skep_layer_stages *stages, struct skep_l
 {
 	for (int c = 0; c < SKEP_LAYER_COLUMNS; c++) {
 		const double embedding_s = stages->embedding.s[c], one_s = stages->one_block.s[c],
-			     three_s = stages->three_blocks.s[c], head_s = stages->head.s[c];
-		assert(embedding_s > 0 && one_s > 0 && three_s > 0 && head_s > 0);
+			     several_s = stages->several.s[c], head_s = stages->head.s[c];
+		assert(stages->blocks > 1 && embedding_s > 0 && one_s > 0 && several_s > 0 && head_s > 0);
 		/* A stage of one block takes no less than its block. */
-		const double block_s = fmin(fmax((three_s - one_s) / 2, LEAST_PART * three_s), one_s);
+		const double block_s =
+			fmin(fmax((several_s - one_s) / (stages->blocks - 1), LEAST_PART * several_s), one_s);
 		const double edge_s = fmax((one_s - block_s) / 2, LEAST_PART * one_s);
 		ret[SKEP_PART_BLOCK].s[c] = block_s;
 		ret[SKEP_PART_EDGE].s[c] = edge_s;
@@ -157,14 +160,14 @@ static double longest_s(const struct skep_layer_stages *stages)
 {
 	double most_s = 0;
 	for (int c = SKEP_LAYER_FORWARD; c <= SKEP_LAYER_BACKWARD; c++)
-		most_s = fmax(most_s, fmax(stages->head.s[c], stages->three_blocks.s[c]));
+		most_s = fmax(most_s, fmax(stages->head.s[c], stages->several.s[c]));
 	return most_s;
 }
 
 /* A step does not depend on the microbatch: where passes are long, that of half the microbatch is kept. */
 static void begin_stages(struct skep_layer_stages *stages, double pass_s)
 {
-	struct skep_layer_time *each[] = {&stages->embedding, &stages->one_block, &stages->three_blocks, &stages->head};
+	struct skep_layer_time *each[] = {&stages->embedding, &stages->one_block, &stages->several, &stages->head};
 	for (size_t i = 0; i < sizeof each / sizeof *each && pass_s <= STEPS_BEHIND_S; i++)
 		each[i]->s[SKEP_LAYER_UPDATE] = 0;
 }
@@ -172,7 +175,7 @@ static void begin_stages(struct skep_layer_stages *stages, double pass_s)
 static bool time_stages(
 	const struct measuring *m, uint32_t samples, struct skep_layer_stages *ret, struct skep_diag *reterr)
 {
-	return time_stage(m, 1, 3, samples, &ret->three_blocks, reterr) &&
+	return time_stage(m, 1, ret->blocks, samples, &ret->several, reterr) &&
 	       time_stage(m, 2, 1, samples, &ret->head, reterr) &&
 	       time_stage(m, 1, 1, samples, &ret->one_block, reterr) &&
 	       time_stage(m, 0, 1, samples, &ret->embedding, reterr);
@@ -182,7 +185,10 @@ bool skep_layer_times_measure(enum skep_device_kind kind, const struct skep_devi
 	const struct skep_model *model, struct skep_layer_times *ret, struct skep_diag *reterr)
 {
 	struct measuring m = {kind, place, model, NULL};
-	struct skep_layer_stages stages = {0};
+	const uint32_t blocks = model->layers > 2 ? model->layers - 2 : 1; /* behind the embedding, before the head */
+	struct skep_layer_stages stages = {.blocks = blocks < BLOCKS_LEAST  ? BLOCKS_LEAST
+	                                             : blocks < BLOCKS_MOST ? blocks
+	                                                                    : BLOCKS_MOST};
 	double pass_s = 0;
 	assert(model->kind == SKEP_MODEL_TRANSFORMER && model->architecture != SKEP_ARCHITECTURE_NONE);
 	*ret = (struct skep_layer_times){0};

@@ -3,11 +3,13 @@
  * layer_times.h - how long the layers of one transformer take on a device, for microbatches of 1, 2, 4, ... samples: what a table
  * of layers (topologies/gpu/gpu_table.h) is made of.
  *
- * Timed are stages as a pipeline has them (stage_bench.h): the embedding alone, one block, three blocks, and the head alone. Half
- * of what three blocks take longer than one is a block. What one block's stage takes beyond its block is what the operation
- * itself costs, and the way of a payload in and of one out, which on a GPU goes through the host's memory: half of that is an
- * edge. The embedding's stage has one edge, and so has the head's. So a stage takes the sum of its layers and of its
- * edges, and a stage that has both ends of the model has no edge and still the cost of an operation.
+ * Timed are stages as a pipeline has them (stage_bench.h): the embedding alone, one block, several blocks, and the head alone.
+ * What the several take longer than one, over one less than their number, is a block. They are as many as the model has, but
+ * three at least and five at most: the more there are, the less of each is left in the caches. What one block's stage takes
+ * beyond its block is what the operation itself costs, and the way of a payload in and of one out, which on a GPU goes through
+ * the host's memory: half of that is an edge. The embedding's stage has one edge, and so has the head's. So a stage takes the
+ * sum of its layers and of its edges, and a stage that has both ends of the model has no edge and still the cost of an
+ * operation.
  */
 #pragma once
 
@@ -31,7 +33,8 @@ struct skep_layer_times {
 
 /* Stages of one microbatch, as they were timed. */
 struct skep_layer_stages {
-	struct skep_layer_time embedding, one_block, three_blocks, head;
+	uint32_t blocks; /* of `several`, 2 or more */
+	struct skep_layer_time embedding, one_block, several, head;
 };
 
 /* The parts of such stages. A part that came out shorter than a hundredth of the stage that it was told from was lost in that

@@ -30,9 +30,10 @@ static void test_parts(void **state)
 {
 	(void)state;
 	const double embedding = 7, block = 11, head = 40, edge = 2;
-	const struct skep_layer_stages stages = {.embedding = of(embedding + edge),
+	const struct skep_layer_stages stages = {.blocks = 4,
+		.embedding = of(embedding + edge),
 		.one_block = of(block + 2 * edge),
-		.three_blocks = of(3 * block + 2 * edge),
+		.several = of(4 * block + 2 * edge),
 		.head = of(head + edge)};
 	const double want[] = {embedding, block, head, edge};
 	struct skep_layer_time part[SKEP_LAYER_PARTS];
@@ -47,9 +48,10 @@ static void test_disturbed_parts(void **state)
 {
 	(void)state;
 	for (int i = 0; i < 64; i++) {
-		const struct skep_layer_stages stages = {.embedding = of(i & 1 ? 1 : 100),
+		const struct skep_layer_stages stages = {.blocks = 3,
+			.embedding = of(i & 1 ? 1 : 100),
 			.one_block = of(i & 2 ? 3 : 300),
-			.three_blocks = of(i & 4 ? 9 : 900),
+			.several = of(i & 4 ? 9 : 900),
 			.head = of(i & 8 ? 5 : 500)};
 		struct skep_layer_time part[SKEP_LAYER_PARTS];
 		skep_layer_times_part(&stages, part);
