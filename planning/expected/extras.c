@@ -76,14 +76,6 @@ static struct forwards *forwards_of(const struct skep_planning *p)
 	return f;
 }
 
-static bool is_one_path(const struct skep_loads *l)
-{
-	uint32_t workers = 0;
-	for (uint32_t stage = 0; stage < l->p->stages; stage++)
-		workers += l->count[stage];
-	return workers == l->p->stages;
-}
-
 /* Of pipelines each has an equal part, and no more in flight than in a round; none is dealt anew while it is busy. Where each
  * stage has one worker a swarm is one: what follows each other at the same distance nowhere waits. */
 static double pipelines_s(struct skep_loads *l, struct skep_expected *e, double all)
@@ -108,7 +100,7 @@ static void judge(struct skep_loads *l, struct skep_expected *e)
 		up_s = l->stage_of[i] == 0 ? fmax(up_s, skep_loads_up_s(l, i)) : up_s;
 		down_s = l->stage_of[i] == 0 ? fmax(down_s, skep_loads_down_s(l, i)) : down_s;
 	}
-	if (skep_plan_fixed(plan) || (l->p->stages > 1 && is_one_path(l)))
+	if (skep_plan_fixed(plan) || (l->p->stages > 1 && skep_loads_is_one_path(l)))
 		e->flow_s = pipelines_s(l, e, all);
 	else
 		(l->p->stages == 1 ? skep_swarm_alone : skep_swarm_flow)(l, e, all);

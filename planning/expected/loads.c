@@ -92,10 +92,15 @@ double skep_loads_pseudo_s(const struct skep_loads *l, uint32_t worker)
 
 bool skep_loads_by_speed(const struct skep_loads *l, uint32_t stage)
 {
-	const struct skep_plan *plan = &l->p->scenario->plan;
-	if (stage == 0)
-		return !skep_plan_fixed(plan) && !plan->inner_fixed;
-	return l->p->throughput[0].shares == SKEP_SHARES_BY_SPEED;
+	return skep_planning_by_speed(l->p, stage);
+}
+
+bool skep_loads_is_one_path(const struct skep_loads *l)
+{
+	uint32_t workers = 0;
+	for (uint32_t stage = 0; stage < l->p->stages; stage++)
+		workers += l->count[stage];
+	return workers == l->p->stages;
 }
 
 static double weight_of(const struct skep_loads *l, uint32_t worker)

@@ -118,18 +118,12 @@ static double fill_in_flight(struct skep_loads *l, double round)
 
 /* ---- the flow ------------------------------------------------------------------------------------------------------- */
 
-/* Where each stage has one worker all microbatches go one way, and little is left to chance. */
-static bool is_one_path(const struct skep_loads *l)
-{
-	return taking_part(l) == l->p->stages;
-}
-
 /* How much of what a closed network of queues waits for is waited for: less where few workers take turns. Not for searches, which
  * leave machines out and compare what few take with what many do. */
 static double chance_of(const struct skep_loads *l)
 {
 	double more = l->quick ? 1 : fmin(1, fmax(0, taking_part(l) - FEW) / FEW);
-	return is_one_path(l) ? CHANCE_OF_ONE_PATH : CHANCE_OF_ONE_PATH + (1 - CHANCE_OF_ONE_PATH) * more;
+	return skep_loads_is_one_path(l) ? CHANCE_OF_ONE_PATH : CHANCE_OF_ONE_PATH + (1 - CHANCE_OF_ONE_PATH) * more;
 }
 
 /* What a microbatch waits for at stations, on the mean, at this rate; of the workers of the first stage what it waits for their
@@ -409,7 +403,7 @@ void skep_swarm_flow(struct skep_loads *l, struct skep_expected *e, double round
 	}
 	double travel_s = l->travel_s;
 	double busy = rate * e->pace_s, first_s = e->pace_s + busy * (1 / rate - e->pace_s);
-	if (is_one_path(l) && n >= round) /* in a row from the start: each comes behind the one before it */
+	if (skep_loads_is_one_path(l) && n >= round) /* in a row from the start: each comes behind the one before it */
 		first_s = e->pace_s;
 	e->flow_s = e->trip_s + (n - 1) * first_s + fmax(0, round - n) / rate;
 	e->flow_s = fmax(e->flow_s, e->trip_s + (round - n) / rate + drain_s(l, n, travel_s, e->pace_s));

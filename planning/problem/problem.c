@@ -90,6 +90,14 @@ static bool fill_links(struct skep_planning *p)
 	return filled;
 }
 
+bool skep_planning_by_speed(const struct skep_planning *p, uint32_t stage)
+{
+	const struct skep_plan *plan = &p->scenario->plan;
+	if (stage == 0)
+		return !skep_plan_fixed(plan) && !plan->inner_fixed;
+	return p->throughput[0].shares == SKEP_SHARES_BY_SPEED;
+}
+
 bool skep_planning_by_latency(const struct skep_planning *p)
 {
 	const struct skep_plan *plan = &p->scenario->plan;

@@ -71,6 +71,9 @@ bool skep_planning_check(const struct skep_planning *planning, struct skep_diag 
 /* The scenario's own allocation, [workers]; false: some worker that is there serves no stage. */
 bool skep_planning_start(const struct skep_planning *planning, uint32_t *ret_stage_of);
 
+/* Are parts of its workers by their speed? The first stage's are dealt out (core/directory/dealing.c), and the others' are by
+ * their senders' wiring. */
+bool skep_planning_by_speed(const struct skep_planning *planning, uint32_t stage);
 /* Wired by latency a sender counts the way to a worker and back beside how long that computes. Trainers that route
  * microbatches do so as well, but here they are taken to choose by speed alone. */
 bool skep_planning_by_latency(const struct skep_planning *planning);

@@ -38,14 +38,6 @@ static double compute_s(const struct skep_planning *p, const uint32_t *stage_of,
 	return fmax(p->compute_s[(size_t)worker * p->stages + stage_of[worker]], 1e-12);
 }
 
-/* The first stage's are dealt out (core/directory/dealing.c), and the others' by their senders' wiring. */
-static bool by_speed(const struct skep_planning *p, uint32_t stage)
-{
-	const struct skep_plan *plan = &p->scenario->plan;
-	return stage == 0 ? !skep_plan_fixed(plan) && !plan->inner_fixed
-	                  : p->throughput[0].shares == SKEP_SHARES_BY_SPEED;
-}
-
 /* Each worker's part of what its stage does. */
 static void share_out(struct walk *w)
 {
@@ -55,7 +47,7 @@ static void share_out(struct walk *w)
 			uint32_t stage = w->stage_of[i];
 			if (stage >= p->stages)
 				continue;
-			double weight = by_speed(p, stage) ? 1 / compute_s(p, w->stage_of, i) : 1;
+			double weight = skep_planning_by_speed(p, stage) ? 1 / compute_s(p, w->stage_of, i) : 1;
 			if (pass == 0)
 				w->sum[stage] += weight;
 			else

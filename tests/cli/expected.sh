@@ -138,33 +138,11 @@ check "a parameter server in a home takes 20.8 s: $by_hand" awk "BEGIN { exit !(
 
 # By hand: messages of one sender to one receiver follow each other, so four microbatches in a row take the way of one, two messages of
 # 4 MB at 10 MB/s and 10 ms each and 60 ms of passes, and three messages more: 0.88 + 1.2 = 2.08 s.
-cat >pair.yaml <<-'END'
-	name: two machines
-	source: Assumed for this test.
-	directory: a
-	sites:
-	  a: {machines: [{gpu: v100}], inside: {bandwidth: 10 Gbit/s, latency: 0.1 ms}}
-	  b: {machines: [{gpu: t4}], inside: {bandwidth: 10 Gbit/s, latency: 0.1 ms}}
-	links: [{between: [a, b], bandwidth: 80 Mbit/s, latency: 10 ms, shared: true}]
-	END
-cat >halves.yaml <<-'END'
-	name: two layers
-	kind: given
-	given: {microbatch: 4, layers: [{count: 2, parameters: 1000000, activations: 4 MB, forward: 10 ms, backward: 20 ms, step: 2 ms}]}
-	END
-cat >few.yaml <<-'END'
-	name: few
-	seed: 1
-	model: {file: halves.yaml, stages: 2}
-	cluster: {topology: pair.yaml}
-	schedule: {pipeline: swarm, global_batch: 16, microbatch: 4}
-	train: {arithmetic: none, until: {steps: 20}}
-	END
+. "$root/tests/cli/lib_pair.sh"
 by_hand=$("$skep" check --json few.yaml | python3 -c 'import json, sys; print(json.load(sys.stdin)["expected"]["passes_s"])')
 check "four microbatches over one line take 2.08 s: $by_hand" awk "BEGIN { exit !($by_hand > 2.07 && $by_hand < 2.09) }"
 shipped 'and simulated' few.yaml
 # Workers that take turns wait less for each other than many that come by chance: 20 % too much was expected of these.
-sed 's/{gpu/{count: 4, gpu/; s/ 80 Mbit/ 10000 Mbit/' pair.yaml >eight.yaml
 shipped 'eight machines' few.yaml --set cluster.topology=eight.yaml --set schedule.wiring=throughput --set schedule.global_batch=256
 
 plan

@@ -4,34 +4,11 @@
 # totals.sh - what `skep check`, `plan`, `slurm` and `jobs` say of a whole run has its validations and checkpoints: by hand, and against `skep sim`.
 set -u
 . tests/cli/lib.sh
+. "$root/tests/cli/lib_pair.sh"
 needs python3
 
 two=$root/scenarios/two-datacentres.yaml base=$root/scenarios/baselines
 plain=(--set train.arithmetic=none --set cluster.compute.type=fp32 --set train.target_loss=null)
-
-cat >pair.yaml <<-'END'
-	name: two machines
-	source: Assumed for this test.
-	directory: a
-	sites:
-	  a: {machines: [{gpu: v100}], inside: {bandwidth: 10 Gbit/s, latency: 0.1 ms}}
-	  b: {machines: [{gpu: t4}], inside: {bandwidth: 10 Gbit/s, latency: 0.1 ms}}
-	links: [{between: [a, b], bandwidth: 80 Mbit/s, latency: 10 ms, shared: true}]
-	END
-sed 's/{gpu/{count: 4, gpu/; s/ 80 Mbit/ 10000 Mbit/' pair.yaml >eight.yaml
-cat >halves.yaml <<-'END'
-	name: two layers
-	kind: given
-	given: {microbatch: 4, layers: [{count: 2, parameters: 1000000, activations: 4 MB, forward: 10 ms, backward: 20 ms, step: 2 ms}]}
-	END
-cat >few.yaml <<-'END'
-	name: few
-	seed: 1
-	model: {file: halves.yaml, stages: 2}
-	cluster: {topology: pair.yaml}
-	schedule: {pipeline: swarm, global_batch: 16, microbatch: 4}
-	train: {arithmetic: none, until: {steps: 20}}
-	END
 
 told() { # told KEY SCENARIO OPTION..: what check expects
 	local key=$1
