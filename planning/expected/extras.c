@@ -144,7 +144,7 @@ static double idle_s(const struct skep_loads *l, const struct skep_expected *e)
 static double shared_out_s(const struct skep_loads *l, const struct skep_expected *e, uint32_t worker, double late_s)
 {
 	double round_s = e->flow_s * l->p->throughput[0].period, own_s = skep_loads_compute_s(l, worker);
-	if (skep_plan_fixed(&l->p->scenario->plan) || l->p->stages > 1 || !skep_loads_by_speed(l, 0) ||
+	if (skep_plan_fixed(&l->p->scenario->plan) || l->p->stages > 1 || !skep_planning_by_speed(l->p, 0) ||
 		l->p->throughput[0].overlap > 0)
 		return late_s;
 	return fmin(late_s, fmax(l->share[worker] * late_s, late_s + l->outstanding[worker] * own_s - round_s));

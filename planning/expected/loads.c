@@ -38,7 +38,7 @@ static double pair_Bps(const struct skep_topology *t, uint32_t from, uint32_t to
 
 double skep_loads_compute_s(const struct skep_loads *l, uint32_t worker)
 {
-	return l->p->compute_s[(size_t)worker * l->p->stages + l->stage_of[worker]];
+	return skep_planning_compute_s(l->p, l->stage_of, worker);
 }
 
 bool skep_loads_takes_part(const struct skep_loads *l, uint32_t worker)
@@ -90,22 +90,12 @@ double skep_loads_pseudo_s(const struct skep_loads *l, uint32_t worker)
 	return local_s(l, worker, true) / skep_plan_fragments(&l->p->scenario->plan);
 }
 
-bool skep_loads_by_speed(const struct skep_loads *l, uint32_t stage)
-{
-	return skep_planning_by_speed(l->p, stage);
-}
-
 bool skep_loads_is_one_path(const struct skep_loads *l)
 {
 	uint32_t workers = 0;
 	for (uint32_t stage = 0; stage < l->p->stages; stage++)
 		workers += l->count[stage];
 	return workers == l->p->stages;
-}
-
-static double weight_of(const struct skep_loads *l, uint32_t worker)
-{
-	return skep_loads_by_speed(l, l->stage_of[worker]) ? 1 / fmax(skep_loads_compute_s(l, worker), 1e-12) : 1;
 }
 
 /* Does each sender choose by the way to a worker, and back? */
@@ -152,10 +142,9 @@ static double crowd_s(const struct skep_loads *l, uint32_t i, uint32_t j)
 static double weight_for(const struct skep_loads *l, uint32_t i, uint32_t j)
 {
 	uint32_t stage = l->stage_of[i];
-	double compute_s = skep_loads_compute_s(l, j);
 	double wait_s = crowd_s(l, i, j) * l->p->forward_bytes[stage] + crowd_s(l, j, i) * l->p->backward_bytes[stage];
-	double sum_s = compute_s + fmax(0, wait_s - compute_s / SKEP_VIEW_SLACK) + skep_planning_ways_s(l->p, i, j);
-	return 1 / fmax(sum_s, 1e-12);
+	double longer_s = fmax(0, wait_s - skep_loads_compute_s(l, j) / SKEP_VIEW_SLACK);
+	return skep_planning_weight_for(l->p, l->stage_of, i, j, longer_s);
 }
 
 /* A stage's shares, of those of the stage before. */
@@ -206,11 +195,11 @@ bool skep_loads_share_out(struct skep_loads *l, double *weight)
 			continue;
 		able = able && skep_loads_compute_s(l, i) < INFINITY;
 		l->nth[i] = l->count[l->stage_of[i]]++;
-		weight[l->stage_of[i]] += weight_of(l, i);
+		weight[l->stage_of[i]] += skep_planning_weight(l->p, l->stage_of, i);
 	}
 	for (uint32_t i = 0; i < l->p->workers; i++)
 		if (skep_loads_takes_part(l, i) && (l->stage_of[i] == 0 || !handed))
-			l->share[i] = weight_of(l, i) / weight[l->stage_of[i]];
+			l->share[i] = skep_planning_weight(l->p, l->stage_of, i) / weight[l->stage_of[i]];
 	for (uint32_t s = 0; s < l->p->stages; s++)
 		able = able && l->count[s] > 0;
 	if (skep_plan_fixed(&l->p->scenario->plan))

@@ -99,9 +99,8 @@ double skep_loads_pass_s(const struct skep_loads *loads, uint32_t worker, enum s
 double skep_loads_inner_s(const struct skep_loads *loads, uint32_t worker);
 double skep_loads_pseudo_s(const struct skep_loads *loads, uint32_t worker);
 bool skep_loads_takes_part(const struct skep_loads *loads, uint32_t worker);
-bool skep_loads_is_one_path(const struct skep_loads *loads);              /* each stage has one worker */
-bool skep_loads_by_speed(const struct skep_loads *loads, uint32_t stage); /* are parts of its workers by their speed? */
-double skep_loads_up_s(const struct skep_loads *loads, uint32_t worker);  /* a message to the directory */
+bool skep_loads_is_one_path(const struct skep_loads *loads);               /* each stage has one worker */
+double skep_loads_up_s(const struct skep_loads *loads, uint32_t worker);   /* a message to the directory */
 double skep_loads_down_s(const struct skep_loads *loads, uint32_t worker); /* one from it */
 /* A message from worker i to j on empty links, without its delay. */
 double skep_loads_message_s(const struct skep_loads *loads, uint32_t i, uint32_t j, double bytes);

@@ -11,20 +11,10 @@
 #include "planning/problem/sums.h"
 #include "topologies/read/path.h"
 
-/* By the numbers of its workers. Returns how many. */
-static uint32_t list(const struct skep_loads *l, uint32_t stage, uint32_t *ret_member)
-{
-	uint32_t members = 0;
-	for (uint32_t i = 0; i < l->p->workers; i++)
-		if (l->stage_of[i] == stage)
-			ret_member[members++] = i;
-	return members;
-}
-
 /* The ring of a stage, into l->next. */
 static void find_ring(struct skep_loads *l, uint32_t stage)
 {
-	uint32_t members = list(l, stage, l->ring);
+	uint32_t members = skep_sum_members(l->p, l->stage_of, stage, l->ring);
 	skep_sum_order(l->p, stage, l->ring, members);
 	for (uint32_t rank = 0; rank < members; rank++)
 		l->next[l->ring[rank]] = l->ring[rank + 1 < members ? rank + 1 : 0];
@@ -105,7 +95,8 @@ static void carry_table(void *context, uint32_t from, uint32_t to, double bytes)
 static double carry_tables(struct skep_loads *l, uint32_t from, uint32_t to)
 {
 	struct tables tables = {.l = l};
-	uint32_t froms = list(l, from, l->ring), tos = list(l, to, l->ring + froms);
+	uint32_t froms = skep_sum_members(l->p, l->stage_of, from, l->ring),
+		 tos = skep_sum_members(l->p, l->stage_of, to, l->ring + froms);
 	skep_tied_across(l->p, l->ring, froms, l->ring + froms, tos, carry_table, &tables);
 	return tables.delay_s;
 }
@@ -132,7 +123,8 @@ static double along_s(struct skep_loads *l, uint32_t last)
 	uint32_t wide = l->count[0] > l->count[last] ? 0 : last;
 	struct tables tables = {.l = l};
 	skep_loads_clear(l);
-	skep_tied_along(l->p, l->ring, list(l, wide, l->ring), l->count[last - wide], carry_table, &tables);
+	skep_tied_along(l->p, l->ring, skep_sum_members(l->p, l->stage_of, wide, l->ring), l->count[last - wide],
+		carry_table, &tables);
 	return busiest_s(l);
 }
 
@@ -183,7 +175,7 @@ static double other_s(struct skep_loads *l, uint32_t stage)
 	if (l->p->scenario->plan.async)
 		return skep_forecast_reduction_s(l->p, SKEP_CONTENDED, l->stage_of, stage);
 	skep_loads_clear(l);
-	skep_sum_bytes(l->p, stage, l->ring, list(l, stage, l->ring), carry_sum, l);
+	skep_sum_bytes(l->p, stage, l->ring, skep_sum_members(l->p, l->stage_of, stage, l->ring), carry_sum, l);
 	return fmax(busiest_s(l), skep_forecast_reduction_s(l->p, SKEP_UNCONTENDED, l->stage_of, stage));
 }
 

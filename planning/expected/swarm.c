@@ -171,7 +171,7 @@ static double rates(struct skep_loads *l, double wait_s)
 		sum += l->rate[i];
 		least = fmin(least, l->rate[i]);
 	}
-	return skep_loads_by_speed(l, 0) ? sum : least * l->count[0];
+	return skep_planning_by_speed(l->p, 0) ? sum : least * l->count[0];
 }
 
 /* Microbatches a second, when n are under way. */
@@ -397,7 +397,7 @@ void skep_swarm_flow(struct skep_loads *l, struct skep_expected *e, double round
 		find_circles(l, e);
 		rate = rate_of(l, n, e->pace_s);
 		bool crowds_settled = see_crowds(l, n, known, k) < SETTLED;
-		bool shares_settled = !skep_loads_by_speed(l, 0) || share_by_rates(l) < 0.01;
+		bool shares_settled = !skep_planning_by_speed(l->p, 0) || share_by_rates(l) < 0.01;
 		if (crowds_settled && shares_settled)
 			break;
 	}
@@ -439,7 +439,7 @@ static double alone_s(const struct skep_loads *l, double microbatches, double st
 		steps_s = fmax(steps_s, steps * skep_loads_inner_s(l, i));
 		slowest_s = each_s < INFINITY ? fmax(slowest_s, all_s) : slowest_s;
 	}
-	if (!skep_loads_by_speed(l, 0))
+	if (!skep_planning_by_speed(l->p, 0))
 		return slowest_s;
 	double least_s = microbatches / rate, most_s = (microbatches + l->count[0]) / rate + steps_s;
 	for (uint32_t halving = 0; halving < 40; halving++) {
@@ -473,5 +473,5 @@ void skep_swarm_alone(struct skep_loads *l, struct skep_expected *e, double roun
 	find_trip(l, e);
 	e->flow_s = alone_s(l, round, round / l->p->throughput[0].microbatches);
 	e->starved = round * e->pace_s < STARVED_ALONE * e->flow_s && n < round;
-	e->shared_out = e->bound == SKEP_EXPECTED_COMPUTE && skep_loads_by_speed(l, 0) && are_of_many_speeds(l);
+	e->shared_out = e->bound == SKEP_EXPECTED_COMPUTE && skep_planning_by_speed(l->p, 0) && are_of_many_speeds(l);
 }

@@ -113,6 +113,24 @@ double skep_planning_ways_s(const struct skep_planning *p, uint32_t from, uint32
 	return 1e-9 * (double)(skep_plan_transfer_ns(plan, here, there) + skep_plan_transfer_ns(plan, there, here));
 }
 
+double skep_planning_compute_s(const struct skep_planning *p, const uint32_t *stage_of, uint32_t worker)
+{
+	return p->compute_s[(size_t)worker * p->stages + stage_of[worker]];
+}
+
+double skep_planning_weight(const struct skep_planning *p, const uint32_t *stage_of, uint32_t worker)
+{
+	bool by_speed = skep_planning_by_speed(p, stage_of[worker]);
+	return by_speed ? 1 / fmax(skep_planning_compute_s(p, stage_of, worker), 1e-12) : 1;
+}
+
+double skep_planning_weight_for(
+	const struct skep_planning *p, const uint32_t *stage_of, uint32_t from, uint32_t to, double wait_s)
+{
+	double compute_s = skep_planning_compute_s(p, stage_of, to);
+	return 1 / fmax(compute_s + wait_s + skep_planning_ways_s(p, from, to), 1e-12);
+}
+
 /* ---- kinds, prices and rounds --------------------------------------------------------------------------------------- */
 
 /* In USD per second; NAN: not known. */

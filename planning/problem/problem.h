@@ -78,6 +78,13 @@ bool skep_planning_by_speed(const struct skep_planning *planning, uint32_t stage
  * microbatches do so as well, but here they are taken to choose by speed alone. */
 bool skep_planning_by_latency(const struct skep_planning *planning);
 double skep_planning_ways_s(const struct skep_planning *planning, uint32_t from, uint32_t to); /* both; else 0 */
+/* Of which parts are made: a worker's weight among those of its stage; and that of worker `to` of the next stage for a sender, a
+ * microbatch of which waits so long on the lines to it and back. */
+double skep_planning_weight(const struct skep_planning *planning, const uint32_t *stage_of, uint32_t worker);
+double skep_planning_weight_for(
+	const struct skep_planning *planning, const uint32_t *stage_of, uint32_t from, uint32_t to, double wait_s);
+/* Both passes of a microbatch in the stage that the worker serves. */
+double skep_planning_compute_s(const struct skep_planning *planning, const uint32_t *stage_of, uint32_t worker);
 
 /* SWARM's start: even sizes, shuffled by the seed. */
 void skep_planning_random(const struct skep_planning *planning, uint64_t seed, uint32_t *ret_stage_of);

@@ -149,6 +149,15 @@ static uint32_t worker_of(const struct skep_planning *p, uint32_t machine)
 	return low;
 }
 
+uint32_t skep_sum_members(const struct skep_planning *p, const uint32_t *stage_of, uint32_t stage, uint32_t *ret_member)
+{
+	uint32_t members = 0;
+	for (uint32_t i = 0; i < p->workers; i++)
+		if (stage_of[i] == stage)
+			ret_member[members++] = i;
+	return members;
+}
+
 bool skep_sum_order(const struct skep_planning *p, uint32_t stage, uint32_t *member, uint32_t members)
 {
 	const struct skep_scenario *s = p->scenario;
@@ -198,10 +207,7 @@ static void gathered_bytes(const struct skep_planning *p, uint32_t stage, const 
 /* By rank, as the ring has them. Without the memory to order them, by their numbers. */
 static uint32_t list(const struct skep_planning *p, const uint32_t *stage_of, uint32_t stage, uint32_t *ret_member)
 {
-	uint32_t members = 0;
-	for (uint32_t i = 0; i < p->workers; i++)
-		if (stage_of[i] == stage)
-			ret_member[members++] = i;
+	uint32_t members = skep_sum_members(p, stage_of, stage, ret_member);
 	skep_sum_order(p, stage, ret_member, members);
 	return members;
 }

@@ -25,6 +25,10 @@ uint64_t skep_sum_elements(const struct skep_planning *planning, uint32_t stage)
 void skep_sum_bytes(const struct skep_planning *planning, uint32_t stage, const uint32_t *member, uint32_t members,
 	skep_carry_sum *carry, void *context);
 
+/* The workers of a stage by their numbers, into ret_member, which has room for all. Returns how many. */
+uint32_t skep_sum_members(
+	const struct skep_planning *planning, const uint32_t *stage_of, uint32_t stage, uint32_t *ret_member);
+
 /* Brings the members of a stage, by their numbers, into the order of its ring: `sync.ring_order: links` alone changes it.
  * False: no memory. */
 bool skep_sum_order(const struct skep_planning *planning, uint32_t stage, uint32_t *member, uint32_t members);

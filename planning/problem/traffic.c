@@ -33,11 +33,6 @@ struct walk {
 	struct skep_step_traffic traffic;
 };
 
-static double compute_s(const struct skep_planning *p, const uint32_t *stage_of, uint32_t worker)
-{
-	return fmax(p->compute_s[(size_t)worker * p->stages + stage_of[worker]], 1e-12);
-}
-
 /* Each worker's part of what its stage does. */
 static void share_out(struct walk *w)
 {
@@ -47,7 +42,7 @@ static void share_out(struct walk *w)
 			uint32_t stage = w->stage_of[i];
 			if (stage >= p->stages)
 				continue;
-			double weight = skep_planning_by_speed(p, stage) ? 1 / compute_s(p, w->stage_of, i) : 1;
+			double weight = skep_planning_weight(p, w->stage_of, i);
 			if (pass == 0)
 				w->sum[stage] += weight;
 			else
@@ -58,7 +53,7 @@ static void share_out(struct walk *w)
 /* Of worker j of the next stage, for sender i. */
 static double weight_for(const struct walk *w, uint32_t i, uint32_t j)
 {
-	return 1 / (compute_s(w->planning, w->stage_of, j) + skep_planning_ways_s(w->planning, i, j));
+	return skep_planning_weight_for(w->planning, w->stage_of, i, j, 0);
 }
 
 /* How large a part of all microbatches sender i gives worker j of the next stage, where it chooses by the way too. */
