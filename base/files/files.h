@@ -41,5 +41,10 @@ bool skep_path_normal(const char *folder, const char *path, char *ret, size_t si
  * among the scenarios of the folder here or above. False: there is none, or it does not fit. */
 bool skep_file_near(const char *path, char *ret, size_t size);
 
+/* The names in a folder that end so, hidden ones left out: sorted, and without that ending. NULL, and none: it has none, or there
+ * is no memory. */
+char **skep_folder_names(const char *folder, const char *ending, uint32_t *ret_count);
+void skep_folder_names_free(char **names, uint32_t count);
+
 /* The same of a `name` in the file `from` (skep_file_find()): of nearly that name in the first folder that it may be in. */
 bool skep_file_near_from(const char *from, const char *name, char *ret, size_t size);

@@ -11,7 +11,34 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NAMES_MAX 1024u /* of a folder: in a larger one only these are looked at */
+static int is_shown(const struct dirent *entry)
+{
+	return entry->d_name[0] != '.';
+}
+
+char **skep_folder_names(const char *folder, const char *ending, uint32_t *ret_count)
+{
+	struct dirent **entry = NULL;
+	int entries = scandir(folder[0] ? folder : ".", &entry, is_shown, alphasort);
+	char **names = entries > 0 ? calloc((size_t)entries, sizeof *names) : NULL;
+	*ret_count = 0;
+	for (int i = 0; i < entries; i++) {
+		char *name = entry[i]->d_name;
+		if (names && skep_text_ends(name, ending) &&
+			(names[*ret_count] = strndup(name, strlen(name) - strlen(ending))) != NULL)
+			++*ret_count;
+		free(entry[i]);
+	}
+	free(entry);
+	return names;
+}
+
+void skep_folder_names_free(char **names, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++)
+		free(names[i]);
+	free(names);
+}
 
 /* The first of those that begin with the same word, of three letters or more, and end in the same way: gpt2-124m.yaml for
  * gpt2-small.yaml. */
@@ -32,21 +59,13 @@ static const char *of_one_kind(const char *name, const char *const names[], uint
 /* The nearest of the names in a folder, with `kind` also one that begins with the same word; false: none is near. */
 static bool near_in(const char *folder, const char *name, bool kind, char *ret, size_t size)
 {
-	const char *names[NAMES_MAX], *near;
-	uint32_t count = 0;
-	DIR *dir = opendir(folder[0] ? folder : ".");
-	struct dirent *entry;
-	while (dir && count < NAMES_MAX && (entry = readdir(dir)) != NULL)
-		if (entry->d_name[0] != '.' && (names[count] = strdup(entry->d_name)) != NULL)
-			count++;
-	if (dir)
-		closedir(dir);
-	near = skep_text_nearest(name, names, count);
+	uint32_t count;
+	char **names = skep_folder_names(folder, "", &count);
+	const char *const *known = (const char *const *)names, *near = skep_text_nearest(name, known, count);
 	if (!near && kind)
-		near = of_one_kind(name, names, count);
+		near = of_one_kind(name, known, count);
 	int n = near ? snprintf(ret, size, "%s%s", folder, near) : -1;
-	for (uint32_t i = 0; i < count; i++)
-		free((char *)names[i]);
+	skep_folder_names_free(names, count);
 	return n >= 0 && (size_t)n < size;
 }
 

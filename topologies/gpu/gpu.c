@@ -10,7 +10,6 @@
 
 #include <assert.h>
 #include <ctype.h>
-#include <dirent.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +17,7 @@
 #include <strings.h>
 #include <unistd.h>
 
+#include "base/files/files.h"
 #include "base/text.h"
 #include "base/units.h"
 
@@ -86,12 +86,6 @@ static bool find(struct skep_files *files, const char *from, const char *name, c
 	return n > 0 && (size_t)n < sizeof shared && skep_file_find(files, from, shared, ret, size);
 }
 
-static int is_profile(const struct dirent *entry)
-{
-	const char *dot = strrchr(entry->d_name, '.');
-	return dot && dot != entry->d_name && strcmp(dot, ".yaml") == 0;
-}
-
 /* Of one card there are profiles of several memories or links: "a100-40 or a100-80" for `a100`; else the nearest. What was found
  * in another folder stays, unless here is one of that card. */
 static void find_near(const char *name, const char *const known[], uint32_t count, char ret[NEAR_BYTES])
@@ -118,24 +112,15 @@ static void find_near(const char *name, const char *const known[], uint32_t coun
  * to go to ret_near. */
 static void list_profiles(const char *folder, const char *name, char *text, size_t size, char ret_near[NEAR_BYTES])
 {
-	struct dirent **entry;
-	int count = scandir(folder, &entry, is_profile, alphasort);
-	const char **known = count > 0 ? calloc((size_t)count, sizeof *known) : NULL;
-	for (int i = 0; i < count; i++) {
+	uint32_t count;
+	char **known = skep_folder_names(folder, ".yaml", &count);
+	for (uint32_t i = 0; i < count; i++) {
 		size_t used = strlen(text);
-		*strrchr(entry[i]->d_name, '.') = '\0';
-		if (used + strlen(entry[i]->d_name) + 3 < size)
-			snprintf(text + used, size - used, "%s%s", used ? ", " : "", entry[i]->d_name);
-		if (known)
-			known[i] = entry[i]->d_name;
+		if (used + strlen(known[i]) + 3 < size)
+			snprintf(text + used, size - used, "%s%s", used ? ", " : "", known[i]);
 	}
-	if (known)
-		find_near(name, known, (uint32_t)count, ret_near);
-	for (int i = 0; i < count; i++)
-		free(entry[i]);
-	if (count >= 0)
-		free(entry);
-	free(known);
+	find_near(name, (const char *const *)known, count, ret_near);
+	skep_folder_names_free(known, count);
 }
 
 static bool same_folder(const char *a, const char *b)
