@@ -14,11 +14,12 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/layout.h"
 #include "base/process/sched.h"
 #include "scenarios/shard/shard.h"
 
 struct neighbours { /* the processes of a host that have devices */
-	const char *name;
+	char name[MPI_MAX_PROCESSOR_NAME];
 	uint32_t processes, gpus, cores, threads;
 };
 
@@ -34,23 +35,18 @@ static uint32_t cores_of(MPI_Comm host)
 	return (uint32_t)CPU_COUNT(&all);
 }
 
-static const char *ending(uint32_t count)
-{
-	return count == 1 ? "" : "s";
-}
-
 static void say_who_shares(const struct neighbours *n)
 {
 	if (n->gpus > 0 && n->processes > n->gpus)
 		fprintf(stderr,
 			"skep: %" PRIu32 " processes on %.64s share %" PRIu32
 			" GPU%s: while all of them compute, passes take up to %" PRIu32 " times as long as predicted\n",
-			n->processes, n->name, n->gpus, ending(n->gpus), (n->processes + n->gpus - 1) / n->gpus);
+			n->processes, n->name, n->gpus, skep_plural(n->gpus), (n->processes + n->gpus - 1) / n->gpus);
 	if (n->threads > 1 && n->processes * n->threads > n->cores)
 		fprintf(stderr,
 			"skep: %" PRIu32 " processes on %.64s with %" PRIu32
 			" threads each (cluster.threads) share %" PRIu32 " core%s: fewer threads would be faster\n",
-			n->processes, n->name, n->threads, n->cores, ending(n->cores));
+			n->processes, n->name, n->threads, n->cores, skep_plural(n->cores));
 }
 
 static double crowding(const struct neighbours *n)
@@ -71,9 +67,9 @@ static void say_how_slow(const struct skep_scenario *scenario, const struct neig
 		"skep: %" PRIu32 " worker%s compute%s on %" PRIu32
 		" core%s of %.64s: passes take about %.1f times as long as predicted; %s `host: {cores: %" PRIu32
 		"}` in %.200s\n",
-		n->processes, ending(n->processes), n->processes == 1 ? "s" : "", n->cores, ending(n->cores), n->name,
-		ratio, said ? "its machines should have" : "for a prediction that knows give its machines", n->cores,
-		scenario->topology.path);
+		n->processes, skep_plural(n->processes), n->processes == 1 ? "s" : "", n->cores, skep_plural(n->cores),
+		n->name, ratio, said ? "its machines should have" : "for a prediction that knows give its machines",
+		n->cores, scenario->topology.path);
 }
 
 /* Paced passes wait for their time beside each other, which those of the model do not. */
@@ -166,39 +162,54 @@ static void bind(const struct neighbours *n, uint32_t nth, bool speaks)
 		fprintf(stderr,
 			"skep: --bind: %" PRIu32 " worker%s on %.64s with %" PRIu32
 			" thread%s each want cores of their own, and %s\n",
-			n->processes, ending(n->processes), n->name, n->threads, ending(n->threads),
+			n->processes, skep_plural(n->processes), n->name, n->threads, skep_plural(n->threads),
 			enough ? "each may use some of them alone: they stay as their launcher has bound them"
 			       : "there are fewer: they stay where the kernel puts them");
+}
+
+/* Together with all others. Which of those of its host this process is, from 1; if it has no device, the last one before. */
+static uint32_t find(bool has, struct neighbours *ret)
+{
+	MPI_Comm host = MPI_COMM_NULL; /* it stays that when a process dies meanwhile */
+	int length = 0;
+	uint32_t one = has, nth = 0;
+	MPI_Get_processor_name(ret->name, &length);
+	MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &host);
+	MPI_Scan(&one, &nth, 1, MPI_UINT32_T, MPI_SUM, host);
+	MPI_Allreduce(&one, &ret->processes, 1, MPI_UINT32_T, MPI_SUM, host);
+	ret->cores = cores_of(host);
+	MPI_Comm_free(&host);
+	return nth;
 }
 
 struct skep_device_place skep_neighbours_place(
 	const struct skep_scenario *scenario, const struct skep_exec_options *options, uint32_t place)
 {
-	MPI_Comm host = MPI_COMM_NULL; /* it stays that when a process dies meanwhile */
-	char name[MPI_MAX_PROCESSOR_NAME] = "";
-	int length = 0, rank = 0;
 	const bool has = place > 0;
 	bool cpu = options->device == SKEP_DEVICE_CPU;
-	uint32_t one = has, nth = 0, here = 0, count = skep_device_count(options->device);
 	struct skep_device_place ret = {.threads = cpu ? scenario->threads : 1};
+	struct neighbours n = {.gpus = skep_device_count(options->device), .threads = ret.threads};
+	int rank = 0;
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-	MPI_Get_processor_name(name, &length);
-	MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &host);
-	MPI_Scan(&one, &nth, 1, MPI_UINT32_T, MPI_SUM, host);
-	MPI_Allreduce(&one, &here, 1, MPI_UINT32_T, MPI_SUM, host);
-	struct neighbours neighbours = {name, here, count, cores_of(host), ret.threads};
-	MPI_Comm_free(&host);
+	uint32_t nth = find(has, &n);
 	bool speaks = has && nth == 1 && place <= scenario->plan.workers;
 	if (speaks)
-		say_who_shares(&neighbours);
+		say_who_shares(&n);
 	if (speaks && options->pace)
 		say_what_paces(scenario, place - 1);
 	if (speaks && cpu && !options->pace)
-		say_how_slow(scenario, &neighbours, place - 1);
+		say_how_slow(scenario, &n, place - 1);
 	if (options->bind && has)
-		bind(&neighbours, nth - 1, speaks);
+		bind(&n, nth - 1, speaks);
 	if ((uint32_t)rank == skep_shard_ranks(scenario) && cpu && !options->pace)
 		say_type(scenario, 0);
-	ret.ordinal = has && count > 0 ? (nth - 1) % count : 0;
+	ret.ordinal = has && n.gpus > 0 ? (nth - 1) % n.gpus : 0;
 	return ret;
+}
+
+void skep_neighbours_bind(uint32_t threads)
+{
+	struct neighbours n = {.threads = threads};
+	uint32_t nth = find(true, &n);
+	bind(&n, nth - 1, nth == 1);
 }

@@ -14,6 +14,10 @@
 struct skep_device_place skep_neighbours_place(
 	const struct skep_scenario *scenario, const struct skep_exec_options *options, uint32_t place);
 
+/* Where each process has a device, together with all others: keeps this one to so many cores of its own, as above with
+ * options->bind. Where a host has too few, or its processes are bound otherwise, the first of them says so on stderr. */
+void skep_neighbours_bind(uint32_t threads);
+
 /* With pace, on CPUs, together with all others: does the arithmetic of a host's workers fit its cores while all of them compute?
  * Each makes forward passes on its device, NULL: it has none. The first of a host says on stderr if not, and by how much. */
 void skep_neighbours_say_pace(const struct skep_scenario *scenario, struct skep_device *device);

@@ -13,12 +13,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/layout.h"
-#include "base/process/sched.h"
 #include "base/process/signals.h"
 #include "exec/exec.h"
 #include "exec/mpi/startup.h"
 #include "exec/mpi/transport_mpi.h"
+#include "exec/neighbours.h"
 #include "exec/probe/probe_rank.h"
 #include "models/device/layer_times.h"
 #include "models/device/microbench.h"
@@ -164,20 +163,6 @@ struct own_device {
 	char name[64];
 };
 
-/* Every process has a device here. */
-static void bind(const struct skep_probe_options *o, const struct cluster *c)
-{
-	const uint32_t threads = o->device == SKEP_DEVICE_CPU ? o->threads : 1;
-	if (on_host(c, c->rank) * threads <= skep_thread_pool_cores() &&
-		skep_sched_keep_to(before_on_host(c, c->rank) * threads, threads))
-		return;
-	if (before_on_host(c, c->rank) == 0)
-		fprintf(stderr,
-			"skep: --bind: %" PRIu32 " processes on %.64s do not have %" PRIu32
-			" core%s each: none is bound\n",
-			on_host(c, c->rank), c->name[c->rank], threads, skep_plural(threads));
-}
-
 static void find_device(const struct skep_probe_options *o, const struct cluster *c, struct own_device *ret)
 {
 	uint32_t here = on_host(c, c->rank), count = skep_device_count(o->device);
@@ -300,7 +285,7 @@ static bool measure(const struct skep_probe_options *o, struct cluster *c, const
 	if (!skep_together_agree(&c->start, "its transport", 1, reterr))
 		return false;
 	if (o->bind)
-		bind(o, c);
+		skep_neighbours_bind(o->device == SKEP_DEVICE_CPU ? o->threads : 1);
 	find_device(o, c, &own);
 	const struct skep_probe_rank_setup setup = {.transport = &transport,
 		.clock = clock,

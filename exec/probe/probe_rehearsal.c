@@ -13,9 +13,9 @@
  */
 #include <assert.h>
 #include <math.h>
-#include <pthread.h>
 
 #include "base/process/sched.h"
+#include "base/process/threads.h"
 #include "exec/probe/estimate.h"
 #include "exec/probe/probe_rank_internal.h"
 
@@ -24,47 +24,40 @@
 #define UNDER_WAY 2u /* payloads: a slow line gets fewer than one for each pass */
 #define OFTEN 0.25   /* of the passes that have a payload, or it is not known what one costs */
 
-struct performer { /* the thread that computes */
+struct performer {
 	struct probe_rank *p;
 	void *passes;
-	pthread_t thread;
-	pthread_mutex_t lock;
-	pthread_cond_t news;
-	bool stop, asked, ended, failed;
+	struct skep_threads threads; /* the one that computes; its lock guards what follows */
+	bool asked, ended, failed;
 	struct skep_diag why; /* once failed */
 };
 
-static void *perform(void *context)
+static bool perform(void *context, uint32_t number)
 {
 	struct performer *o = context;
 	struct skep_transport *transport = o->p->transport;
+	assert(number == 1);
+	if (!o->asked)
+		return false;
+	o->asked = false;
+	pthread_mutex_unlock(&o->threads.lock);
 	skep_sched_exact_timers();
-	pthread_mutex_lock(&o->lock);
-	while (true) {
-		while (!o->stop && !o->asked)
-			pthread_cond_wait(&o->news, &o->lock);
-		if (o->stop)
-			break;
-		o->asked = false;
-		pthread_mutex_unlock(&o->lock);
-		const bool done = o->p->setup->passes->next(o->passes, &o->why);
-		pthread_mutex_lock(&o->lock);
-		o->failed = o->failed || !done;
-		o->ended = true;
-		pthread_mutex_unlock(&o->lock);
-		transport->wake(transport->self);
-		pthread_mutex_lock(&o->lock);
-	}
-	pthread_mutex_unlock(&o->lock);
-	return NULL;
+	const bool done = o->p->setup->passes->next(o->passes, &o->why);
+	pthread_mutex_lock(&o->threads.lock);
+	o->failed = o->failed || !done;
+	o->ended = true;
+	pthread_mutex_unlock(&o->threads.lock); /* whom this wakes wants it at once */
+	transport->wake(transport->self);
+	pthread_mutex_lock(&o->threads.lock);
+	return true;
 }
 
 static bool has_ended(struct performer *o)
 {
-	pthread_mutex_lock(&o->lock);
+	pthread_mutex_lock(&o->threads.lock);
 	const bool ended = o->ended, failed = o->failed;
 	o->ended = false;
-	pthread_mutex_unlock(&o->lock);
+	pthread_mutex_unlock(&o->threads.lock);
 	if (failed)
 		skep_probe_rank_fail(o->p, o->why.message);
 	return ended;
@@ -72,11 +65,11 @@ static bool has_ended(struct performer *o)
 
 static void hand_over(struct performer *o)
 {
-	pthread_mutex_lock(&o->lock);
+	pthread_mutex_lock(&o->threads.lock);
 	assert(!o->asked && !o->ended); /* one pass at a time */
 	o->asked = true;
-	pthread_cond_signal(&o->news);
-	pthread_mutex_unlock(&o->lock);
+	skep_threads_offer(&o->threads, false);
+	pthread_mutex_unlock(&o->threads.lock);
 }
 
 /* ---- parts of a round -------------------------------------------------------------------------------------------- */
@@ -142,11 +135,9 @@ static bool begin(struct performer *o, uint64_t *ret_bytes)
 	o->passes = o->p->setup->passes->begin(o->p->setup->microbench_context, ret_bytes, &why);
 	if (o->passes == NULL)
 		return skep_probe_rank_fail(o->p, why.message), false;
-	pthread_mutex_init(&o->lock, NULL);
-	pthread_cond_init(&o->news, NULL);
 	if (skep_probe_rank_grow(&o->p->out, &o->p->out_room, *ret_bytes) &&
 		skep_probe_rank_grow(&o->p->in, &o->p->in_room, *ret_bytes) &&
-		pthread_create(&o->thread, NULL, perform, o) == 0)
+		skep_threads_start(&o->threads, 1, 0, perform, o))
 		return true;
 	skep_probe_rank_fail(o->p, "no memory for a thread that computes");
 	o->p->setup->passes->finish(o->passes);
@@ -155,13 +146,7 @@ static bool begin(struct performer *o, uint64_t *ret_bytes)
 
 static void finish(struct performer *o)
 {
-	pthread_mutex_lock(&o->lock);
-	o->stop = true;
-	pthread_cond_signal(&o->news);
-	pthread_mutex_unlock(&o->lock);
-	pthread_join(o->thread, NULL);
-	pthread_cond_destroy(&o->news);
-	pthread_mutex_destroy(&o->lock);
+	skep_threads_stop(&o->threads);
 	o->p->setup->passes->finish(o->passes);
 }
 
