@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * storm.c - the MPI transport under mpirun, 2 processes or more: thousands of tensors of all sizes crossing each other, some
- * refused, and what a broken peer would send. Includes the transport's source to reach its communicators.
+ * refused, and what a broken peer would send. Reaches into the transport for its communicators.
  *
  *     mpirun -n 4 storm            checks; status 0 and one line per rank if all is well
  *     mpirun -n 2 storm --bench    what a frame and a tensor cost
  *     mpirun -n 2 storm --huge     one tensor of more than 2 GiB
  */
-#include "exec/mpi/transport_mpi.c" /* NOLINT */
+#include "exec/mpi/transport_mpi_internal.h"
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "exec/loop/clock.h"
 
@@ -159,11 +161,12 @@ static void be_hostile(struct processes *processes)
 	frame.u.message.payload_bytes = 1000;
 	int size = (int)skep_frame_encode(&frame, mpi->run, bytes);
 	MPI_Send(bytes, size, MPI_BYTE, 0, 0, mpi->frames);
-	MPI_Isend(junk, 500, MPI_BYTE, 0, body_tag(mpi, &frame), mpi->bodies, &ended[3]); /* shorter than announced */
+	MPI_Isend(junk, 500, MPI_BYTE, 0, skep_mpi_body_tag(mpi, &frame), mpi->bodies,
+		&ended[3]); /* shorter than announced */
 	frame.number++;
 	skep_frame_encode(&frame, mpi->run, bytes);
 	MPI_Send(bytes, size, MPI_BYTE, 0, 0, mpi->frames);
-	MPI_Isend(junk, sizeof junk, MPI_BYTE, 0, body_tag(mpi, &frame), mpi->bodies, &ended[4]); /* longer */
+	MPI_Isend(junk, sizeof junk, MPI_BYTE, 0, skep_mpi_body_tag(mpi, &frame), mpi->bodies, &ended[4]); /* longer */
 	frame.number += 2;
 	skep_frame_encode(&frame, mpi->run + 1, bytes); /* of another run */
 	MPI_Send(bytes, size, MPI_BYTE, 0, 0, mpi->frames);
