@@ -10,6 +10,7 @@
 #include "analysis/store/database.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <math.h>
 #include <signal.h>
@@ -30,6 +31,8 @@
 #define HEADER_BYTES 100               /* of any SQLite file */
 #define PAGE_ROOM 4120                 /* what a page takes in the log */
 #define CHECKED_BYTES_MAX (32 << 20)   /* of a file that is checked as a whole: some 50 ms */
+/* To say in a database that a run is over: its row with the scenario's text in the log, and a part of the log's index. */
+#define RESERVE_BYTES (128 << 10)
 
 static const char *const SCHEMA[] = {
 #include "schema.sql.inc"
@@ -501,4 +504,23 @@ void skep_column_show(sqlite3_stmt *row, int column, char *ret, size_t size)
 {
 	const char *text = skep_column_text(row, column);
 	skep_text_show(ret, size, text, strlen(text), UINT32_MAX);
+}
+
+/* ---- the last word ------------------------------------------------------------------------------------------------ */
+
+int skep_reserve_take(const char *path)
+{
+	char folder[PATH_MAX];
+	skep_path_folder(path, folder, sizeof folder);
+	int fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	if (fd < 0 || posix_fallocate(fd, 0, RESERVE_BYTES) == 0)
+		return fd;
+	close(fd);
+	return -1;
+}
+
+void skep_reserve_give_back(int reserve)
+{
+	if (reserve >= 0)
+		close(reserve);
 }

@@ -39,3 +39,9 @@ double skep_column_real(sqlite3_stmt *row, int column);
 const char *skep_column_text(sqlite3_stmt *row, int column);
 /* The same as it is shown to people (base/text.h): a database may be another's, with anything in it. Cut if it does not fit. */
 void skep_column_show(sqlite3_stmt *row, int column, char *ret, size_t size);
+
+/* Room on a disk that is kept for the last word of a run, should the disk be full by then: beside the file of this name, in a
+ * file without one, so that nothing is left of it, however the process ends. Returns what skep_reserve_give_back() takes; -1:
+ * the file system has no such files, or no room. */
+int skep_reserve_take(const char *path);
+void skep_reserve_give_back(int reserve); /* -1 is fine */

@@ -16,7 +16,6 @@
 #include <string.h>
 
 #include "analysis/store/database.h"
-#include "analysis/store/reserve.h"
 #include "analysis/store/store_rows.h"
 
 /* Rows of one run, shared evenly among its workers; the directory's notes have as many again. */
