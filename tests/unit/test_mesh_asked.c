@@ -125,6 +125,13 @@ struct silent { /* a socket for one connection that waits, and more: what else c
 	int listener, waiting[4];
 };
 
+struct dialled { /* a mesh that tries to reach a silent port */
+	struct silent silent;
+	struct sockaddr_in here;
+	struct skep_rejects rejects;
+	struct skep_mesh *mesh;
+};
+
 static void be_silent(struct silent *ret)
 {
 	socklen_t size = sizeof ret->at;
@@ -139,13 +146,24 @@ static void be_silent(struct silent *ret)
 	}
 }
 
+/* What comes next is answered by the kernel, and waits to be accepted. */
 static void hear_again(struct silent *silent)
 {
-	for (uint32_t i = 0; i < 4; i++)
+	for (uint32_t i = 0; i < 4 && silent->waiting[i] >= 0; i++) {
 		close(silent->waiting[i]);
+		silent->waiting[i] = -1;
+	}
 	fcntl(silent->listener, F_SETFL, O_NONBLOCK);
-	for (int fd; (fd = accept(silent->listener, NULL, NULL)) >= 0;)
+}
+
+/* All that wait, with a reset if so. */
+static void refuse_all(struct silent *silent, bool resets)
+{
+	const struct linger at_once = {resets, 0};
+	for (int fd; (fd = accept(silent->listener, NULL, NULL)) >= 0;) {
+		setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
 		close(fd);
+	}
 }
 
 static void say_cannot(struct skep_mesh *mesh)
@@ -156,20 +174,27 @@ static void say_cannot(struct skep_mesh *mesh)
 	assert_false(skep_mesh_take(mesh, 0, &record, &event));
 }
 
-static struct skep_mesh *dial_silent(
-	struct silent *silent, struct skep_rejects *rejects, struct sockaddr_in *ret_here, SSL_CTX *client)
+static void hang_up(struct dialled *d)
+{
+	skep_mesh_destroy(d->mesh, false);
+	hear_again(&d->silent);
+	close(d->silent.listener);
+}
+
+static void dial_silent(struct dialled *d, SSL_CTX *client)
 {
 	struct skep_diag why = {0};
+	*d = (struct dialled){.rejects = {.rank = OWN}};
 	const struct skep_mesh_setup setup = {.rank = OWN,
 		.ranks = RANKS,
-		.listener = listen_here(ret_here),
+		.listener = listen_here(&d->here),
 		.client = client,
 		.silence_ns = 60000000000u,
-		.rejects = rejects};
-	struct skep_mesh *mesh = skep_mesh_create(&setup, &why);
+		.rejects = &d->rejects};
+	struct skep_mesh *mesh = d->mesh = skep_mesh_create(&setup, &why);
 	struct skep_member older = {.rank = OLDER, .address = "127.0.0.1"};
-	be_silent(silent);
-	older.port = ntohs(silent->at.sin_port);
+	be_silent(&d->silent);
+	older.port = ntohs(d->silent.at.sin_port);
 	assert_non_null(mesh);
 	skep_mesh_member(mesh, &(struct skep_member){.rank = 0}, false);
 	skep_mesh_member(mesh, &older, false);
@@ -179,14 +204,11 @@ static struct skep_mesh *dial_silent(
 		look(mesh);
 	assert_true(mesh->peer[OLDER].asked);
 	if (mesh->peer[OLDER].link == NULL && skep_monotonic_ns() - begun_ns > 1500000000u) {
-		skep_mesh_destroy(mesh, false);
-		hear_again(silent);
-		close(silent->listener);
+		hang_up(d);
 		skip(); /* this process was kept from a core until the attempt was over */
 	}
 	assert_true(mesh->peer[OLDER].link->held);
 	assert_true(skep_monotonic_ns() - begun_ns >= 300000000u);
-	return mesh;
 }
 
 static bool is_relayed(struct skep_mesh *mesh)
@@ -198,85 +220,68 @@ static bool is_relayed(struct skep_mesh *mesh)
 
 static void test_relayed_without_an_answer(void **state)
 {
-	struct sockaddr_in here;
-	struct silent silent;
-	struct skep_rejects rejects = {.rank = OWN};
-	struct skep_mesh *mesh = dial_silent(&silent, &rejects, &here, NULL);
+	struct dialled d;
 	(void)state;
-	say_cannot(mesh);
-	assert_false(mesh->peer[OLDER].relayed); /* the second packet may come through */
-	assert_true(is_relayed(mesh));
-	say_cannot(mesh); /* once more, which changes nothing */
-	assert_true(mesh->peer[OLDER].relayed && mesh->peer[OLDER].there);
-	skep_mesh_destroy(mesh, false);
-	hear_again(&silent);
-	close(silent.listener);
+	dial_silent(&d, NULL);
+	say_cannot(d.mesh);
+	assert_false(d.mesh->peer[OLDER].relayed); /* the second packet may come through */
+	assert_true(is_relayed(d.mesh));
+	say_cannot(d.mesh); /* once more, which changes nothing */
+	assert_true(d.mesh->peer[OLDER].relayed && d.mesh->peer[OLDER].there);
+	hang_up(&d);
 }
 
 static void test_answer_to_the_second_packet(void **state)
 {
-	struct sockaddr_in here;
-	struct silent silent;
-	struct skep_rejects rejects = {.rank = OWN};
-	struct skep_mesh *mesh = dial_silent(&silent, &rejects, &here, NULL);
+	struct dialled d;
 	(void)state;
-	hear_again(&silent);
-	for (uint32_t i = 0; i < 3 * LOOKS && mesh->peer[OLDER].link->channel.state == SKEP_CHANNEL_CONNECTING; i++)
-		look(mesh);
-	assert_true(
-		mesh->peer[OLDER].link->held && mesh->peer[OLDER].dial_until_ns > 0); /* nothing is said to it yet */
-	say_cannot(mesh);
-	assert_false(mesh->peer[OLDER].link->held);
-	assert_true(mesh->peer[OLDER].dial_until_ns == 0 && !mesh->peer[OLDER].relayed);
-	skep_mesh_destroy(mesh, false);
-	close(silent.listener);
+	dial_silent(&d, NULL);
+	const struct peer *peer = &d.mesh->peer[OLDER];
+	hear_again(&d.silent);
+	refuse_all(&d.silent, false);
+	for (uint32_t i = 0; i < 3 * LOOKS && peer->link->channel.state == SKEP_CHANNEL_CONNECTING; i++)
+		look(d.mesh);
+	assert_true(peer->link->held && peer->dial_until_ns > 0); /* nothing is said to it yet */
+	say_cannot(d.mesh);
+	assert_false(peer->link->held);
+	assert_true(peer->dial_until_ns == 0 && !peer->relayed);
+	hang_up(&d);
 }
 
 static void test_the_other_one_comes_first(void **state)
 {
-	struct sockaddr_in here;
-	struct silent silent;
-	struct skep_rejects rejects = {.rank = OWN};
-	struct skep_mesh *mesh = dial_silent(&silent, &rejects, &here, NULL);
+	struct dialled d;
 	(void)state;
-	int back = connect_as(OLDER, &here);
-	for (uint32_t i = 0; i < LOOKS && mesh->peer[OLDER].link->held; i++)
-		look(mesh);
-	assert_true(!mesh->peer[OLDER].link->held && !mesh->peer[OLDER].asked && mesh->peer[OLDER].dial_until_ns == 0);
-	say_cannot(mesh);
-	assert_true(mesh->peer[OLDER].link != NULL && !mesh->peer[OLDER].relayed);
-	skep_mesh_destroy(mesh, false);
-	hear_again(&silent);
-	close(silent.listener);
+	dial_silent(&d, NULL);
+	const struct peer *peer = &d.mesh->peer[OLDER];
+	int back = connect_as(OLDER, &d.here);
+	for (uint32_t i = 0; i < LOOKS && peer->link->held; i++)
+		look(d.mesh);
+	assert_true(!peer->link->held && !peer->asked && peer->dial_until_ns == 0);
+	say_cannot(d.mesh);
+	assert_true(peer->link != NULL && !peer->relayed);
+	hang_up(&d);
 	close(back);
 }
 
 /* Its kernel has answered, and then the connection is reset while it is held: the attempt is over, and polling ends. */
 static void test_reset_while_it_is_held(void **state)
 {
-	struct sockaddr_in here;
-	struct silent silent;
-	struct skep_rejects rejects = {.rank = OWN};
-	const struct linger at_once = {1, 0};
+	struct dialled d;
 	SSL_CTX *client = SSL_CTX_new(TLS_client_method());
-	struct skep_mesh *mesh = dial_silent(&silent, &rejects, &here, client);
 	(void)state;
-	for (uint32_t i = 0; i < 4; i++)
-		close(silent.waiting[i]);
-	fcntl(silent.listener, F_SETFL, O_NONBLOCK);
-	for (uint32_t i = 0; i < 5 * LOOKS && mesh->peer[OLDER].link != NULL; i++) {
-		for (int fd; (fd = accept(silent.listener, NULL, NULL)) >= 0;) {
-			setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
-			close(fd);
-		}
-		look(mesh);
+	dial_silent(&d, client);
+	const struct peer *peer = &d.mesh->peer[OLDER];
+	hear_again(&d.silent);
+	for (uint32_t i = 0; i < 5 * LOOKS && peer->link != NULL; i++) {
+		refuse_all(&d.silent, true);
+		look(d.mesh);
 	}
-	assert_true(mesh->peer[OLDER].link == NULL && mesh->peer[OLDER].asked && !mesh->peer[OLDER].relayed);
-	say_cannot(mesh);
-	assert_true(mesh->peer[OLDER].relayed);
-	skep_mesh_destroy(mesh, false);
+	assert_true(peer->link == NULL && peer->asked && !peer->relayed);
+	say_cannot(d.mesh);
+	assert_true(peer->relayed);
+	hang_up(&d);
 	SSL_CTX_free(client);
-	close(silent.listener);
 }
 
 /* ---- behind a break ---------------------------------------------------------------------------------------------------- */
