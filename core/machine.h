@@ -83,6 +83,7 @@ void skep_worker_init(void *mem, const struct skep_plan *plan, const struct skep
 void skep_worker_step(struct skep_node *node, struct step *step, const struct skep_event *event);
 uint32_t skep_worker_actions_limit(const struct skep_plan *plan, const struct skep_methods *how);
 bool skep_worker_returned(const struct skep_node *node);
+bool skep_worker_keeps(const struct skep_node *node);
 void skep_worker_fetch(const struct skep_node *node, bool deep);
 void skep_worker_relocate(void *mem, const struct skep_node *node); /* to memory of the size that it wants */
 

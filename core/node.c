@@ -127,6 +127,11 @@ bool skep_node_returned(const struct skep_node *node)
 	return !node->is_directory && node->outcome != SKEP_RUNNING && skep_worker_returned(node);
 }
 
+bool skep_node_keeps(const struct skep_node *node)
+{
+	return !node->is_directory && skep_worker_keeps(node);
+}
+
 uint32_t skep_node_kept(const struct skep_node *node, const struct skep_plan *plan)
 {
 	assert(node->is_directory);

@@ -238,6 +238,9 @@ struct skep_message {
 			union {
 				uint32_t share;  /* without a flush: begin when so many were counted, and do not seal */
 				uint32_t merged; /* `async` with `gather`: so many of yours are in this merge */
+				/* plan->together: so many microbatches the sum will have, as COMMIT will say; 0: that
+				 * is not known yet */
+				uint32_t expected;
 			};
 			bool eager; /* begin when your share of the round is counted; if that will not be, another comes */
 			bool discard;    /* size == 0: the round is void */
@@ -308,7 +311,8 @@ enum skep_event_kind {
 	SKEP_EVENT_OP_DONE,
 	SKEP_EVENT_SEND_FAILED, /* message: as it was sent; its payload belongs to the machine again */
 	/* peer: the world believes that this process is dead; it may be wrong. To a worker, of the directory: that is dead, and
-	 * so is the run; if skep_plan_leaves_states() the worker keeps what it holds, once, between two steps (CHECKPOINT) */
+	 * so is the run; if skep_plan_leaves_states() the worker keeps what it holds between two steps (CHECKPOINT), and with
+	 * plan->together, if it knows it, also what the step would make that it waits to be told (worker/orphan.c) */
 	SKEP_EVENT_SUSPECT,
 	SKEP_EVENT_PREEMPT_NOTICE, /* leave_at: the machine will be taken away then */
 	SKEP_EVENT_EGRESS, /* to the directory, with plan->budget_microusd: egress_microusd, of all traffic since the start */
@@ -413,6 +417,8 @@ uint32_t skep_node_stage(const struct skep_node *node); /* SKEP_NO_STAGE while i
 uint64_t skep_node_digest(const struct skep_node *node);
 /* May a worker that loses the directory keep what it holds (SUSPECT)? Not where that is no state of any version by itself. */
 bool skep_plan_leaves_states(const struct skep_plan *plan);
+/* A worker that has lost the directory: is it still to keep what it holds? If not, it does nothing more. */
+bool skep_node_keeps(const struct skep_node *node);
 /* The directory's: the newest version that is among the last three that each stage has kept; without one plan->first_round. */
 uint32_t skep_node_kept(const struct skep_node *node, const struct skep_plan *plan);
 

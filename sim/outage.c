@@ -39,14 +39,6 @@ static void let_knock(struct skep_world *world, uint32_t worker)
 	skep_preemption_halt(world, worker);
 }
 
-static bool is_idle(const struct skep_process *process)
-{
-	for (uint32_t l = 0; l < SKEP_LANES; l++)
-		if (process->lane[l].first != UINT32_MAX)
-			return false;
-	return true;
-}
-
 /* The worker hears nothing more of others. */
 static void orphan(struct skep_world *world, uint32_t worker)
 {
@@ -54,7 +46,7 @@ static void orphan(struct skep_world *world, uint32_t worker)
 	struct skep_process *process = &world->process[worker];
 	process->orphaned = true;
 	skep_world_step(world, worker, &event);
-	if (is_idle(process))
+	if (!skep_node_keeps(process->node))
 		let_knock(world, worker);
 }
 
@@ -64,11 +56,18 @@ void skep_outage_op_ended(struct skep_world *world, uint32_t worker, const struc
 	bool kept = op->kind == SKEP_OP_CHECKPOINT && op->round > world->plan->first_round;
 	assert(world->directory_lost && process->orphaned && !process->dead);
 	if (kept && well) {
+		process->held_before = process->held;
 		process->held = op->round;
 		process->held_of = op->stage;
 	}
-	if (kept || is_idle(process))
+	if (!skep_node_keeps(process->node))
 		let_knock(world, worker);
+}
+
+static bool has(const struct skep_process *process, uint32_t version)
+{
+	assert(version > 0);
+	return process->knocks && (process->held == version || process->held_before == version);
 }
 
 static bool all_stages_hold(const struct skep_world *world, uint32_t version)
@@ -78,7 +77,7 @@ static bool all_stages_hold(const struct skep_world *world, uint32_t version)
 		holds = false;
 		for (uint32_t i = 0; i < world->plan->workers && !holds; i++) {
 			const struct skep_process *process = &world->process[i];
-			holds = process->knocks && process->held == version && process->held_of == stage;
+			holds = has(process, version) && process->held_of == stage;
 		}
 	}
 	return stage == world->plan->stages;
@@ -88,11 +87,12 @@ static bool all_stages_hold(const struct skep_world *world, uint32_t version)
 static uint32_t newest_held(const struct skep_world *world)
 {
 	uint32_t newest = 0, tried = 0;
-	for (uint32_t i = 0; i < world->plan->workers; i++) {
-		const struct skep_process *process = &world->process[i];
-		if (!process->knocks || process->held <= newest || process->held == tried)
+	for (uint32_t i = 0; i < 2 * world->plan->workers; i++) {
+		const struct skep_process *process = &world->process[i / 2];
+		uint32_t version = i % 2 == 0 ? process->held : process->held_before;
+		if (!process->knocks || version <= newest || version == tried)
 			continue;
-		tried = process->held;
+		tried = version;
 		newest = all_stages_hold(world, tried) ? tried : newest;
 	}
 	return newest;
@@ -110,7 +110,7 @@ static void lose(struct skep_world *world)
 	world->own_plan.first_round = skep_node_kept(directory->node, world->plan);
 	for (uint32_t i = 0; i < workers; i++) {
 		world->process[i].knocks = !world->process[i].dead;
-		world->process[i].held = 0;
+		world->process[i].held = world->process[i].held_before = 0;
 		if (world->process[i].knocks && world->scenario->outages.with_workers)
 			orphan(world, i);
 		else if (world->process[i].knocks)
@@ -129,7 +129,7 @@ void skep_outage_churn(struct skep_world *world, const struct skep_churn_event *
 		return;
 	if (!process->dead)
 		let_knock(world, event->worker);
-	process->held = 0; /* a machine that comes has nothing */
+	process->held = process->held_before = 0; /* a machine that comes has nothing */
 	process->knocks = event->join;
 	if (event->join) {
 		process->started_ns = world->now;

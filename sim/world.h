@@ -62,13 +62,15 @@ struct skep_process { /* a machine and its process: a worker or, last, the direc
 	bool dead;              /* it has ended, and has not started again */
 	bool knocks;   /* the directory is lost, and its machine is there, and waits for that; dead, but for: */
 	bool orphaned; /* it is to keep what it holds first */
-	uint32_t held, held_of; /* what it then has: a version, 0: none; of which stage */
-	uint64_t digest;        /* digest of earlier incarnations */
-	uint64_t events;        /* steps of the state machine in all incarnations */
+	/* What it then has: a version, and one that it kept before; 0: none; of which stage. */
+	uint32_t held, held_before, held_of;
+	uint64_t digest; /* digest of earlier incarnations */
+	uint64_t events; /* steps of the state machine in all incarnations */
 	struct skep_lane_queue lane[SKEP_LANES];
 };
 
-#define SKEP_WORLD_KEPT SKEP_CHECKPOINTS_KEPT /* of each part of the state the newest checkpoints, as in a folder */
+/* Of each part of the state the newest checkpoints, as in a folder, and what is kept when the directory is lost. */
+#define SKEP_WORLD_KEPT (SKEP_CHECKPOINTS_KEPT + 2)
 
 struct skep_kept { /* a checkpoint in memory, with real arithmetic */
 	uint32_t version;

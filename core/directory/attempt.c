@@ -99,6 +99,13 @@ static void forget_counters(struct directory *d, const struct skep_plan *plan, u
 	}
 }
 
+/* What each member may presume to be the divisor, if COMMIT is lost with this directory (worker/orphan.c). */
+static uint32_t expected(const struct directory *d, const struct step *step)
+{
+	bool certain = step->plan->together && !step->plan->clip && step->how.grouping->replicas;
+	return certain ? d->reduced.expected : 0;
+}
+
 /* Tells the members, attempt->order, of their sum. */
 static void begin_group(struct directory *d, struct step *step, const struct attempt *attempt)
 {
@@ -121,6 +128,7 @@ static void begin_group(struct directory *d, struct step *step, const struct att
 		message.u.reduce.rank = rank;
 		message.u.reduce.size = attempt->sum ? size : 0;
 		message.u.reduce.next = directory_worker(d, order[(rank + 1) % size]);
+		message.u.reduce.expected = attempt->sum ? expected(d, step) : 0;
 		message.u.reduce.eager = d->eager;
 		message.u.reduce.discard = d->discards;
 		for (uint32_t i = 0; i < step->how.features; i++)

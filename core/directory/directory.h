@@ -119,6 +119,7 @@ enum phase {
 struct reduced { /* the round whose gradients are summed */
 	bool on;
 	uint32_t round, issued;
+	uint32_t expected; /* microbatches that each virtual stage will have counted; 0: that is not certain */
 };
 
 struct judged {         /* a microbatch of a validation (validation.c) */
@@ -179,6 +180,7 @@ struct directory {
 	struct skep_node node;
 	uint8_t phase;
 	bool cut;      /* no worker can do the rest of the open round */
+	bool intact;   /* no worker is gone since it opened */
 	uint32_t pass; /* of the open round: 0, or the attempt that found something missing */
 	/* Where to go on looking for what is missing; void: the next one to be granted again, and the one after the last. */
 	uint32_t rerun_microbatch, rerun_end;
@@ -371,7 +373,8 @@ bool skep_rounds_all_back(struct directory *d, struct step *step); /* nothing is
 uint32_t skep_rounds_wanted(struct directory *d, const struct skep_plan *plan); /* microbatches of the open round */
 void skep_rounds_on_finished(struct directory *d, struct step *step, const struct skep_message *message);
 void skep_rounds_resume(
-	struct directory *d, struct step *step); /* something is missing, or a worker serves that did not */
+	struct directory *d, struct step *step);   /* something is missing, or a worker serves that did not */
+void skep_rounds_all_counted(struct directory *d); /* what was issued, in all stages */
 void skep_rounds_close(struct directory *d, const struct skep_plan *plan); /* the open round takes no more work */
 void skep_rounds_sum(struct directory *d, struct step *step);              /* and is summed in all stages */
 void skep_rounds_sum_anew(struct directory *d, struct step *step, uint32_t stage);

@@ -117,12 +117,23 @@ uint32_t skep_rounds_wanted(struct directory *d, const struct skep_plan *plan)
 	return want < numbers ? want : numbers;
 }
 
+/* By workers that are here, as they have said: whatever happened to the round. */
+void skep_rounds_all_counted(struct directory *d)
+{
+	assert(d->phase == PHASE_COUNTING);
+	d->intact = true;
+	d->finished = d->issued;
+}
+
 void skep_rounds_close(struct directory *d, const struct skep_plan *plan)
 {
 	assert(d->issued <= d->capacity);
 	assert(d->phase == PHASE_OPEN || d->phase == PHASE_COUNTING);
 	skep_directory_enter(d, PHASE_REDUCING);
-	d->reduced = (struct reduced){.on = true, .round = d->round, .issued = d->issued};
+	d->reduced = (struct reduced){.on = true,
+		.round = d->round,
+		.issued = d->issued,
+		.expected = d->intact && d->finished == d->issued ? d->issued : 0};
 	for (uint32_t stage = 0; stage < plan->stages; stage++) {
 		directory_stage(d, stage)->attempt = d->pass > 0 ? d->pass : d->void_attempt;
 		directory_stage(d, stage)->committed = false;
@@ -207,6 +218,7 @@ void skep_rounds_begin(struct directory *d, struct step *step)
 	const struct skep_plan *plan = step->plan;
 	skep_directory_enter(d, PHASE_OPEN);
 	d->full = false;
+	d->intact = true;
 	d->cut = step->how.directory->none_can(d, plan);
 	d->issued = d->finished = d->outstanding = d->pass = 0;
 	d->void_attempt = step->how.scope->first_attempt(d);
@@ -549,7 +561,8 @@ void skep_rounds_worker_gone(struct directory *d, struct step *step, uint32_t wo
 	assert(worker < step->plan->workers);
 	assert(directory_row(d, worker)->stage < step->plan->stages);
 	struct row *row = directory_row(d, worker);
-	d->full = false;
+	d->full = d->intact = false;
+	d->reduced.expected = 0;
 	skep_fixed_lift_barrier(d, step);
 	bool summed = d->reduced.on && row->member && !directory_stage(d, row->stage)->committed;
 	if (summed)

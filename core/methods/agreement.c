@@ -10,8 +10,9 @@
  * plan->together is for runs that outlive their directory with what workers hold. Alone, a stage with few parameters steps while
  * another one still sums. A worker holds one version, so a directory that is lost then leaves one stage behind its step and
  * another one before it, which no worker can make any more: the divisors are the directory's. All COMMITs of a round leave the
- * directory in one step instead, and who has got one makes its step before it keeps what it holds. What is left is a loss
- * while these messages are on their way, of which some are lost.
+ * directory in one step instead, and who has got one makes its step before it keeps what it holds. What is left is a loss while
+ * these messages are on their way, of which some are lost: then all others have their sums, and presume the word where nothing of
+ * the round was lost (worker/orphan.c).
  *
  * That costs no message and no memory. The next round opens when all have committed in any case; at worst a round is longer by
  * one STEP, which an early stage used to make while others still summed. To keep the version before a step as well would take

@@ -244,7 +244,8 @@ static bool puts_off(struct worker *w, const struct skep_plan *plan)
 	assert(w->reduction.attempt > 0);
 	assert(w->reduction.committed);
 	bool idle = worker_inflight(w)->used + w->grants == 0;
-	bool wanted = w->stop_when_stepped || w->orphaned || w->inner.judged > w->version || w->keep > w->version;
+	bool wanted =
+		w->stop_when_stepped || w->orphan != ORPHAN_NO || w->inner.judged > w->version || w->keep > w->version;
 	if (w->state != WORKER_SERVING || wanted || (idle && w->reduction.checkpoint))
 		return false;
 	if (plan->inner_deadline)

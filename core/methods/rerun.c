@@ -54,6 +54,7 @@ static void counted(struct directory *d, struct step *step)
 	uint32_t microbatch;
 	d->rerun_microbatch = 0;
 	if (!next(d, step->plan, &microbatch, &span)) {
+		skep_rounds_all_counted(d);
 		step->how.directory->reduce(d, step);
 		return;
 	}

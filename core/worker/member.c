@@ -267,31 +267,8 @@ static void tell_kept(struct worker *w, struct step *step, enum skep_message_kin
 	skep_worker_send(w, step, &message);
 }
 
-/* While candidates are tried nothing is kept. */
-void skep_member_orphaned(struct worker *w, const struct step *step)
-{
-	assert(!w->orphaned);
-	bool trains = w->state == WORKER_SERVING && w->version >= step->plan->candidate_rounds;
-	w->orphaned = trains && skep_methods_leave_states(&step->how, step->plan);
-}
-
-/* Between two steps. What the run began with is kept. */
-static bool keep_held(struct worker *w, struct step *step)
-{
-	struct skep_op op = {.kind = SKEP_OP_CHECKPOINT, .stage = (uint16_t)w->node.stage, .version = w->version};
-	assert(w->orphaned && w->state == WORKER_SERVING);
-	op.round = step->how.worker->held_as(w);
-	w->orphaned = w->checkpoint = false;
-	if (op.round <= step->plan->first_round)
-		return false;
-	skep_worker_compute(w, step, &op);
-	return true;
-}
-
 bool skep_member_checkpoint(struct worker *w, struct step *step)
 {
-	if (w->state == WORKER_SERVING && w->orphaned && w->model_chunks.stepped == 0)
-		return keep_held(w, step);
 	if (w->state != WORKER_SERVING || !w->checkpoint)
 		return false;
 	if (step->plan->checkpoint_every == 0) { /* asked for word that it holds all of this version */

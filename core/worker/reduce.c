@@ -233,7 +233,8 @@ void skep_reduce_on_reduce(struct worker *w, struct step *step, const struct ske
 		.next = message->u.reduce.next,
 		.transfers = skep_scheme_transfers_max(step->plan, message->u.reduce.size),
 		.discard = message->u.reduce.discard,
-		.checkpoint = message->u.reduce.checkpoint};
+		.checkpoint = message->u.reduce.checkpoint,
+		.expected = message->u.reduce.expected};
 	for (uint32_t i = 0; i < step->how.features; i++)
 		step->how.feature[i]->reduce(w, step->plan, message);
 	if (r->size > 0)

@@ -132,8 +132,56 @@ static bool start_state(struct worker *w, struct step *step)
 	       (w->state == WORKER_JOINING && skep_download_load(w, step));
 }
 
+/* Between two steps. What the run began with is kept. */
+static bool keep_held(struct worker *w, struct step *step)
+{
+	struct skep_op op = {.kind = SKEP_OP_CHECKPOINT, .stage = (uint16_t)w->node.stage, .version = w->version};
+	assert(w->state == WORKER_SERVING && w->model_chunks.stepped == 0);
+	assert(w->orphan == ORPHAN_KEEPS || w->orphan == ORPHAN_STEPS);
+	op.round = step->how.worker->held_as(w);
+	w->checkpoint = false;
+	w->orphan++;
+	if (op.round <= step->plan->first_round)
+		return false;
+	skep_worker_compute(w, step, &op);
+	return true;
+}
+
+static void presume(struct worker *w, struct step *step)
+{
+	assert(w->orphan == ORPHAN_KEPT && !w->reduction.committed);
+	const struct skep_plan *plan = step->plan;
+	for (uint32_t vstage = w->node.stage; vstage < skep_plan_vstages(plan); vstage += plan->stages) {
+		const struct skep_message commit = skep_orphan_commit(w, plan, vstage);
+		skep_reduce_on_commit(w, step, &commit);
+	}
+	w->orphan = ORPHAN_STEPS;
+	start_step(w, step);
+}
+
+/* A step that is told is made first; where it waits for what still runs of a void attempt, so does this. */
+static void next_of_orphan(struct worker *w, struct step *step)
+{
+	assert(w->orphan != ORPHAN_NO);
+	bool may = w->beside || w->compute_op == 0;
+	if (w->orphan == ORPHAN_DONE || (may && start_step(w, step)) || w->compute_op != 0)
+		return;
+	if (w->reduction.stepping || (w->reduction.committed && w->reduce_ops > 0))
+		return;
+	if ((w->orphan == ORPHAN_KEEPS || w->orphan == ORPHAN_STEPS) && keep_held(w, step))
+		return;
+	if (skep_orphan_presumes(w, step->plan))
+		presume(w, step);
+	else
+		w->orphan = ORPHAN_DONE;
+}
+
 void skep_schedule_next(struct worker *w, struct step *step)
 {
+	if (w->orphan != ORPHAN_NO) {
+		next_of_orphan(w, step);
+		return;
+	}
 	if (w->beside && worker_member(w))
 		start_step(w, step);
 	if (w->compute_op != 0)

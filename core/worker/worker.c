@@ -202,7 +202,8 @@ void skep_worker_forget(struct worker *w, struct step *step)
 	}
 	skep_inflight_init(table, table->capacity);
 	skep_download_forget(w, step);
-	w->entered = w->admitted = w->saved = w->restore = w->checkpoint = w->orphaned = false;
+	w->entered = w->admitted = w->saved = w->restore = w->checkpoint = false;
+	w->orphan = ORPHAN_NO;
 	w->keep = w->keep_version = 0;
 	w->issued_in_flight = w->issued = w->grants = 0;
 	w->forwarded = w->drained = w->barrier_lifted = w->part = w->parts = 0;
@@ -358,8 +359,10 @@ static void on_op_done(struct worker *w, struct step *step, const struct skep_ev
 		return;
 	}
 	struct skep_work *work = &worker_inflight(w)->work[w->compute_slot];
-	if (event->fault)
+	if (event->fault) {
 		skep_member_fault(w, step, event);
+		skep_orphan_failed(w, op);
+	}
 	if (op->kind == SKEP_OP_ENTER || op->kind == SKEP_OP_RESTORE || op->kind == SKEP_OP_LOAD)
 		w->parameters = 0;
 	switch (op->kind) {
@@ -456,7 +459,7 @@ void skep_worker_step(struct skep_node *node, struct step *step, const struct sk
 		break;
 	case SKEP_EVENT_SUSPECT:
 		if (event->u.peer.index == step->plan->workers)
-			skep_member_orphaned(w, step);
+			skep_orphan_begin(w, step);
 		else if (w->state == WORKER_SERVING)
 			skep_reissue_ban(w, step->plan, event->u.peer);
 		skep_member_suspect(w, step, event->u.peer, false);

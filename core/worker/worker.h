@@ -11,6 +11,7 @@
  *   transfers.c     the sum, transfer by transfer; roster.c: who takes part in it; shards.c: the step in shards
  *   member.c    joining, being fenced, hearing of others, heartbeats, stopping
  *   download.c  a newcomer fetches its stage's state in chunks, another worker hands it out
+ *   orphan.c    the directory is dead
  *
  * A worker is OUT (holds nothing, has asked to join), JOINING (has a stage, downloads its state), SERVING, or STOPPED. One
  * that is joining *enters* its stage (its device makes room for it), then it is *admitted*: a member of the stage's
@@ -32,6 +33,7 @@
 #include "core/schedule/pipelines.h"
 #include "core/worker/inflight.h"
 #include "core/worker/marks.h"
+#include "core/worker/orphan.h"
 #include "core/worker/reissue.h"
 
 enum worker_state { WORKER_OUT, WORKER_JOINING, WORKER_SERVING, WORKER_STOPPED };
@@ -105,11 +107,12 @@ struct reduction { /* of round `version`; attempt 0: not begun, the round is ope
 	bool discard;   /* what was counted is to be thrown away before the tally */
 	bool committed; /* the divisors are known */
 	bool stepping;
-	bool gathering;  /* sharded: its shard is stepped, and parameters go round */
-	bool own;        /* async: it is the merge of what this worker has told, or that is a part of it */
-	bool checkpoint; /* after the step */
-	uint32_t norms;  /* clip, rank 0: virtual stages whose squares are still to be told; the tally waits */
-	uint64_t square; /* clip: of the norm of all gradients, once committed */
+	bool gathering;    /* sharded: its shard is stepped, and parameters go round */
+	bool own;          /* async: it is the merge of what this worker has told, or that is a part of it */
+	bool checkpoint;   /* after the step */
+	uint32_t norms;    /* clip, rank 0: virtual stages whose squares are still to be told; the tally waits */
+	uint32_t expected; /* microbatches that the sum will have; 0: that is not known before COMMIT */
+	uint64_t square;   /* clip: of the norm of all gradients, once committed */
 	struct tied tied;
 	/* Without a flush: begins when so many were counted here; async, gathered: so many are in its part. */
 	uint32_t share;
@@ -178,7 +181,7 @@ struct worker {
 	bool checkpoint;          /* its state is to be kept, now */
 	uint32_t keep;            /* CHECKPOINT: its state is to be kept under this number; 0: not asked */
 	uint32_t keep_version;    /* when it has come to this version; without `async` the same */
-	bool orphaned;            /* the directory is dead: it is to keep what it holds, unasked */
+	uint8_t orphan;           /* enum orphan */
 	bool fresh;               /* it serves, and does not know yet which round is open */
 	bool restore;             /* JOINING: it restores its stage, from this version: */
 	uint32_t restore_version; /* 0: as at the start of the run */
@@ -565,7 +568,6 @@ bool skep_member_restore(struct worker *w, struct step *step); /* starts RESTORE
 bool skep_member_checkpoint(struct worker *w, struct step *step);
 void skep_member_checkpointed(struct worker *w, struct step *step, const struct skep_event *event);
 void skep_member_keep(struct worker *w, uint32_t version, uint32_t number);
-void skep_member_orphaned(struct worker *w, const struct step *step); /* the directory is dead */
 void skep_member_fault(
 	struct worker *w, struct step *step, const struct skep_event *event); /* says what is not finite */
 void skep_member_on_peer(struct worker *w, struct step *step, const struct skep_message *message);

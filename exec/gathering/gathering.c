@@ -41,7 +41,7 @@ struct skep_gathering {
 	struct skep_rejects rejects;
 	struct skep_checkpoint_folder folder; /* as of the run that was lost */
 	uint32_t parts, common;               /* common: the newest version that all parts have here */
-	uint32_t *newest;                     /* [parts] that was brought */
+	uint32_t *newest;                     /* [parts] that was brought, and is not presumed */
 	struct guest guest[SKEP_GUESTS_MAX];
 	uint64_t begun_ns, heard_ns; /* heard: of a state, last */
 	uint32_t patience_s;
@@ -112,7 +112,7 @@ static bool look_into_folder(struct skep_gathering *g)
 static void is_here(struct skep_gathering *g, uint32_t number, const struct skep_state_word *word)
 {
 	assert(word->stage < g->parts);
-	if (word->version > g->newest[word->stage])
+	if (!word->presumed && word->version > g->newest[word->stage])
 		g->newest[word->stage] = word->version;
 	look_into_folder(g);
 	if (number != SKEP_SAVER_NO_ONE)

@@ -417,7 +417,7 @@ static bool prepare(struct skep_joining *j, const struct skep_scenario *scenario
 	*states = (struct skep_states){
 		.folder = skep_scenario_folder(scenario), .options = &j->options, .left = j->options.left};
 	if (states->left != NULL) /* of what this process makes, the state will be newer */
-		states->left->version = 0;
+		states->left->version = states->left->presumed = 0;
 	setup->orphaned = states->left != NULL ? skep_states_orphaned : NULL;
 	setup->orphaned_context = states;
 	setup->keeper = skep_states_keeper(states);

@@ -15,11 +15,12 @@
 #include "exec/tcp/words.h"
 #include "models/checkpoint/checkpoint.h"
 
-/* What a process that has lost `serve` leaves for the one that comes after it: a state in a folder of checkpoints. */
+/* What a process that has lost `serve` leaves for the one that comes after it: states of a stage in a folder of checkpoints. */
 struct skep_left {
 	char folder[SKEP_CHECKPOINT_PATH_BYTES];
 	uint64_t job, run;
-	uint32_t stage, version; /* version 0: nothing */
+	uint32_t stage, version; /* 0: nothing */
+	uint32_t presumed;       /* the version of the step that it waited to be told; 0: nothing */
 };
 
 struct skep_join_options {

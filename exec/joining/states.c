@@ -57,11 +57,12 @@ static bool send_pieces(struct skep_joining *j, FILE *file, uint64_t bytes, stru
 	return skep_joining_answer(j, SKEP_RECORD_STATE, &words, reterr);
 }
 
-static bool hand_over(struct skep_states *states, uint32_t stage, uint32_t version, struct skep_diag *reterr)
+static bool hand_over(
+	struct skep_states *states, uint32_t stage, uint32_t version, bool presumed, struct skep_diag *reterr)
 {
 	char path[SKEP_CHECKPOINT_PATH_BYTES];
 	struct stat about;
-	struct skep_state_word word = {.keep = true, .stage = stage, .version = version};
+	struct skep_state_word word = {.keep = true, .presumed = presumed, .stage = stage, .version = version};
 	skep_checkpoint_path(&states->folder, stage, version, path);
 	FILE *file = fopen(path, "rb");
 	if (file == NULL || fstat(fileno(file), &about) != 0) {
@@ -77,7 +78,9 @@ static bool hand_over(struct skep_states *states, uint32_t stage, uint32_t versi
 	return fine;
 }
 
-/* Where the folder is also that of `serve`, the newest version that all stages have must not make room for one of this stage
+/* What the worker holds comes first, then what it presumes that the next step makes (core/worker/orphan.c).
+ *
+ * Where the folder is also that of `serve`, the newest version that all stages have must not make room for one of this stage
  * alone: nothing is removed. */
 static bool keep_here(struct skep_states *states, uint32_t stage, uint32_t version, const void *state, uint64_t bytes,
 	struct skep_diag *reterr)
@@ -88,10 +91,18 @@ static bool keep_here(struct skep_states *states, uint32_t stage, uint32_t versi
 	const struct skep_keeper own = skep_checkpoint_keeper(&all);
 	if (!own.write(own.context, stage, version, state, bytes, reterr))
 		return false;
-	*states->left = (struct skep_left){.job = all.job, .run = all.run, .stage = stage, .version = version};
-	snprintf(states->left->folder, sizeof states->left->folder, "%s", all.path);
+	struct skep_left *left = states->left;
+	bool presumed = left->version > 0 && version > left->version; /* it may have been about to keep the same */
+	if (presumed) {
+		assert(left->stage == stage);
+		left->presumed = version;
+	} else {
+		*left = (struct skep_left){.job = all.job, .run = all.run, .stage = stage, .version = version};
+		snprintf(left->folder, sizeof left->folder, "%s", all.path);
+	}
 	if (!states->options->quiet)
-		fprintf(stderr, "skep: the state of stage %u as of round %u is kept in %s\n", stage, version, all.path);
+		fprintf(stderr, "skep: the state of stage %u as of round %u is kept in %s%s\n", stage, version,
+			all.path, presumed ? ": other stages may have made that step" : "");
 	return true;
 }
 
@@ -112,7 +123,7 @@ static bool write_both(
 		return keep_here(states, stage, version, state, bytes, reterr);
 	if (!own.write(own.context, stage, version, state, bytes, reterr))
 		return false;
-	return hand_over(states, stage, version, &why) ||
+	return hand_over(states, stage, version, false, &why) ||
 	       skep_fail(reterr, "`serve` does not keep the state of stage %u: %s", stage, why.message);
 }
 
@@ -124,9 +135,13 @@ void skep_left_bring(const struct skep_join_options *options, uint64_t run)
 		return;
 	struct skep_states states = {
 		.folder = {.path = left->folder, .job = left->job, .run = left->run}, .options = options};
-	if (!hand_over(&states, left->stage, left->version, &why))
-		fprintf(stderr, "skep: the state of stage %u as of round %u is not taken: %s\n", left->stage,
-			left->version, why.message);
+	for (uint32_t i = 0; i < 1 + (left->presumed > 0); i++) {
+		uint32_t version = i == 0 ? left->version : left->presumed;
+		why = (struct skep_diag){0};
+		if (!hand_over(&states, left->stage, version, i > 0, &why))
+			fprintf(stderr, "skep: the state of stage %u as of round %u is not taken: %s\n", left->stage,
+				version, why.message);
+	}
 }
 
 /* ---- from `serve` ---------------------------------------------------------------------------------------------------- */

@@ -137,7 +137,6 @@ static bool take_ended(struct rank *rank)
 			fail_op(rank, &done.op, done.result.why);
 			continue;
 		}
-		rank->kept = rank->kept || (rank->orphaned && done.op.id == rank->keeps);
 		if (done.result.fault == SKEP_FAULT_CHECKPOINT_FAILED)
 			fprintf(stderr, "skep: worker %" PRIu32 ": %s\n", rank->self, done.result.why);
 		assert(has_tensor(done.result.out) == skep_op_puts_out(rank->plan, &done.op));
@@ -323,16 +322,14 @@ static void keep_what_is_held(struct rank *rank)
 	rank->setup->orphaned(rank->setup->orphaned_context);
 	while (take_ended(rank))
 		;
-	rank->orphaned = true;
 	skep_perform_step(rank, &event);
-	while (!told && !rank->kept && !skep_lanes_idle(rank->lanes) && rank_now(rank) < until) {
+	while (!told && skep_node_keeps(rank->node) && !skep_lanes_idle(rank->lanes) && rank_now(rank) < until) {
 		if (!take_ended(rank) && !take_own(rank))
 			rank->transport->wait(rank->transport->self, REST_NS);
 		told = read(rank->setup->signal_fd, &info, sizeof info) == (ssize_t)sizeof info;
 	}
-	if (rank_now(rank) >= until)
-		fprintf(stderr,
-			"skep: worker %" PRIu32 ": what it holds is not kept: an operation takes more than %u s\n",
+	if (skep_node_keeps(rank->node) && rank_now(rank) >= until)
+		fprintf(stderr, "skep: worker %" PRIu32 ": what it holds is not all kept: that takes more than %u s\n",
 			rank->self, (unsigned)(KEEP_NS / SKEP_SECOND_NS));
 }
 

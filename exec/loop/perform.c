@@ -118,8 +118,6 @@ static void perform(struct rank *rank, const struct skep_action *action)
 		break;
 	case SKEP_ACTION_RUN:
 		assert(rank->lanes != NULL); /* the directory has no device */
-		if (rank->orphaned && action->u.run.kind == SKEP_OP_CHECKPOINT)
-			rank->keeps = action->u.run.id;
 		if (!skep_lanes_push(rank->lanes, &action->u.run))
 			skep_rank_fail(rank, "no memory for an operation");
 		break;

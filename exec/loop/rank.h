@@ -114,10 +114,7 @@ struct rank {
 	bool hears_end;       /* rank 0 has said that the run is over */
 	bool halted;          /* the run ends early */
 	int signal;           /* on this signal; 0: on none */
-	bool orphaned,
-		kept;   /* rank 0 is dead, and the machine knows; and its device has kept what it held, or could not */
-	uint64_t keeps; /* orphaned: the operation that does */
-	bool broken;    /* the transport has failed and is not used any more */
+	bool broken;          /* the transport has failed and is not used any more */
 	char reason[256];
 	uint32_t idle;  /* turns in a row with nothing to do */
 	uint32_t turns; /* of the loop, all of them */

@@ -183,6 +183,7 @@ static void content(struct skep_wire *wire, uint8_t type, union skep_words *word
 	case SKEP_RECORD_STATE:
 		bytes(wire, words->state.secret, sizeof words->state.secret);
 		skep_wire_bool(wire, &words->state.keep);
+		skep_wire_bool(wire, &words->state.presumed);
 		skep_wire_u32(wire, &words->state.stage);
 		skep_wire_u32(wire, &words->state.version);
 		skep_wire_u64(wire, &words->state.bytes);

@@ -33,7 +33,7 @@
 #include "exec/tcp/channel.h"
 #include "exec/transport/wire.h"
 
-#define SKEP_PROTOCOL 6u
+#define SKEP_PROTOCOL 7u
 #define SKEP_NAME_MAX 64u
 #define SKEP_REASON_MAX 512u
 #define SKEP_PIECE_BYTES 16000u
@@ -86,6 +86,7 @@ struct skep_piece { /* of what was asked for last */
 struct skep_state_word {                   /* a state that was kept (checkpoint.h): a file */
 	uint8_t secret[SKEP_SECRET_BYTES]; /* of a ticket; from `serve`: not looked at */
 	bool keep;                         /* the guest has it for `serve` to keep; else it asks for it */
+	bool presumed;                     /* it has, and does not know whether the run has come to it */
 	uint32_t stage, version;
 	uint64_t bytes; /* of the file; from `serve` of what is to come, 0: nothing (more) */
 };

@@ -218,6 +218,28 @@ play "${uneven[@]}" --set directory.back_with=checkpoints
 check 'held: and not with `checkpoints`' [ "$(said digest)" != "$together" ]
 check 'held: stages that step together take a step longer at most' awk "BEGIN { exit !($together_s <= $(said time_s) + 6 * 0.001) }"
 
+# Word of a step takes 5 ms to the first stage and 105 ms to the second one: at a loss between the two the first one has made its
+# step, and the second one holds its sum. It makes that step too, if nothing of the round was lost; not where the norm of all gradients
+# is wanted for it.
+sed -e 's/count: 2/count: 1/' -e 's/^  there: {}/  far: {machines: [{count: 1, gpu: v100, price: 36 USD\/h}]}\n&/' topology.yaml >far.yaml
+cat >>far.yaml <<'END'
+  - {between: [here, far], bandwidth: 100 Gbit/s, latency: 5 ms}
+  - {between: [far, there], bandwidth: 100 Gbit/s, latency: 105 ms}
+END
+far=(--set cluster.topology=far.yaml --set directory.timeout='1 s' "${two[@]}" "${held[@]:0:2}" --set 'checkpoint={every: 100, to: kept}')
+again() { # again OPTION...: rounds that are made again, by moment
+	local ms text=
+	for ms in $(seq 1500 80 6220); do
+		run_skep sim scenario.yaml -q --json "${far[@]}" --set "directory.lost_at=[$ms ms]" "$@"
+		text+=$(said rounds_again)
+	done
+	echo "$text"
+}
+none=$(printf '0%.0s' $(seq 60))
+same 'held, a stage hears of its step 0.1 s late: no round is made again' "$(again)" "$none"
+same 'held, a stage hears of its step late, delayed: no round is made again' "$(again --set sync.delayed=true)" "$none"
+check 'held, a stage hears of its step late, clipped: rounds are made again' [ "$(again --set train.optimizer.clip_norm=1.0e-3)" != "$none" ]
+
 # That b is gone is known when the directory is lost already.
 late=(--set 'cluster.trace={file: trace.csv, any_gpu: true, detection_delay: 500 ms}')
 trace 0,join,a 0,join,b 1.9,leave,b 11,join,b

@@ -595,4 +595,5 @@ const struct machine machine_skep = {.name = "skep",
 	.epoch = skep_node_epoch,
 	.digest = skep_node_digest,
 	.outcome = skep_node_outcome,
-	.kept = skep_node_kept};
+	.kept = skep_node_kept,
+	.keeps = skep_node_keeps};

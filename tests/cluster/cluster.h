@@ -29,6 +29,7 @@ struct machine { /* the functions of core/skep.h */
 	enum skep_outcome (*outcome)(const struct skep_node *node);
 	uint32_t (*kept)(
 		const struct skep_node *node, const struct skep_plan *plan); /* of all stages, by the directory */
+	bool (*keeps)(const struct skep_node *node);
 };
 extern const struct machine machine_skep, machine_naive;
 

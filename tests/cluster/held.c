@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * held.c - what workers hold while the directory is lost (`directory.back_with: workers`): each does what it has begun, hears
- * nothing of others, and keeps its stage's state as soon as it is between two steps; then it waits. All begin again at the newest
- * version that the waiting ones hold of all stages, if that is newer than what was kept. The world, and the referee on it (I27).
+ * nothing of others, and keeps its stage's state as soon as it is between two steps, and maybe what its next step makes; then it
+ * waits. All begin again at the newest version that the waiting ones hold of all stages, if that is newer than what was kept. The
+ * world, and the referee on it (I27).
  *
  * Kept true: what a process holds dies with it, and who comes meanwhile holds nothing.
  */
@@ -38,11 +39,16 @@ void held_changed(struct ledger *ledger, struct skep_peer who, const struct skep
 	holding->version = serves(ledger, who) ? holding->newest : 0;
 }
 
+static bool has(const struct holding *holding, uint32_t version)
+{
+	return holding->newest == version || (holding->kept >> version & 1) > 0;
+}
+
 bool held_by_all(const struct ledger *ledger, uint64_t stayed, uint32_t version)
 {
 	uint32_t stages = 0;
 	for (uint32_t w = 0; w < ledger->plan->workers; w++)
-		if (stayed >> w & 1 && ledger->holding[w].newest == version)
+		if (stayed >> w & 1 && has(&ledger->holding[w], version))
 			stages |= 1u << ledger->holding[w].stage;
 	return stages + 1 == 1u << ledger->plan->stages;
 }
@@ -58,15 +64,35 @@ uint32_t held_of_all(const struct ledger *ledger, uint64_t stayed)
 	return newest;
 }
 
-/* ---- the world --------------------------------------------------------------------------------------------------- */
-
-static bool is_idle(const struct process *p)
+void held_kept(struct ledger *ledger, struct skep_peer who, const struct skep_op *op, bool well)
 {
-	uint32_t count = 0;
-	for (uint32_t l = 0; l < SKEP_LANES; l++)
-		count += p->lane[l].count;
-	return count == 0;
+	struct holding *holding = &ledger->holding[who.index];
+	assert(op->kind == SKEP_OP_CHECKPOINT && op->round < 64);
+	if (!ledger->lost || holding->epoch != who.epoch)
+		return;
+	if (well)
+		holding->kept |= UINT64_C(1) << op->round;
+	else if (holding->kept > 0) /* what the step has made is nowhere else */
+		holding->newest = holding->version = 63 - (uint32_t)__builtin_clzll(holding->kept);
 }
+
+/* While the directory is lost a worker steps without having been told, with what it would have been told of a round of which
+ * nothing was lost. True if that is what this step is; what is in its sum only the commit would say. */
+bool held_presumes(struct ledger *ledger, struct skep_peer who, const struct skep_op *op, const struct effect *effect)
+{
+	const struct round *round = &ledger->round[op->round];
+	if (!ledger->lost || !ledger->plan->together || round->cell[op->stage].committed)
+		return false;
+	if (op->microbatches != round->issued_count || ledger->plan->clip)
+		verdict_break(ledger->verdict, "I27", op->round, op->stage, ANY,
+			"worker %u presumes that %u microbatches are in its sum, of %u that were issued", who.index,
+			op->microbatches, round->issued_count);
+	if (op->stage + ledger->plan->stages >= skep_plan_vstages(ledger->plan))
+		books_check_parameters(ledger, who, op->round + 1, op->stage % ledger->plan->stages, effect);
+	return true;
+}
+
+/* ---- the world --------------------------------------------------------------------------------------------------- */
 
 /* Before its START a worker has nothing but what the run began with. */
 void held_begin(struct cluster *c, uint32_t worker)
@@ -77,25 +103,25 @@ void held_begin(struct cluster *c, uint32_t worker)
 		return;
 	p->keeping = p->stayed = true;
 	deliver(c, worker, &event);
-	p->keeping = !is_idle(p);
+	p->keeping = c->setup.machine->keeps(p->node);
 }
 
 void held_op_ended(struct cluster *c, uint32_t worker, const struct skep_op *op, bool well)
 {
 	struct process *p = &c->process[worker];
 	if (op->kind == SKEP_OP_CHECKPOINT && op->round > c->setup.plan->first_round && well) {
+		p->held_before = p->held;
 		p->held = op->round;
 		p->held_of = op->stage;
-		p->keeping = false;
 	}
-	p->keeping = p->keeping && !is_idle(p);
+	p->keeping = p->keeping && c->setup.machine->keeps(p->node);
 	if (op->kind == SKEP_OP_CHECKPOINT)
-		p->stayed = well;
+		p->stayed = well || p->held > 0;
 }
 
 void held_forget(struct process *p)
 {
-	p->held = 0;
+	p->held = p->held_before = 0;
 	p->keeping = p->stayed = false;
 }
 
@@ -106,7 +132,8 @@ uint32_t held_newest(struct cluster *c)
 	for (uint32_t version = 1; version <= plan->rounds; version++) {
 		uint32_t stages = 0;
 		for (uint32_t w = 0; w < plan->workers; w++)
-			if (c->process[w].alive && c->process[w].held == version)
+			if (c->process[w].alive &&
+				(c->process[w].held == version || c->process[w].held_before == version))
 				stages |= 1u << c->process[w].held_of;
 		newest = stages + 1 == 1u << plan->stages ? version : newest;
 	}

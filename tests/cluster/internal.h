@@ -83,8 +83,8 @@ struct process {
 	struct device device;
 	/* The directory is lost: it is to keep what it holds, and has not yet; it has been there since. */
 	bool keeping, stayed;
-	uint32_t held, held_of;         /* the version that it holds, 0: none; of this stage */
-	uint64_t sum[CLUSTER_ELEMENTS]; /* that the ALLREDUCE which is about to end brings */
+	uint32_t held, held_before, held_of; /* the versions that it has kept since, 0: none; of this stage */
+	uint64_t sum[CLUSTER_ELEMENTS];      /* that the ALLREDUCE which is about to end brings */
 };
 
 struct cluster {

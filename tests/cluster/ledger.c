@@ -212,6 +212,8 @@ static void did_step(struct ledger *ledger, struct skep_peer who, const struct s
 		stream_stepped_alone(ledger, who, op, effect);
 		return;
 	}
+	if (!holder->member && held_presumes(ledger, who, op, effect))
+		return;
 	if (!holder->member) {
 		verdict_break(ledger->verdict, "I1b", op->round, op->stage, ANY,
 			"worker %u (epoch %u) steps, but is no member of a committed reduction", who.index, who.epoch);
@@ -249,9 +251,10 @@ void ledger_op_done(struct ledger *ledger, struct skep_peer who, const struct sk
 		books_check_parameters(ledger, who, effect->version, op->stage, effect);
 		return;
 	}
-	if (op->kind == SKEP_OP_CHECKPOINT)
+	if (op->kind == SKEP_OP_CHECKPOINT) {
 		keeping_kept(ledger, who, op, effect);
-	else if (op->kind == SKEP_OP_RESTORE)
+		held_kept(ledger, who, op, true);
+	} else if (op->kind == SKEP_OP_RESTORE)
 		keeping_restored(ledger, who, op, effect);
 	bool fused = op->kind == SKEP_OP_BACKWARD && op->inner > 0 && op->part + 1 == op->parts;
 	bool inner = op->kind == SKEP_OP_INNER_STEP || op->kind == SKEP_OP_PSEUDO_GRAD || fused;

@@ -141,6 +141,7 @@ struct scale_books { /* machines that the run asks for */
 struct holding { /* of a worker in this life: STEPs of the round that it is at; the newest version that it has, and ... */
 	uint32_t epoch, stage, round, steps, newest;
 	uint32_t version; /* ... that it has made since all know that it serves; 0: none, or it is within a step */
+	uint64_t kept;    /* versions that it has kept since the directory was lost, bit by bit */
 };
 
 struct ledger {
@@ -153,6 +154,7 @@ struct ledger {
 	uint32_t rounds_before;
 	uint64_t undone;
 	bool resumed, resumed_due;
+	bool lost; /* the directory, now, and workers keep what they hold */
 	uint64_t begun[CLUSTER_STAGES][CLUSTER_ELEMENTS];
 	skep_time closed_ns; /* the last of these */
 	bool stopped;
@@ -251,6 +253,8 @@ void outage_noted(struct ledger *ledger, const struct skep_note *note);
  * this one of all? */
 void held_changed(struct ledger *ledger, struct skep_peer who, const struct skep_op *op, const struct effect *effect);
 uint32_t held_of_all(const struct ledger *ledger, uint64_t stayed);
+void held_kept(struct ledger *ledger, struct skep_peer who, const struct skep_op *op, bool well);
+bool held_presumes(struct ledger *ledger, struct skep_peer who, const struct skep_op *op, const struct effect *effect);
 bool held_by_all(const struct ledger *ledger, uint64_t stayed, uint32_t version);
 
 /* keeping.c */

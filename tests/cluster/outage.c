@@ -75,7 +75,8 @@ void outage_begins(struct ledger *ledger, uint32_t began, uint64_t stayed)
 		 held = held_of_all(ledger, stayed);
 	kept = held > kept ? held : kept;
 	bool right = first == kept || (first > kept && held_by_all(ledger, stayed, first));
-	if (!right || (first > ledger->rounds_closed && !pipes_stream(ledger))) {
+	uint32_t most = ledger->rounds_closed + ledger->plan->together; /* where all presume a step */
+	if (!right || (first > most && !pipes_stream(ledger))) {
 		verdict_break(ledger->verdict, "I27", first, ANY, ANY,
 			"all begin again at version %u, and %u is the newest that is kept or held of all stages, of %u rounds",
 			first, kept, ledger->rounds_closed);
@@ -151,6 +152,8 @@ static void lose(struct cluster *c, const struct event *event)
 	agenda_keep(c, event->gentle ? goes_on : outlasts);
 	c->is_lost = true;
 	c->with_held = event->gentle;
+	if (c->with_held)
+		referee_lost(c->referee);
 	for (uint32_t m = 0; m < plan->workers && c->with_held; m++)
 		held_begin(c, m);
 	if (!c->with_held)

@@ -82,6 +82,12 @@ void referee_begin(
 	}
 }
 
+void referee_lost(struct referee *r)
+{
+	assert(r->candidates == 1);
+	r->ledger[0]->lost = true;
+}
+
 void referee_resumes(struct referee *r, const struct skep_plan *plan, uint64_t stayed)
 {
 	assert(r->candidates == 1);
@@ -375,6 +381,8 @@ void referee_op_done(struct referee *r, struct skep_peer who, const struct skep_
 void referee_ailed(struct referee *r, struct skep_peer who, const struct skep_op *op, uint8_t fault)
 {
 	ledger_ailed(r->ledger[home_of(r, who)], who, op, fault);
+	if (op->kind == SKEP_OP_CHECKPOINT)
+		held_kept(r->ledger[home_of(r, who)], who, op, false);
 }
 
 void referee_end(struct referee *r, enum skep_outcome outcome, const uint32_t *epoch)

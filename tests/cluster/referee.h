@@ -19,6 +19,8 @@ void referee_destroy(struct referee *referee);
 /* As the functions of ledger.h. */
 void referee_begin(struct referee *referee, const struct skep_plan *plan, uint32_t capacity, uint32_t view,
 	struct verdict *verdict);
+/* The directory is, and workers keep what they hold. */
+void referee_lost(struct referee *referee);
 /* All begin again with what is kept (outage.c), or held by workers that have been there all the time (`stayed`, bit by bit); not
  * in a run with candidates. */
 void referee_resumes(struct referee *referee, const struct skep_plan *plan, uint64_t stayed);

@@ -102,6 +102,12 @@ uint32_t skep_node_kept(const struct skep_node *node, const struct skep_plan *pl
 	return plan->first_round;
 }
 
+bool skep_node_keeps(const struct skep_node *node)
+{
+	(void)node;
+	return false;
+}
+
 bool skep_node_returned(const struct skep_node *node)
 {
 	(void)node;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_directory_limits.c - where the directory stops: a step grants no more than its actions have room for, and what is not
- * finite ends the run at once.
+ * test_directory_limits.c - where the directory stops: a step grants no more than its actions have room for, what is not finite
+ * ends the run at once, and of what is lost members are not told beforehand what their sums will have.
  */
 #include "directory_fixture.h"
 
@@ -52,11 +52,41 @@ static void test_what_is_not_finite_ends_the_run(void **state)
 	}
 }
 
+/* Of a round of which nothing is lost it is known beforehand what each stage will have counted. */
+static void test_members_are_told_what_their_sum_will_have(void **state)
+{
+	(void)state;
+	struct fixture f;
+	for (uint32_t way = 0; way < 5; way++) { /* none; not together; clipped; one is given up; a worker is lost */
+		fixture_init(&f, 4, 2, DIRECTORY);
+		f.plan.together = way != 1;
+		f.plan.clip = way == 2;
+		fixture_make(&f, DIRECTORY);
+		fixture_start(&f);
+		if (way == 3) {
+			finish(&f, 0, 1, false);
+			finish(&f, 0, 4, true);
+		}
+		if (way == 4)
+			suspect(&f, 3);
+		for (uint32_t i = 0; i < 4; i++)
+			if (way != 3 || i != 1)
+				finish(&f, i < 2 ? 0 : 2, i, true);
+		const struct skep_message *reduce = fixture_sent(&f, SKEP_MESSAGE_REDUCE);
+		assert_int_equal(reduce->u.reduce.expected, way == 0 ? 4 : 0);
+		suspect(&f, 1); /* the sum without it has fewer */
+		if (way == 0)
+			assert_int_equal(fixture_sent(&f, SKEP_MESSAGE_REDUCE)->u.reduce.expected, 0);
+		fixture_finish(&f);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_step_refills_no_more_than_it_has_room_for),
 		cmocka_unit_test(test_what_is_not_finite_ends_the_run),
+		cmocka_unit_test(test_members_are_told_what_their_sum_will_have),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -117,6 +117,7 @@ static void draw_words(uint64_t *s, uint8_t type, union skep_words *ret, uint8_t
 	case SKEP_RECORD_STATE:
 		draw_bytes(s, ret->state.secret, sizeof ret->state.secret);
 		ret->state.keep = draw(s) & 1;
+		ret->state.presumed = draw(s) & 1;
 		ret->state.stage = (uint32_t)draw(s);
 		ret->state.version = (uint32_t)draw(s);
 		ret->state.bytes = draw(s);

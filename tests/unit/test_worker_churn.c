@@ -297,8 +297,59 @@ static void test_keeps_what_it_holds_without_a_directory(void **state)
 			fixture_done(&f, op, none, none);
 			assert_int_equal(fixture_ran(&f, SKEP_OP_CHECKPOINT)->round, 1);
 			fixture_done(&f, *fixture_ran(&f, SKEP_OP_CHECKPOINT), none, none);
-			assert_null(fixture_ran(&f, SKEP_OP_CHECKPOINT)); /* once */
+			assert_int_equal(f.out.count, 1);      /* word of it, which no machine hears */
+			assert_false(skep_node_keeps(f.node)); /* once */
 		}
+		fixture_finish(&f);
+	}
+}
+
+static void step_once(struct fixture *f)
+{
+	struct skep_message commit = fixture_message(SKEP_MESSAGE_COMMIT, DIRECTORY, 1, 0);
+	commit.attempt = 1;
+	fixture_deliver(f, reduce(0, 1, 0, 1, 1));
+	fixture_deliver(f, commit);
+	fixture_done(f, *fixture_ran(f, SKEP_OP_STEP), none, none);
+}
+
+/* Its sum is there, and COMMIT is not. It may be on its way from a directory that is dead, so that other stages have made the
+ * step: what it holds is kept, and then what the step makes, if it is known what the sum is to be divided by. */
+static void test_presumes_the_step_that_it_waits_for(void **state)
+{
+	(void)state;
+	struct fixture f;
+	const struct skep_event lost = {.kind = SKEP_EVENT_SUSPECT, .u.peer = {DIRECTORY, 1}};
+	for (uint32_t way = 0; way < 4; way++) { /* it does; is not told; the sum is not there; the step fails */
+		fixture_init(&f, 6, 3, 1);
+		f.plan.checkpoint_every = 100;
+		f.plan.together = true;
+		fixture_make(&f, 1);
+		fixture_start(&f);
+		step_once(&f);
+		struct skep_message last = reduce(1, 1, 0, way == 2 ? 2 : 1, way == 2 ? 4 : 1);
+		last.u.reduce.expected = way == 1 ? 0 : 3;
+		fixture_deliver(&f, last);
+		fixture_event(&f, lost);
+		assert_true(skep_node_keeps(f.node));
+		assert_int_equal(fixture_ran(&f, SKEP_OP_CHECKPOINT)->round, 1);
+		fixture_done(&f, *fixture_ran(&f, SKEP_OP_CHECKPOINT), none, none);
+		const struct skep_op *presumed = fixture_ran(&f, SKEP_OP_STEP);
+		assert_true((presumed != NULL) == (way % 3 == 0) && skep_node_keeps(f.node) == (way % 3 == 0));
+		if (presumed != NULL) {
+			assert_true(presumed->round == 1 && presumed->microbatches == 3);
+			struct skep_event made = {.kind = SKEP_EVENT_OP_DONE, .u.done.op = *presumed};
+			made.fault = way == 3 ? SKEP_FAULT_GRADIENT : SKEP_FAULT_NONE;
+			fixture_event(&f, made);
+			const struct skep_op *kept = fixture_ran(&f, SKEP_OP_CHECKPOINT);
+			assert_true((kept != NULL) == (way == 0));
+			if (kept != NULL) {
+				assert_int_equal(kept->round, 2);
+				fixture_done(&f, *kept, none, none);
+			}
+		}
+		assert_false(skep_node_keeps(f.node));
+		assert_null(fixture_ran(&f, SKEP_OP_STEP));
 		fixture_finish(&f);
 	}
 }
@@ -319,6 +370,7 @@ int main(void)
 		cmocka_unit_test(test_a_reduction_is_no_time_to_measure),
 		cmocka_unit_test(test_who_is_out_asks_at_each_heartbeat),
 		cmocka_unit_test(test_keeps_what_it_holds_without_a_directory),
+		cmocka_unit_test(test_presumes_the_step_that_it_waits_for),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
