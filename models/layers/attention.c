@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * attention.c - see attention.h. One head at a time, with Q, K, V [sequence][width]: weights P = softmax of the causal part of
- * Q K^T / sqrt(width), out O = P V. Backwards, dV += P^T dO, dP = dO V^T, dS = P (dP - D) with D the sums of dO O by rows,
- * dQ = dS K and dK += dS^T Q, both over sqrt(width). Heads that share keys add to the same dK and dV, in order.
+ * attention.c - see attention.h. One head at a time, with Q, K, V [sequence][width]: weights P = softmax of Q K^T /
+ * sqrt(width), of which causal attention takes the causal part alone, out O = P V. Backwards, dV += P^T dO, dP = dO V^T,
+ * dS = P (dP - D) with D the sums of dO O by rows, dQ = dS K and dK += dS^T Q, both over sqrt(width). Heads that
+ * share keys add to the same dK and dV, in order.
  */
 #include "models/layers/attention.h"
 
@@ -42,21 +43,34 @@ static skep_real scale_of(const struct skep_attention *a)
 	return 1 / skep_real_root((skep_real)a->width);
 }
 
+/* The keys that a strip of queries has, and those of them that its query i sees. */
+static inline size_t keys_of(const struct skep_attention *a, uint32_t first, uint32_t rows)
+{
+	return a->bidirectional ? a->sequence : (size_t)first + rows;
+}
+
+static inline size_t seen_by(const struct skep_attention *a, uint32_t first, uint32_t i)
+{
+	return a->bidirectional ? a->sequence : (size_t)first + i + 1;
+}
+
 /* strip[rows][keys] = scale Q K^T for the queries from `first` on. */
 static void scores(
 	const struct skep_attention *a, const struct head *h, uint32_t first, uint32_t rows, skep_real *strip)
 {
-	skep_real_product_of(CblasNoTrans, CblasTrans, rows, first + rows, a->width, scale_of(a), h->q + first * h->row,
-		h->row, h->k, h->row, 0, strip, first + rows);
+	const size_t keys = keys_of(a, first, rows);
+	skep_real_product_of(CblasNoTrans, CblasTrans, rows, keys, a->width, scale_of(a), h->q + first * h->row, h->row,
+		h->k, h->row, 0, strip, keys);
 }
 
-/* Row i of the strip has first + i + 1 scores, what is behind them becomes 0. ret_kept: log of the sums. */
-SKEP_ANY_WIDTH static void soften(uint32_t first, uint32_t rows, skep_real *strip, skep_real *ret_kept)
+/* What is behind the scores that a row of the strip has becomes 0. ret_kept: log of the sums. */
+SKEP_ANY_WIDTH static void soften(
+	const struct skep_attention *a, uint32_t first, uint32_t rows, skep_real *strip, skep_real *ret_kept)
 {
-	const size_t keys = first + rows;
+	const size_t keys = keys_of(a, first, rows);
 	for (uint32_t i = 0; i < rows; i++) {
 		skep_real *row = strip + i * keys;
-		const size_t n = first + i + 1;
+		const size_t n = seen_by(a, first, i);
 		skep_real most = skep_real_most(n, row);
 		for (size_t j = 0; j < n; j++)
 			row[j] = skep_real_exp(row[j] - most);
@@ -70,13 +84,14 @@ SKEP_ANY_WIDTH static void soften(uint32_t first, uint32_t rows, skep_real *stri
 }
 
 /* The weights again, from scores and what was kept. */
-SKEP_ANY_WIDTH static void soften_again(uint32_t first, uint32_t rows, const skep_real *kept, skep_real *strip)
+SKEP_ANY_WIDTH static void soften_again(
+	const struct skep_attention *a, uint32_t first, uint32_t rows, const skep_real *kept, skep_real *strip)
 {
-	const size_t keys = first + rows;
+	const size_t keys = keys_of(a, first, rows);
 	for (uint32_t i = 0; i < rows; i++) {
 		skep_real *row = strip + i * keys;
 		const skep_real log_sum = kept[i];
-		const size_t n = first + i + 1;
+		const size_t n = seen_by(a, first, i);
 		for (size_t j = 0; j < n; j++)
 			row[j] = skep_real_exp(row[j] - log_sum);
 		for (size_t j = n; j < keys; j++)
@@ -101,9 +116,10 @@ static void forward_head(const struct job *job, uint32_t sample, uint32_t number
 		uint32_t left = a->sequence - first;
 		uint32_t rows = left < SKEP_ATTENTION_ROWS ? left : SKEP_ATTENTION_ROWS;
 		scores(a, &h, first, rows, work);
-		soften(first, rows, work, kept + first);
-		skep_real_product_of(CblasNoTrans, CblasNoTrans, rows, a->width, first + rows, 1, work, first + rows,
-			h.v, h.row, 0, out + first * h.out_row, h.out_row);
+		const size_t keys = keys_of(a, first, rows);
+		soften(a, first, rows, work, kept + first);
+		skep_real_product_of(CblasNoTrans, CblasNoTrans, rows, a->width, keys, 1, work, keys, h.v, h.row, 0,
+			out + first * h.out_row, h.out_row);
 	}
 }
 
@@ -150,12 +166,12 @@ static void backward_strip(const struct skep_attention *a, const struct head *h,
 	const skep_real *gradient, skep_real *back, skep_real *q, skep_real *work)
 {
 	const uint32_t left = a->sequence - first, rows = left < SKEP_ATTENTION_ROWS ? left : SKEP_ATTENTION_ROWS;
-	const size_t keys = first + rows;
+	const size_t keys = keys_of(a, first, rows);
 	skep_real *weights = work, *strip = work + (size_t)SKEP_ATTENTION_ROWS * a->sequence;
 	skep_real *along = strip + (size_t)SKEP_ATTENTION_ROWS * a->sequence;
 	const skep_real *out_gradient = gradient + first * h->out_row;
 	scores(a, h, first, rows, weights);
-	soften_again(first, rows, kept + first, weights);
+	soften_again(a, first, rows, kept + first, weights);
 	skep_real_product_of(CblasTrans, CblasNoTrans, keys, a->width, rows, 1, weights, keys, out_gradient, h->out_row,
 		1, back + h->values, h->row);
 	skep_real_product_of(CblasNoTrans, CblasTrans, rows, keys, a->width, 1, out_gradient, h->out_row, h->v, h->row,

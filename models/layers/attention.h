@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * attention.h - causal attention with several heads, of which groups may share one head of keys and values (grouped
- * queries: Ainslie et al., arXiv 2305.13245), and rotary positions (Su et al., arXiv 2104.09864).
+ * attention.h - attention with several heads, causal or bidirectional, of which groups may share one head of keys and values
+ * (grouped queries: Ainslie et al., arXiv 2305.13245), and rotary positions (Su et al., arXiv 2104.09864).
  *
  * No matrix of sequence x sequence is ever in memory: a pass takes SKEP_ATTENTION_ROWS queries at a time with the keys
- * up to the last of them, so beside the operands it needs two strips of so many rows. For the backward pass one number
- * is kept for each query and head, the logarithm of the sum of its exponentials, from which the weights are recomputed
+ * up to the last of them, or with all, so beside the operands it needs two strips of so many rows. For the backward pass one
+ * number is kept for each query and head, the logarithm of the sum of its exponentials, from which the weights are recomputed
  * (Dao et al., arXiv 2205.14135). A thread pool shares out the heads of all samples; the backward pass keeps the heads
  * that share keys on one thread. Each thread has two strips of its own.
  */
 #pragma once
+
+#include <stdbool.h>
 
 #include "models/layers/real.h"
 #include "models/layers/thread_pool.h"
@@ -21,6 +23,7 @@ struct skep_attention {
 	uint32_t heads, kv_heads;             /* the first is a multiple of the second */
 	uint32_t width;                       /* numbers of one head */
 	struct skep_thread_pool *thread_pool; /* shares the loops out; NULL: the calling thread does all */
+	bool bidirectional;                   /* a query sees all keys, not those up to its own place alone */
 };
 
 /* Numbers of the two strips. `work` below has so many for each member of the thread pool. */

@@ -256,39 +256,27 @@ static struct skep_norm norm_of(const struct block *b, uint32_t part, const stru
 		.thread_pool = b->pass->thread_pool};
 }
 
-struct beginning { /* of a product that is added to something */
+/* ret[tokens][out] = residual + bias + x[tokens][in] W; the first two may be NULL. */
+static void project(const struct block *b, uint32_t part, size_t in, size_t out, const skep_real *x,
+	const skep_real *residual, skep_real *ret)
+{
+	const skep_real *bias = bias_of(b, part);
+	const bool adds = residual || bias;
+	if (adds)
+		skep_spread_begin(b->pass->thread_pool, b->tokens, out, residual, bias, ret);
+	skep_spread_product(b->pass->thread_pool, CblasNoTrans, CblasNoTrans, b->tokens, out, in, x,
+		b->pass->parameter + b->at[part], adds ? 1 : 0, ret);
+}
+
+struct ending { /* of a product that something is added to */
 	const skep_real *residual, *bias;
 	skep_real *ret;
 	size_t width;
 };
 
-static void begin_rows(const void *context, size_t first, size_t end, uint32_t member)
-{
-	const struct beginning *b = context;
-	(void)member;
-	for (size_t i = first; i < end; i++) {
-		skep_real *row = b->ret + i * b->width;
-		memcpy(row, b->residual ? b->residual + i * b->width : b->bias, b->width * sizeof *row);
-		for (size_t j = 0; b->residual && b->bias && j < b->width; j++)
-			row[j] += b->bias[j];
-	}
-}
-
-/* ret[tokens][out] = residual + bias + x[tokens][in] W; the first two may be NULL. */
-static void project(const struct block *b, uint32_t part, size_t in, size_t out, const skep_real *x,
-	const skep_real *residual, skep_real *ret)
-{
-	const struct beginning from = {residual, bias_of(b, part), ret, out};
-	const bool adds = from.residual || from.bias;
-	if (adds)
-		skep_thread_pool_for(b->pass->thread_pool, b->tokens, skep_spread_rows(out), begin_rows, &from);
-	skep_spread_product(b->pass->thread_pool, CblasNoTrans, CblasNoTrans, b->tokens, out, in, x,
-		b->pass->parameter + b->at[part], adds ? 1 : 0, ret);
-}
-
 static void end_rows(const void *context, size_t first, size_t end, uint32_t member)
 {
-	const struct beginning *b = context;
+	const struct ending *b = context;
 	(void)member;
 	for (size_t i = first; i < end; i++) {
 		skep_real *row = b->ret + i * b->width;
@@ -303,7 +291,7 @@ static void end_rows(const void *context, size_t first, size_t end, uint32_t mem
 static void project_down(const struct block *b, uint32_t part, size_t in, const skep_real *x, const skep_real *residual,
 	skep_real *room, skep_real *ret)
 {
-	const struct beginning sum = {residual, bias_of(b, part), ret, b->hidden};
+	const struct ending sum = {residual, bias_of(b, part), ret, b->hidden};
 	if (!b->ranks.group) {
 		project(b, part, in, b->hidden, x, residual, ret);
 		return;

@@ -6,6 +6,7 @@
  */
 #include "models/layers/spread.h"
 
+#include <assert.h>
 #include <stdbool.h>
 
 enum {
@@ -62,6 +63,32 @@ void skep_spread_product(struct skep_thread_pool *thread_pool, enum CBLAS_TRANSP
 		.beta = beta,
 		.c = c};
 	skep_thread_pool_for(thread_pool, rows, rows_of_block(rows, columns, inner), multiply, &product);
+}
+
+struct beginning {
+	size_t width;
+	const skep_real *residual, *bias;
+	skep_real *ret;
+};
+
+static void begin_rows(const void *context, size_t first, size_t end, uint32_t member)
+{
+	const struct beginning *b = context;
+	(void)member;
+	for (size_t i = first; i < end; i++) {
+		skep_real *row = b->ret + i * b->width;
+		memcpy(row, b->residual ? b->residual + i * b->width : b->bias, b->width * sizeof *row);
+		for (size_t j = 0; b->residual && b->bias && j < b->width; j++)
+			row[j] += b->bias[j];
+	}
+}
+
+void skep_spread_begin(struct skep_thread_pool *thread_pool, size_t rows, size_t width, const skep_real *residual,
+	const skep_real *bias, skep_real *ret)
+{
+	const struct beginning b = {width, residual, bias, ret};
+	assert(residual || bias);
+	skep_thread_pool_for(thread_pool, rows, skep_spread_rows(width), begin_rows, &b);
 }
 
 struct sum {

@@ -33,6 +33,11 @@ void skep_spread_product(struct skep_thread_pool *thread_pool, enum CBLAS_TRANSP
 	size_t rows, size_t columns, size_t inner, const skep_real *a, const skep_real *b, skep_real beta,
 	skep_real *c);
 
+/* ret[rows][width] = residual[rows][width] + bias[width], either of which may be NULL: where a product that is added to them
+ * begins. */
+void skep_spread_begin(struct skep_thread_pool *thread_pool, size_t rows, size_t width, const skep_real *residual,
+	const skep_real *bias, skep_real *ret);
+
 /* sum[width] += each row of from[rows][width], in their order: each range has some of the columns. */
 void skep_spread_add_rows(
 	struct skep_thread_pool *thread_pool, size_t rows, size_t width, const skep_real *from, skep_real *sum);

@@ -226,30 +226,30 @@ static void check_attention_of(struct arrays *all, struct skep_attention a)
 
 static void check_attention(struct arrays *all)
 {
-	check_attention_of(all, (struct skep_attention){2, 150, 4, 4, 16, NULL});
+	check_attention_of(all, (struct skep_attention){2, 150, 4, 4, 16, NULL, false});
 }
 
 static void check_attention_shared(struct arrays *all)
 {
-	check_attention_of(all, (struct skep_attention){1, 131, 6, 2, 32, NULL});
+	check_attention_of(all, (struct skep_attention){1, 131, 6, 2, 32, NULL, false});
 }
 
 static void check_attention_wide(struct arrays *all)
 {
-	check_attention_of(all, (struct skep_attention){1, 70, 2, 1, 128, NULL});
-	check_attention_of(all, (struct skep_attention){1, 129, 1, 1, 64, NULL});
+	check_attention_of(all, (struct skep_attention){1, 70, 2, 1, 128, NULL, false});
+	check_attention_of(all, (struct skep_attention){1, 129, 1, 1, 64, NULL, false});
 }
 
 static void check_attention_odd(struct arrays *all)
 {
-	check_attention_of(all, (struct skep_attention){1, 67, 3, 3, 13, NULL});
-	check_attention_of(all, (struct skep_attention){1, 65, 2, 2, 40, NULL});
-	check_attention_of(all, (struct skep_attention){3, 1, 2, 2, 8, NULL});
+	check_attention_of(all, (struct skep_attention){1, 67, 3, 3, 13, NULL, false});
+	check_attention_of(all, (struct skep_attention){1, 65, 2, 2, 40, NULL, false});
+	check_attention_of(all, (struct skep_attention){3, 1, 2, 2, 8, NULL, false});
 }
 
 static void check_rotation(struct arrays *all)
 {
-	struct skep_attention a = {2, 21, 4, 2, 12, NULL};
+	struct skep_attention a = {2, 21, 4, 2, 12, NULL, false};
 	const struct skep_cuda_attention of = {2, 21, 4, 2, 12};
 	const size_t n = 2 * 21 * (4 + 2 * 2) * 12;
 	struct array qkv = array_random(all, n, true, 1), turns = array_random(all, 21 * 12, false, 1);

@@ -83,12 +83,45 @@ static void test_far_out(void **state)
 	}
 }
 
+static double below(double x)
+{
+	return 0.5 * erfc(-x / sqrt(2.0));
+}
+
+/* GELU by erf, its slope, and the value that comes with the slope. */
+static void test_exact_gelu(void **state)
+{
+	(void)state;
+	static float x[N], one[N], value[N], again[N], slope[N];
+	for (int j = 0; j < N; j++) {
+		x[j] = (float)(j - N / 2) * 0.00625f + 0.001f;
+		one[j] = 1.0f;
+	}
+	skep_gelu_erf_forward(1, N, x, value);
+	skep_gelu_erf_backward(1, N, x, one, again, slope);
+	for (int j = 0; j < N; j++) {
+		const double at = (double)x[j], expected = at * below(at);
+		const double rise = below(at) + at * exp(-at * at / 2) / sqrt(2 * acos(-1.0));
+		if (fabs((double)value[j] - expected) > 2e-7 * fmax(1.0, fabs(at)))
+			fail_msg("gelu at %g: %.9g, not %.9g", at, (double)value[j], expected);
+		if (fabs((double)slope[j] - rise) > 4e-7)
+			fail_msg("gelu at %g: slope %.9g, not %.9g", at, (double)slope[j], rise);
+		float alone;
+		skep_gelu_erf_forward(1, 1, &x[j], &alone);
+		assert_true(alone == value[j] && again[j] == value[j]);
+	}
+	const float out[4] = {100.0f, -100.0f, NAN, 0.0f};
+	skep_gelu_erf_forward(1, 4, out, value);
+	assert_true(value[0] == 100.0f && value[1] == 0.0f && isnan(value[2]) && value[3] == 0.0f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_values_and_slopes),
 		cmocka_unit_test(test_width_changes_no_bit),
 		cmocka_unit_test(test_far_out),
+		cmocka_unit_test(test_exact_gelu),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
