@@ -8,6 +8,7 @@
 
 #include <assert.h>
 
+#include "models/corpus/masking.h"
 #include "models/corpus/tokens.h"
 #include "models/layers/random.h"
 
@@ -102,25 +103,76 @@ void skep_corpus_microbatch(
 	}
 }
 
+struct drawing { /* samples of tokens, the first of which has the number `first` */
+	enum skep_tokens_split split;
+	uint64_t seed, first;
+};
+
+static struct drawing drawing_of(const struct skep_training *training, uint32_t round, uint32_t microbatch)
+{
+	if (skep_training_holds_out(training, microbatch))
+		return (struct drawing){SKEP_TOKENS_HELD_OUT, 0, first_held_out(training, microbatch)};
+	return (struct drawing){SKEP_TOKENS_TRAINING, training->plan->seed, first_sample(training, round, microbatch)};
+}
+
 bool skep_corpus_tokens(const struct skep_training *training, uint32_t round, uint32_t microbatch, int32_t *ret_ids,
 	struct skep_diag *reterr)
 {
-	size_t length = training->model->width[0];
-	bool held_out = skep_training_holds_out(training, microbatch);
-	uint64_t first = held_out ? first_held_out(training, microbatch) : first_sample(training, round, microbatch);
-	enum skep_tokens_split split = held_out ? SKEP_TOKENS_HELD_OUT : SKEP_TOKENS_TRAINING;
-	uint64_t seed = held_out ? 0 : training->plan->seed;
+	const size_t length = training->model->width[0];
+	const struct drawing d = drawing_of(training, round, microbatch);
 	for (uint32_t j = 0; j < training->samples; j++)
-		if (!skep_tokens_sample(training->tokens, split, seed, first + j, ret_ids + j * length, reterr))
+		if (!skep_tokens_sample(training->tokens, d.split, d.seed, d.first + j, ret_ids + j * length, reterr))
 			return false;
 	return true;
+}
+
+static struct skep_masking masking_of(const struct skep_model *model)
+{
+	return (struct skep_masking){model->sequence, model->predicted, model->vocabulary, model->mask_token};
+}
+
+static uint64_t masking_key(const struct drawing *d, uint32_t sample)
+{
+	return skep_masking_key(d->seed, d->split, d->first + sample);
+}
+
+bool skep_corpus_masked(const struct skep_training *training, uint32_t round, uint32_t microbatch, int32_t *ret_ids,
+	uint32_t *ret_places, int32_t *ret_targets, struct skep_diag *reterr)
+{
+	const size_t length = training->model->width[0];
+	const struct skep_masking masking = masking_of(training->model);
+	const struct drawing d = drawing_of(training, round, microbatch);
+	if (!skep_corpus_tokens(training, round, microbatch, ret_ids, reterr))
+		return false;
+	for (uint32_t j = 0; j < training->samples; j++) {
+		uint32_t *place = ret_places + (size_t)j * masking.predicted;
+		skep_masking_places(&masking, masking_key(&d, j), place);
+		for (uint32_t i = 0; i < masking.predicted; i++)
+			ret_targets[(size_t)j * masking.predicted + i] = ret_ids[j * length + place[i]];
+	}
+	return true;
+}
+
+/* Into samples as they are: what a masked language model reads. */
+static void hide(const struct skep_training *training, uint32_t round, uint32_t microbatch, int32_t *ids)
+{
+	const size_t length = training->model->width[0];
+	const struct skep_masking masking = masking_of(training->model);
+	const struct drawing d = drawing_of(training, round, microbatch);
+	for (uint32_t j = 0; j < training->samples; j++)
+		skep_masking_hide(&masking, masking_key(&d, j), ids + j * length);
 }
 
 bool skep_corpus_inputs(
 	const struct skep_training *training, uint32_t round, uint32_t microbatch, void *ret, struct skep_diag *reterr)
 {
-	if (training->corpus == SKEP_CORPUS_TOKENS)
-		return skep_corpus_tokens(training, round, microbatch, ret, reterr);
-	skep_corpus_microbatch(training, round, microbatch, ret, NULL);
+	if (training->corpus != SKEP_CORPUS_TOKENS) {
+		skep_corpus_microbatch(training, round, microbatch, ret, NULL);
+		return true;
+	}
+	if (!skep_corpus_tokens(training, round, microbatch, ret, reterr))
+		return false;
+	if (training->model->predicted > 0)
+		hide(training, round, microbatch, ret);
 	return true;
 }

@@ -8,6 +8,8 @@
  * With training->points the quadratic corpus is a set of so many samples, those with the numbers below it. The nth that is
  * trained on belongs to epoch n / points, and an epoch is a permutation of the set, so that each is trained on once in it;
  * what makes up for a microbatch that was lost takes samples of its round once more.
+ *
+ * Of a masked language model the first stage draws samples with tokens hidden, and the last one which these are (masking.h).
  */
 #pragma once
 
@@ -36,6 +38,11 @@ void skep_corpus_microbatch(
 /* The same of a corpus of tokens: ids[samples][sequence + 1]. False, with a diagnosis, for an id beyond the vocabulary. */
 bool skep_corpus_tokens(const struct skep_training *training, uint32_t round, uint32_t microbatch, int32_t *ret_ids,
 	struct skep_diag *reterr);
+
+/* What a masked language model is to predict: of each such token its place in its sequence and its id, [samples][predicted].
+ * Into ret_ids go the samples as they are. */
+bool skep_corpus_masked(const struct skep_training *training, uint32_t round, uint32_t microbatch, int32_t *ret_ids,
+	uint32_t *ret_places, int32_t *ret_targets, struct skep_diag *reterr);
 
 /* Draws the inputs of the first stage, for either kind of corpus: samples * width[0] numbers or ids. */
 bool skep_corpus_inputs(

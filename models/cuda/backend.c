@@ -29,6 +29,11 @@ static bool can_train(const struct skep_training *training, struct skep_diag *re
 		return refuse("the CUDA device trains transformers that have an architecture, and model %s is none: "
 			      "use --device cpu",
 			m->name);
+	if (m->architecture == SKEP_ARCHITECTURE_BERT)
+		return refuse(
+			"the CUDA device has kernels for attention to what came before alone, and model %s is a BERT, "
+			"whose tokens see all of a sequence: use --device cpu",
+			m->name);
 	if (m->hidden / m->heads > SKEP_CUDA_HEAD_MAX)
 		return refuse("the CUDA device has attention for heads of up to %d numbers, and those of model %s have "
 			      "%u: use --device cpu",

@@ -64,7 +64,7 @@ static struct skep_pass pass_of(const struct skep_stage *stage, const struct ske
 	const struct skep_op *op, const struct skep_layer *layer)
 {
 	const skep_real *parameter = skep_stage_read(stage, training, op);
-	bool ties = stage->shared != SIZE_MAX && layer->type == &skep_layer_head;
+	bool ties = stage->shared != SIZE_MAX && layer->number + 1 == layer->model->layers;
 	return (struct skep_pass){.training = training,
 		.op = op,
 		.parameter = parameter + layer->parameter,

@@ -1,21 +1,52 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * embedding.c - the first layer of a transformer: each token's row of a table and, with learned positions (gpt2), the row of
- * its place. Its input is what a stage draws: ids[samples][sequence + 1], of which the last of each sample is a target alone.
+ * embedding.c - the first layer of a transformer: each token's row of a table and, with learned positions (gpt2, bert), the row
+ * of its place. Its input is what a stage draws: ids[samples][sequence + 1], of which the last of each sample is passed over.
+ *
+ * A bert adds a row for the segment that a token is in, of which samples have one, the first, and ends with a LayerNorm of the
+ * sum, which is kept. Its table of segments has two rows, as the files of such models do, and the second one stays as it is.
  *
  * Of a shard, the table is split by its rows, and positions are on every rank. Each rank looks up those tokens of the microbatch
  * that it has rows of, the sum over the ranks has them all, and each keeps its own part of the tokens (a reduce-scatter);
  * backwards an all-gather brings the gradients of all tokens to all.
  */
 #include "models/layers/layer.h"
+#include "models/layers/norm.h"
 #include "models/layers/spread.h"
 #include "models/tensor/ranks.h"
+
+enum { SEGMENTS = 2 };
+
+static bool is_bert(const struct skep_model *m)
+{
+	return m->architecture == SKEP_ARCHITECTURE_BERT;
+}
+
+/* Behind the positions. */
+static uint32_t add_segments(struct skep_tensor *list, uint32_t count)
+{
+	struct skep_tensor segments = list[count - 1], norm = segments;
+	segments.name = "embeddings.token_type_embeddings.weight";
+	segments.rows = SEGMENTS;
+	norm.name = "embeddings.LayerNorm.weight";
+	norm.rows = 1;
+	norm.draw = SKEP_DRAW_CONSTANT;
+	norm.size = 1;
+	norm.role = SKEP_TENSOR_VECTOR;
+	norm.decays = false;
+	count = skep_tensor_add(list, skep_tensor_add(list, count, &segments), &norm);
+	norm.name = "embeddings.LayerNorm.bias";
+	norm.size = 0;
+	return skep_tensor_add(list, count, &norm);
+}
 
 static uint32_t tensors(const struct skep_layer *layer, struct skep_tensor ret[SKEP_TENSORS_MAX])
 {
 	const struct skep_model *m = layer->model;
-	bool llama = m->architecture == SKEP_ARCHITECTURE_LLAMA;
-	struct skep_tensor table = {.name = llama ? "embed_tokens.weight" : "wte.weight",
+	const bool llama = m->architecture == SKEP_ARCHITECTURE_LLAMA, bert = is_bert(m);
+	struct skep_tensor table = {.name = llama  ? "embed_tokens.weight"
+	                                    : bert ? "embeddings.word_embeddings.weight"
+	                                           : "wte.weight",
 		.rows = skep_model_own_rows(m, m->vocabulary).places,
 		.columns = m->hidden,
 		.draw = SKEP_DRAW_NORMAL,
@@ -26,23 +57,25 @@ static uint32_t tensors(const struct skep_layer *layer, struct skep_tensor ret[S
 	uint32_t count = skep_tensor_add(ret, 0, &table);
 	if (llama)
 		return count;
-	table.name = "wpe.weight";
+	table.name = bert ? "embeddings.position_embeddings.weight" : "wpe.weight";
 	table.cut = SKEP_TENSOR_REPLICATED;
 	table.rows = m->context > 0 ? m->context : m->sequence;
-	return skep_tensor_add(ret, count, &table);
+	count = skep_tensor_add(ret, count, &table);
+	return bert ? add_segments(ret, count) : count;
 }
 
+/* Of a bert the sum, and what its norm keeps. */
 static size_t inside(const struct skep_layer *layer)
 {
-	(void)layer;
-	return 0;
+	const struct skep_model *m = layer->model;
+	return is_bert(m) ? (size_t)m->sequence * (m->hidden + SKEP_NORM_KEPT) : 0;
 }
 
-/* Of a shard, all tokens. */
+/* Of a shard, all tokens; of a bert, the gradient at the sum. */
 static size_t work(const struct skep_layer *layer, uint32_t samples)
 {
 	const struct skep_model *m = layer->model;
-	return skep_model_ranks(m) > 1 ? (size_t)samples * m->sequence * m->hidden : 0;
+	return skep_model_ranks(m) > 1 || is_bert(m) ? (size_t)samples * m->sequence * m->hidden : 0;
 }
 
 static uint64_t flop(const struct skep_layer *layer, uint64_t *ret_attention)
@@ -59,7 +92,18 @@ static size_t table_numbers(const struct skep_model *m)
 
 static bool has_positions(const struct skep_model *m)
 {
-	return m->architecture == SKEP_ARCHITECTURE_GPT2;
+	return m->architecture == SKEP_ARCHITECTURE_GPT2 || is_bert(m);
+}
+
+/* Where in the layer's parameters: behind table and positions the segments, and behind these the norm. */
+static size_t segments_at(const struct skep_model *m)
+{
+	return table_numbers(m) + (size_t)(m->context > 0 ? m->context : m->sequence) * m->hidden;
+}
+
+static size_t norm_at(const struct skep_model *m)
+{
+	return segments_at(m) + (size_t)SEGMENTS * m->hidden;
 }
 
 struct job {
@@ -67,8 +111,8 @@ struct job {
 	size_t h, sequence, tokens;
 	size_t first, rows; /* of the table, which the rank has */
 	size_t begin;       /* the first token of `ret`; of the positions alone */
-	const skep_real *table, *positions, *gradient;
-	skep_real *ret, *table_gradient, *positions_gradient;
+	const skep_real *table, *positions, *segment, *gradient;
+	skep_real *ret, *table_gradient, *positions_gradient, *segment_gradient;
 };
 
 static struct job job_of(const struct skep_layer *layer, const struct skep_pass *pass, const void *in)
@@ -81,7 +125,8 @@ static struct job job_of(const struct skep_layer *layer, const struct skep_pass 
 		.first = skep_model_own_rows(m, m->vocabulary).first,
 		.rows = skep_model_own_rows(m, m->vocabulary).count,
 		.table = pass->parameter,
-		.positions = has_positions(m) ? pass->parameter + table_numbers(m) : NULL};
+		.positions = has_positions(m) ? pass->parameter + table_numbers(m) : NULL,
+		.segment = is_bert(m) ? pass->parameter + segments_at(m) : NULL};
 }
 
 /* The row of the table that is the token's; `rows` or more: another rank's. */
@@ -105,6 +150,8 @@ static void look_up(const void *context, size_t first, size_t end, uint32_t memb
 		memcpy(row, job->table + row_of(job, t) * job->h, job->h * sizeof *row);
 		if (job->positions)
 			add_position(job, t, row);
+		if (job->segment)
+			skep_real_add_rows(1, job->h, job->segment, row);
 	}
 }
 
@@ -131,13 +178,38 @@ static void add_positions(const void *context, size_t first, size_t end, uint32_
 		add_position(job, job->begin + t, job->ret + t * job->h);
 }
 
+static struct skep_norm norm_of(const struct skep_layer *layer, const struct skep_pass *pass)
+{
+	const struct skep_model *m = layer->model;
+	return (struct skep_norm){.rows = (size_t)pass->training->samples * m->sequence,
+		.width = m->hidden,
+		.weight = pass->parameter + norm_at(m),
+		.bias = pass->parameter + norm_at(m) + m->hidden,
+		.epsilon = (skep_real)m->norm_epsilon,
+		.thread_pool = pass->thread_pool};
+}
+
+static double forward_bert(const struct skep_layer *layer, const struct skep_pass *pass, const void *in,
+	skep_real *ret_out, skep_real *ret_inside)
+{
+	const struct skep_norm norm = norm_of(layer, pass);
+	struct job job = job_of(layer, pass, in);
+	skep_real *kept = ret_inside + norm.rows * norm.width;
+	job.ret = ret_inside;
+	skep_thread_pool_for(pass->thread_pool, job.tokens, skep_spread_rows(job.h), look_up, &job);
+	skep_norm_measure(&norm, ret_inside, kept);
+	skep_norm_apply(&norm, ret_inside, kept, ret_out);
+	return 0;
+}
+
 static double forward(const struct skep_layer *layer, const struct skep_pass *pass, const void *in, skep_real *ret_out,
 	skep_real *ret_inside)
 {
 	const struct skep_ranks ranks = skep_ranks_of(layer, pass);
 	struct job job = job_of(layer, pass, in);
 	const size_t grain = skep_spread_rows(job.h);
-	(void)ret_inside;
+	if (is_bert(layer->model))
+		return forward_bert(layer, pass, in, ret_out, ret_inside);
 	job.ret = ranks.group ? pass->work : ret_out;
 	skep_thread_pool_for(pass->thread_pool, job.tokens, grain, ranks.group ? look_up_own : look_up, &job);
 	if (!ranks.group)
@@ -164,7 +236,21 @@ static void add_up(const void *context, size_t first, size_t end, uint32_t membe
 		if (job->positions_gradient)
 			skep_real_add_rows(
 				1, end - first, from, job->positions_gradient + t % job->sequence * h + first);
+		if (job->segment_gradient)
+			skep_real_add_rows(1, end - first, from, job->segment_gradient + first);
 	}
+}
+
+/* The gradient at a bert's sum, in `work`. */
+static const skep_real *through_norm(
+	const struct skep_layer *layer, const struct skep_pass *pass, const skep_real *inside, skep_real *gradient)
+{
+	const struct skep_norm norm = norm_of(layer, pass);
+	skep_real *weight = pass->gradient + norm_at(layer->model);
+	memset(pass->work, 0, norm.rows * norm.width * sizeof *pass->work);
+	skep_norm_backward(
+		&norm, inside, inside + norm.rows * norm.width, gradient, weight, weight + norm.width, pass->work);
+	return pass->work;
 }
 
 /* The gradient of positions is the sum over all tokens on every rank: these are gathered for the table, and no rank asks another
@@ -174,13 +260,14 @@ static void backward(const struct skep_layer *layer, const struct skep_pass *pas
 {
 	const struct skep_ranks ranks = skep_ranks_of(layer, pass);
 	struct job job = job_of(layer, pass, in);
-	(void)inside;
 	(void)ret;
 	if (!pass->gradient)
 		return;
-	job.gradient = skep_ranks_gathered(&ranks, gradient, pass->work);
+	job.gradient = is_bert(layer->model) ? through_norm(layer, pass, inside, gradient)
+	                                     : skep_ranks_gathered(&ranks, gradient, pass->work);
 	job.table_gradient = pass->gradient;
 	job.positions_gradient = job.positions ? pass->gradient + table_numbers(layer->model) : NULL;
+	job.segment_gradient = job.segment ? pass->gradient + segments_at(layer->model) : NULL;
 	skep_thread_pool_for(pass->thread_pool, job.h, skep_spread_columns(job.tokens, job.h), add_up, &job);
 }
 

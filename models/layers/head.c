@@ -128,6 +128,11 @@ SKEP_ANY_WIDTH static double surprise(uint32_t vocabulary, int32_t target, skep_
 	return log((double)sum) + ((double)most - (double)wanted);
 }
 
+double skep_token_loss(uint32_t vocabulary, int32_t target, skep_real tokens, skep_real *score)
+{
+	return surprise(vocabulary, target, tokens, score);
+}
+
 struct losses {
 	uint32_t vocabulary; /* own rows of the table */
 	uint32_t first;      /* of a shard: the token of the first one */

@@ -16,6 +16,8 @@ static const struct skep_layer_type *type_of(const struct skep_model *model, uin
 	if (model->kind == SKEP_MODEL_MLP)
 		return last ? &skep_layer_squares : &skep_layer_dense;
 	assert(model->architecture != SKEP_ARCHITECTURE_NONE);
+	if (model->architecture == SKEP_ARCHITECTURE_BERT && number > 0)
+		return last ? &skep_layer_masked_head : &skep_layer_post_blocks;
 	return last ? &skep_layer_head : number == 0 ? &skep_layer_embedding : &skep_layer_blocks;
 }
 

@@ -107,7 +107,12 @@ void skep_layer_draw(const struct skep_layer *layer, uint64_t seed, skep_real *r
 /* Appends a tensor behind the others; returns their number. */
 uint32_t skep_tensor_add(struct skep_tensor *list, uint32_t count, const struct skep_tensor *tensor);
 
+/* head.c. The cross-entropy of one token in nats; its scores become the gradient at them of the mean over so many tokens. */
+double skep_token_loss(uint32_t vocabulary, int32_t target, skep_real tokens, skep_real *score);
+
 extern const struct skep_layer_type skep_layer_dense, skep_layer_squares; /* dense.c */
 extern const struct skep_layer_type skep_layer_embedding;                 /* embedding.c */
 extern const struct skep_layer_type skep_layer_blocks;                    /* block.c */
 extern const struct skep_layer_type skep_layer_head;                      /* head.c */
+extern const struct skep_layer_type skep_layer_post_blocks;               /* post_block.c */
+extern const struct skep_layer_type skep_layer_masked_head;               /* masked_head.c */

@@ -109,8 +109,18 @@ static struct skep_model own_of(const struct skep_model *model, const struct ske
 	return own;
 }
 
-/* Of an architecture that can be trained: the same products with its own widths; attention by half, as the causal mask has
- * it. The rest for each token: a block's norms, residual sums, bend, and attention's own operands; a head's norm and its
+/* Of the tokens that a bert predicts. */
+static void masked_head_products(const struct skep_model *model, double samples, struct skep_layer_products *p)
+{
+	double h = model->hidden, v = model->vocabulary, rows = samples * model->predicted;
+	add(p, 1, h, h, rows);
+	add(p, 1, v, h, rows);
+	p->numbers = rows * (3 * h + v);
+	p->other_numbers = rows * (6 * h + 2 * v);
+}
+
+/* Of an architecture that can be trained: the same products with its own widths; attention by half where a causal mask has it
+ * so. The rest for each token: a block's norms, residual sums, bend, and attention's own operands; a head's norm and its
  * loss; rows of tables. */
 static void trained_products(const struct skep_model *model, uint32_t layer, double samples,
 	const struct skep_split *split, struct skep_layer_products *p)
@@ -120,10 +130,14 @@ static void trained_products(const struct skep_model *model, uint32_t layer, dou
 	double h = model->hidden, s = model->sequence, a = own.heads, width = h / model->heads, tokens = samples * s;
 	double f = own.feed_forward, v = own.vocabulary,
 	       up = model->architecture == SKEP_ARCHITECTURE_LLAMA ? 2 * f : f;
+	const bool bert = model->architecture == SKEP_ARCHITECTURE_BERT;
+	double seen = bert ? s : (s + 1) / 2; /* keys, by a query on average */
 	double heads = width * a, qkv = heads + 2 * width * own.kv_heads;
 	uint64_t attention, flop = trained.type->flop(&trained, &attention);
 	if (layer == 0) {
-		p->other_numbers = 2 * tokens * h;
+		p->other_numbers = (bert ? 4 : 2) * tokens * h;
+	} else if (layer + 1 == model->layers && bert) {
+		masked_head_products(&own, samples, p);
 	} else if (layer + 1 == model->layers) {
 		add(p, 1, v, h, tokens);
 		p->other_numbers = tokens * (3 * h + 2 * v);
@@ -131,8 +145,8 @@ static void trained_products(const struct skep_model *model, uint32_t layer, dou
 	} else {
 		p->repeats = model->shared;
 		add(p, 1, qkv, h, tokens);
-		add(p, samples * a, s, width, (s + 1) / 2);
-		add(p, samples * a, width, (s + 1) / 2, s);
+		add(p, samples * a, s, width, seen);
+		add(p, samples * a, width, seen, s);
 		add(p, 1, h, heads, tokens);
 		p->numbers = tokens * (h + qkv + h + heads);
 		p->other_numbers = tokens / skep_model_ranks(model) / sequence_parts(split) * 8 * h;

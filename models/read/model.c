@@ -11,11 +11,11 @@
 #include <string.h>
 
 #include "models/layers/layer.h"
-#include "models/read/experts.h"
+#include "models/read/architecture.h"
 #include "models/read/given.h"
 #include "models/read/hf_config.h"
 
-enum { WIDTH_MAX = 65536, HIDDEN_LAYERS_MAX = 4095, FEED_MAX = 1 << 20 };
+enum { WIDTH_MAX = 65536, HIDDEN_LAYERS_MAX = 4095 };
 
 static const char *const kinds[] = {"mlp", "transformer", "given", NULL};
 static const char *const activations[] = {"tanh", "relu", "gelu", NULL};
@@ -73,34 +73,6 @@ static void read_inside(struct skep_reader *r, const struct skep_yaml_node *map,
 			"how much the matrices of the attention take depends on the number of heads: add `heads`");
 }
 
-/* What can be trained says more, and keeps for its backward pass what its arithmetic does. */
-static void read_architecture(struct skep_reader *r, const struct skep_yaml_node *map, struct skep_model *ret)
-{
-	const bool llama = ret->architecture == SKEP_ARCHITECTURE_LLAMA;
-	const int64_t h = ret->hidden;
-	ret->heads = (uint32_t)skep_read_integer(r, map, "heads", 1, WIDTH_MAX, INT64_MIN);
-	ret->kv_heads = ret->heads;
-	if (llama)
-		ret->kv_heads = (uint32_t)skep_read_integer(r, map, "kv_heads", 1, WIDTH_MAX, ret->heads);
-	ret->feed_forward = (uint32_t)skep_read_integer(r, map, "feed_forward", 1, FEED_MAX, llama ? INT64_MIN : 4 * h);
-	ret->tied = skep_read_bool(r, map, "tied", false);
-	ret->context = (uint32_t)skep_read_integer(r, map, "context", ret->sequence, 1 << 24, ret->sequence);
-	ret->norm_epsilon = skep_read_number(r, map, "norm_epsilon", 1e-12, 1, 1e-5);
-	if (llama)
-		ret->rotary_base = skep_read_number(r, map, "rotary_base", 2, 1e9, 10000);
-	if (r->diag->set)
-		return;
-	if (h % ret->heads != 0)
-		skep_reader_fail(r, map, "heads", "expected a divisor of the hidden size, %lld", (long long)h);
-	else if (ret->heads % ret->kv_heads != 0)
-		skep_reader_fail(r, map, "kv_heads", "expected a divisor of the number of heads, %u", ret->heads);
-	else if (llama && h / ret->heads % 2 != 0)
-		skep_reader_fail(r, map, "heads",
-			"a head is %lld wide, and rotary positions turn pairs: expected an even width",
-			(long long)(h / ret->heads));
-	ret->dropout = SKEP_DROPOUT_NONE;
-}
-
 /* Groups of blocks, then the head; before them, of what can be trained, the embedding. */
 static void read_transformer(struct skep_reader *r, const struct skep_yaml_node *root, struct skep_model *ret)
 {
@@ -110,13 +82,8 @@ static void read_transformer(struct skep_reader *r, const struct skep_yaml_node 
 	uint32_t blocks = (uint32_t)skep_read_integer(r, map, "blocks", 1, HIDDEN_LAYERS_MAX, INT64_MIN);
 	ret->shared = (uint32_t)skep_read_integer(r, map, "shared", 1, HIDDEN_LAYERS_MAX, 1);
 	ret->vocabulary = (uint32_t)skep_read_integer(r, map, "vocabulary", 1, 1 << 24, INT64_MIN);
-	static const char *const architectures[] = {"none", "gpt2", "llama", NULL};
-	ret->architecture = (enum skep_architecture)skep_read_choice(r, map, "architecture", architectures, 0);
-	skep_experts_read(r, map, ret);
-	if (ret->architecture == SKEP_ARCHITECTURE_NONE)
+	if (!skep_architecture_read(r, map, ret))
 		read_inside(r, map, ret);
-	else
-		read_architecture(r, map, ret);
 	skep_reader_close_map(r, map);
 	if (r->diag->set)
 		return;
@@ -139,11 +106,19 @@ bool skep_model_place(struct skep_model *model, uint32_t blocks)
 	return true;
 }
 
+/* The same number in each sequence, so that no microbatch weighs more in a mean than another one. */
+static uint32_t predicted_of(const struct skep_model *model)
+{
+	const uint32_t nearest = (uint32_t)(model->masked * model->sequence + 0.5);
+	return model->masked > 0 && nearest == 0 ? 1 : nearest;
+}
+
 void skep_model_set_sequence(struct skep_model *model, uint32_t sequence)
 {
 	const bool embeds = model->architecture != SKEP_ARCHITECTURE_NONE;
 	assert(sequence > 0);
 	model->sequence = sequence;
+	model->predicted = predicted_of(model);
 	model->width[0] = sequence + (embeds ? 1 : 0);
 	model->width[model->layers] = sequence;
 	for (uint32_t l = 1; l < model->layers; l++)

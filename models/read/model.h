@@ -16,7 +16,12 @@ struct skep_given {                       /* a layer of a model whose figures ar
 };
 
 enum skep_dropout { SKEP_DROPOUT_ALL, SKEP_DROPOUT_RESIDUAL, SKEP_DROPOUT_NONE };
-enum skep_architecture { SKEP_ARCHITECTURE_NONE, SKEP_ARCHITECTURE_GPT2, SKEP_ARCHITECTURE_LLAMA };
+enum skep_architecture {
+	SKEP_ARCHITECTURE_NONE,
+	SKEP_ARCHITECTURE_GPT2,
+	SKEP_ARCHITECTURE_LLAMA,
+	SKEP_ARCHITECTURE_BERT
+};
 /* How first parameters are drawn; the default is the architecture's own. */
 enum skep_init {
 	SKEP_INIT_DEFAULT,
@@ -26,6 +31,7 @@ enum skep_init {
 	SKEP_INIT_KAIMING_UNIFORM,
 	SKEP_INIT_KAIMING_NORMAL
 };
+#define SKEP_MASKED_USUALLY 0.15 /* of a sequence, by a BERT that does not say it */
 enum skep_activation { SKEP_ACTIVATION_TANH, SKEP_ACTIVATION_RELU, SKEP_ACTIVATION_GELU };
 
 /* Of feed-forward parts that are mixtures of experts: layers/mixture.h says what each does. */
@@ -47,7 +53,7 @@ struct skep_tensor_shard {
  * A transformer's sample is one sequence. Its layers, as cuts see them, are groups of `shared` blocks that have the same
  * parameters, each mapping sequence * hidden numbers to as many, and at last the head. Without an architecture it is known by
  * its cost alone. With one it can be trained: its first layer is the embedding, and a sample comes as sequence + 1 tokens,
- * of which the last is a target alone. */
+ * of which the last is a target alone; bert, which predicts tokens within the sequence (corpus/masking.h), passes it over. */
 struct skep_model {
 	char name[64];
 	char path[512]; /* where it was read; "": nowhere */
@@ -69,6 +75,9 @@ struct skep_model {
 	uint32_t frozen; /* layers, from the first one on, that are not trained; fewer than `layers` */
 	double norm_epsilon, rotary_base;
 	struct skep_experts experts; /* of llama, each as wide as feed_forward says */
+	double masked;               /* of bert, which part of a sequence is predicted, ... */
+	uint32_t predicted;          /* ... and how many of its tokens that are; else 0 */
+	uint32_t mask_token;         /* of bert: what stands in their place */
 	enum skep_init init;
 	float init_deviation;           /* of SKEP_INIT_NORMAL */
 	struct skep_given *given;       /* [layers] of SKEP_MODEL_GIVEN, else NULL */

@@ -15,6 +15,8 @@ const char *skep_model_refuses_shard(const struct skep_model *model, uint32_t si
 		return NULL;
 	if (model->kind != SKEP_MODEL_TRANSFORMER || model->architecture == SKEP_ARCHITECTURE_NONE)
 		return "is no transformer that can be trained: give it an `architecture`";
+	if (model->architecture == SKEP_ARCHITECTURE_BERT)
+		return "is a BERT, whose norms and head are not split: take a gpt2 or a llama, or more stages";
 	if (model->experts.count > 0)
 		return "has experts, which are not split";
 	if (model->frozen > 0)

@@ -13,6 +13,6 @@ opens=$(grep -rnE '\b(fopen|open|open64|openat|mmap|freopen)\(' --include='*.c' 
 
 # check_real() and the layers of a model open nothing.
 clear=$(grep -rnE 'struct skep_diag [a-z]+ = \{0\}|\(struct skep_diag\)\{' --include='*.c' "${readers[@]}" |
-	grep -vE '^(scenarios/read/scenario.c:[0-9]+:	struct skep_diag error|models/layers/head.c:)')
+	grep -vE '^(scenarios/read/scenario.c:[0-9]+:	struct skep_diag error|models/layers/(masked_)?head.c:)')
 [ -z "$clear" ] && pass 'diagnoses of readers are skep_diag_beside()' || fail 'diagnoses of readers are skep_diag_beside()' "$clear"
 plan

@@ -204,6 +204,16 @@ static void test_llama_on_threads(void **state)
 	check_same(&job);
 }
 
+static void test_bert_on_threads(void **state)
+{
+	static struct job job;
+	(void)state;
+	init_transformer(&job, SKEP_ARCHITECTURE_BERT, 2);
+	job.model.predicted = 20;
+	job.model.mask_token = job.model.vocabulary - 1;
+	check_same(&job);
+}
+
 /* Some 600 of 1024 rows for each of three experts, in blocks. */
 static void test_experts_on_threads(void **state)
 {
@@ -231,6 +241,7 @@ int main(void)
 		cmocka_unit_test(test_two_may_ask_at_once),
 		cmocka_unit_test(test_gpt2_on_threads),
 		cmocka_unit_test(test_llama_on_threads),
+		cmocka_unit_test(test_bert_on_threads),
 		cmocka_unit_test(test_experts_on_threads),
 		cmocka_unit_test(test_perceptrons_on_threads),
 	};

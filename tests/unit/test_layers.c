@@ -80,7 +80,9 @@ static void init(
 				      .kv_heads = llama ? 1 : 3,
 				      .feed_forward = 13,
 				      .norm_epsilon = 1e-5,
-				      .rotary_base = 10000},
+				      .rotary_base = 10000,
+				      .mask_token = VOCABULARY - 1,
+				      .predicted = architecture == SKEP_ARCHITECTURE_BERT ? 3 : 0},
 		.plan = {.workers = 1, .stages = 1, .microbatches = 8, .seed = 3},
 		.training = {.samples = samples, .corpus = SKEP_CORPUS_TOKENS}};
 	f->width[0] = f->model.sequence + 1;
@@ -264,6 +266,13 @@ static void test_llama_layers(void **state)
 	check_layers(SKEP_ARCHITECTURE_LLAMA, 3);
 }
 
+static void test_bert_layers(void **state)
+{
+	(void)state;
+	check_layers(SKEP_ARCHITECTURE_BERT, 1);
+	check_layers(SKEP_ARCHITECTURE_BERT, 3);
+}
+
 /* Two of three experts for each token, which is what the router says of it for steps of this size. */
 static void test_experts(void **state)
 {
@@ -283,14 +292,17 @@ static void test_sequences(void **state)
 {
 	(void)state;
 	static const uint32_t lengths[] = {1, 2, SKEP_ATTENTION_ROWS, SKEP_ATTENTION_ROWS + 3};
-	for (int i = 0; i < 4; i++) {
+	static const enum skep_architecture architectures[] = {
+		SKEP_ARCHITECTURE_GPT2, SKEP_ARCHITECTURE_LLAMA, SKEP_ARCHITECTURE_BERT};
+	for (int i = 0; i < 8; i++) {
 		struct fixture f;
-		init(&f, i % 2 ? SKEP_ARCHITECTURE_LLAMA : SKEP_ARCHITECTURE_GPT2, 1, 1, 1);
-		f.model.sequence = lengths[i];
+		const bool bert = i >= 4;
+		init(&f, architectures[bert ? 2 : i % 2], 1, 1, 1);
+		f.model.sequence = lengths[i % 4];
 		f.model.hidden = 6;
 		f.model.feed_forward = 3;
-		f.model.heads = 3, f.model.kv_heads = i % 2 ? 1 : 3;
-		f.width[1] = f.width[2] = 6 * lengths[i];
+		f.model.heads = 3, f.model.kv_heads = i % 2 && !bert ? 1 : 3;
+		f.width[1] = f.width[2] = 6 * lengths[i % 4];
 		check_layer(&f, 1);
 		finish(&f);
 	}
@@ -397,7 +409,7 @@ static void test_whole_models(void **state)
 {
 	(void)state;
 	struct fixture f;
-	for (int a = SKEP_ARCHITECTURE_GPT2; a <= SKEP_ARCHITECTURE_LLAMA; a++) {
+	for (int a = SKEP_ARCHITECTURE_GPT2; a <= SKEP_ARCHITECTURE_BERT; a++) {
 		init(&f, (enum skep_architecture)a, 2, 2, 2);
 		check_pipeline(&f, 1, false);
 		check_pipeline(&f, 2, true);
@@ -449,6 +461,7 @@ int main(void)
 		cmocka_unit_test(test_dense_layers),
 		cmocka_unit_test(test_gpt2_layers),
 		cmocka_unit_test(test_llama_layers),
+		cmocka_unit_test(test_bert_layers),
 		cmocka_unit_test(test_experts),
 		cmocka_unit_test(test_sequences),
 		cmocka_unit_test(test_whole_models),

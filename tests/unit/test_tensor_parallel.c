@@ -508,16 +508,18 @@ static void test_shards_of_weights_that_files_have(void **state)
 static void test_refusals(void **state)
 {
 	(void)state;
-	struct skep_model gpt2, llama, mixtral, mlp;
+	struct skep_model gpt2, llama, mixtral, bert, mlp;
 	job_read_model("tiny-gpt2", &gpt2);
 	job_read_model("tiny-llama", &llama);
 	job_read_model("tiny-mixtral", &mixtral);
+	job_read_model("tiny-bert", &bert);
 	job_read_model("tiny-mlp", &mlp);
 	assert_null(skep_model_refuses_shard(&mlp, 1));
 	assert_null(skep_model_refuses_shard(&gpt2, 4));
 	assert_non_null(strstr(skep_model_refuses_shard(&gpt2, 3), "number of heads"));
 	assert_non_null(strstr(skep_model_refuses_shard(&llama, 4), "kv_heads"));
 	assert_non_null(strstr(skep_model_refuses_shard(&mixtral, 2), "experts"));
+	assert_non_null(strstr(skep_model_refuses_shard(&bert, 2), "is a BERT"));
 	assert_non_null(strstr(skep_model_refuses_shard(&mlp, 2), "no transformer"));
 	gpt2.feed_forward = 255;
 	assert_non_null(strstr(skep_model_refuses_shard(&gpt2, 2), "feed_forward"));
@@ -526,7 +528,8 @@ static void test_refusals(void **state)
 	assert_non_null(strstr(skep_model_refuses_shard(&gpt2, 2), "sequence"));
 	llama.frozen = 1;
 	assert_non_null(strstr(skep_model_refuses_shard(&llama, 2), "frozen"));
-	skep_model_finish(&gpt2), skep_model_finish(&llama), skep_model_finish(&mixtral), skep_model_finish(&mlp);
+	skep_model_finish(&gpt2), skep_model_finish(&llama), skep_model_finish(&mixtral), skep_model_finish(&bert);
+	skep_model_finish(&mlp);
 }
 
 /* Of two stages of tiny-gpt2: the cut is the whole's, and each rank has the parameters and the stash that its stage allocates,

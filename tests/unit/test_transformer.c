@@ -4,10 +4,10 @@
  * what it allocates; and 100 steps follow PyTorch. For the last, tests/torch/follow.py trains the same models from the same
  * parameters on the same tokens, which this program writes for it:
  *
- *     test_transformer --write gpt2|llama|gpt2-clipped|mixtral PREFIX     PREFIX.txt, .parameters, .ids
+ *     test_transformer --write gpt2|llama|gpt2-clipped|mixtral|bert PREFIX     PREFIX.txt, .parameters, .ids
  *
  * and keeps the losses in tests/data/torch-NAME.csv. Its README says how they were made. Those of a mixtral are 20 steps of the
- * MixtralForCausalLM of transformers (tests/torch/mixtral.py).
+ * MixtralForCausalLM of transformers (tests/torch/mixtral.py), those of a bert 100 of its BertForMaskedLM (tests/torch/bert.py).
  */
 #include "tests/unit/job.h"
 
@@ -30,6 +30,7 @@ static void init(struct job *job, const char *name, uint32_t stages)
 {
 	job_init(job, 1, SKEP_ACTIVATION_GELU, 1, 0);
 	job_read_model(name, &job->model);
+	job->model.tied = false;
 	job->plan.stages = job->plan.workers = stages;
 	job->training.samples = 3;
 	job->training.corpus = SKEP_CORPUS_TOKENS;
@@ -87,6 +88,8 @@ static void test_a_cut_changes_no_bit(void **state)
 	check_cuts("tiny-gpt2", 1);
 	check_cuts("tiny-llama", 2);
 	check_cuts("tiny-mixtral", 1);
+	check_cuts("tiny-bert", 1);
+	check_cuts("tiny-bert", 2);
 }
 
 /* ---- costs -------------------------------------------------------------------------------------------------------- */
@@ -112,18 +115,22 @@ static void check_cost(const struct job *job, uint32_t stages)
 		parameters += cost.parameters;
 		skep_stage_finish(&stage);
 	}
-	uint64_t h = job->model.hidden, f = job->model.feed_forward, v = 256, t = job->model.sequence;
+	uint64_t h = job->model.hidden, f = job->model.feed_forward, v = job->model.vocabulary, t = job->model.sequence;
 	uint64_t gpt2 = v * h + t * h + 4 * (4 * h * h + 2 * h * f + 9 * h + f) + 2 * h + v * h;
 	uint64_t e = job->model.experts.count, feed = e > 0 ? h * e + e * 3 * h * f : 3 * h * f;
 	uint64_t llama = v * h + 4 * (3 * h * h + feed + 2 * h) + h + v * h;
-	assert_int_equal(parameters, job->model.architecture == SKEP_ARCHITECTURE_GPT2 ? gpt2 : llama);
+	/* Two segments and a norm in the embedding, a dense layer in the head, and a bias for each token. */
+	uint64_t bert = gpt2 + 4 * h + h * h + h + v;
+	uint64_t expected[] = {
+		[SKEP_ARCHITECTURE_GPT2] = gpt2, [SKEP_ARCHITECTURE_LLAMA] = llama, [SKEP_ARCHITECTURE_BERT] = bert};
+	assert_int_equal(parameters, expected[job->model.architecture]);
 }
 
 static void test_costs_are_what_is_allocated(void **state)
 {
 	(void)state;
-	static const char *const names[] = {"tiny-gpt2", "tiny-llama", "tiny-mixtral"};
-	for (int i = 0; i < 3; i++) {
+	static const char *const names[] = {"tiny-gpt2", "tiny-llama", "tiny-mixtral", "tiny-bert"};
+	for (int i = 0; i < 4; i++) {
 		struct job job;
 		init(&job, names[i], 1);
 		job_restart(&job);
@@ -181,6 +188,22 @@ static void test_flops_of_experts(void **state)
 	skep_model_finish(&model);
 }
 
+/* Of tiny-bert: attention has 4 h for all T T pairs, and the head works on the 10 tokens alone that are predicted. */
+static void test_flops_of_bert(void **state)
+{
+	(void)state;
+	struct skep_model model;
+	struct skep_cost cost;
+	job_read_model("tiny-bert", &model);
+	skep_model_cost(&model, 1, 0, &cost);
+	double t = 64, h = 64, weights = 2 * t * 4 * 12 * h * h + 2 * 10 * (h * h + 257 * h);
+	double attention = 4 * 4 * t * t * h;
+	assert_true(cost.forward_flop == weights + attention);
+	assert_true(cost.backward_flop == 2 * weights + 2.5 * attention);
+	check_products(&model, &cost);
+	skep_model_finish(&model);
+}
+
 /* ---- PyTorch ------------------------------------------------------------------------------------------------------ */
 
 enum { STEPS = 100, STEPS_OF_EXPERTS = 20 };
@@ -195,7 +218,9 @@ static void init_reference(struct job *job, const char *architecture)
 {
 	char name[64] = "tiny-";
 	strncat(name, architecture, strcspn(architecture, "-"));
-	init(job, name, 2);
+	const bool bert = strcmp(architecture, "bert") == 0; /* in one stage its head is tied */
+	init(job, name, bert ? 1 : 2);
+	job->model.tied = bert;
 	job->plan.clip = strstr(architecture, "clipped") != NULL;
 	job->training.optimizer.clip_norm = 0.5f;
 	job->training.samples = 4;
@@ -245,6 +270,7 @@ static void test_follows_transformers(void **state)
 	(void)state;
 	follow("mixtral", 2e-6);
 	follow("mixtral-balanced", 2e-6);
+	follow("bert", 2e-6);
 }
 
 static FILE *open_part(const char *prefix, const char *end)
@@ -255,6 +281,21 @@ static FILE *open_part(const char *prefix, const char *end)
 	if (!file)
 		perror(path), exit(1);
 	return file;
+}
+
+/* Of a bert, behind what it reads: what it is to predict, and -100 elsewhere. */
+static void write_labels(struct job *job, uint32_t step, FILE *file)
+{
+	enum { SAMPLES_OF = 4, LENGTH = 65, PREDICTED_MAX = 64 };
+	int32_t id[SAMPLES_OF * LENGTH], target[SAMPLES_OF * PREDICTED_MAX];
+	uint32_t place[SAMPLES_OF * PREDICTED_MAX], predicted = job->model.predicted;
+	struct skep_diag diag = {0};
+	assert_true(skep_corpus_masked(&job->training, step, 0, id, place, target, &diag));
+	for (size_t i = 0; i < sizeof id / sizeof *id; i++)
+		id[i] = -100;
+	for (uint32_t i = 0; i < SAMPLES_OF * predicted; i++)
+		id[i / predicted * LENGTH + place[i]] = target[i];
+	fwrite(id, sizeof *id, sizeof id / sizeof *id, file);
 }
 
 /* What follow.py reads. */
@@ -281,8 +322,10 @@ static void write_reference(const char *architecture, const char *prefix)
 	for (uint32_t step = 0; step < steps_of(architecture); step++) {
 		int32_t id[4 * 65];
 		struct skep_diag diag = {0};
-		assert_true(skep_corpus_tokens(&job.training, step, 0, id, &diag));
+		assert_true(skep_corpus_inputs(&job.training, step, 0, id, &diag));
 		fwrite(id, sizeof *id, sizeof id / sizeof *id, file);
+		if (job.model.predicted > 0)
+			write_labels(&job, step, file);
 	}
 	fclose(file);
 	finish(&job);
@@ -295,6 +338,7 @@ int main(int arguments, char **argument)
 		cmocka_unit_test(test_costs_are_what_is_allocated),
 		cmocka_unit_test(test_flops),
 		cmocka_unit_test(test_flops_of_experts),
+		cmocka_unit_test(test_flops_of_bert),
 		cmocka_unit_test(test_follows_pytorch),
 		cmocka_unit_test(test_follows_transformers),
 	};
