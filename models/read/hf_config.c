@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * hf_config.c - see hf_config.h. JSON is read by the reader of YAML, of which it is a part, so that an error shows the line.
- * Keys, their other names and what holds without them are those of transformers' GPT2Config, LlamaConfig and
- * MixtralConfig.
+ * Keys, their other names and what holds without them are those of transformers' GPT2Config, LlamaConfig,
+ * MixtralConfig and BertConfig.
  */
 #include "models/read/hf_config.h"
 
@@ -18,6 +18,7 @@
 #include "models/read/experts.h"
 
 enum { WIDTH_MAX = 65536, BLOCKS_MAX = 4095, TOKENS_MAX = 1 << 24, SEQUENCE_MAX = WIDTH_MAX - 1 };
+enum { PUBLISHED_MASK = 103, SEGMENTS = 2 };
 
 struct reading {
 	struct skep_reader *r;
@@ -165,11 +166,49 @@ static void read_mixtral(struct reading *c, struct skep_hf_config *ret)
 			ret->positions);
 }
 
-/* What both have in common, once their keys are read without an error. */
+/* The mask token is not in a config.json: `[MASK]` has the number 103 in the vocabularies that BERT was published with. */
+static uint32_t read_mask_token(struct reading *c, uint32_t vocabulary)
+{
+	const uint32_t usual = vocabulary > PUBLISHED_MASK ? PUBLISHED_MASK : vocabulary - 1;
+	if (find(c, c->root, "mask_token_id") == NULL)
+		return usual;
+	return (uint32_t)skep_read_integer(
+		c->r, c->root, "mask_token_id", 0, vocabulary > 0 ? (int64_t)vocabulary - 1 : 0, INT64_MIN);
+}
+
+static void read_bert(struct reading *c, struct skep_hf_config *ret)
+{
+	static const char *const bends[] = {"gelu", "gelu_python", NULL}, *const positions[] = {"absolute", NULL};
+	ret->vocabulary = integer(c, "vocab_size", NULL, TOKENS_MAX, INT64_MIN);
+	ret->positions = integer(c, "max_position_embeddings", NULL, WIDTH_MAX - 1, INT64_MIN);
+	ret->hidden = integer(c, "hidden_size", NULL, WIDTH_MAX, INT64_MIN);
+	ret->blocks = integer(c, "num_hidden_layers", NULL, BLOCKS_MAX, INT64_MIN);
+	ret->heads = ret->kv_heads = integer(c, "num_attention_heads", NULL, WIDTH_MAX, INT64_MIN);
+	ret->feed_forward = integer(c, "intermediate_size", NULL, WIDTH_MAX * 8, INT64_MIN);
+	ret->norm_epsilon = number(c, c->root, "layer_norm_eps", 0, 1, 1e-12);
+	ret->tied = truth(c, "tie_word_embeddings", true);
+	ret->masked = SKEP_MASKED_USUALLY;
+	ret->mask_token = read_mask_token(c, ret->vocabulary);
+	must_be_one(c, "hidden_act", bends, "skep's gelu of a BERT is the one with erf, whose numbers differ");
+	must_be_one(c, "position_embedding_type", positions, "skep's BERT has a table of positions");
+	must_be(c, "is_decoder", false, "skep's BERT predicts tokens that are masked");
+	must_be(c, "add_cross_attention", false, "skep has no encoder that could be attended to");
+	if (!c->r->diag->set && integer(c, "type_vocab_size", NULL, TOKENS_MAX, SEGMENTS) != SEGMENTS)
+		skep_reader_fail(c->r, c->root, "type_vocab_size",
+			"type_vocab_size: expected %d: skep's BERT has a table of so many segments", SEGMENTS);
+}
+
+static bool rotates(enum skep_hf_family family)
+{
+	return family == SKEP_HF_LLAMA || family == SKEP_HF_MIXTRAL;
+}
+
+/* What all have in common, once their keys are read without an error. */
 static void check(struct reading *c, const struct skep_hf_config *config)
 {
-	bool llama = config->family != SKEP_HF_GPT2;
-	const char *heads = llama || find(c, c->root, "n_head") == NULL ? "num_attention_heads" : "n_head";
+	bool llama = rotates(config->family);
+	const char *heads =
+		config->family != SKEP_HF_GPT2 || find(c, c->root, "n_head") == NULL ? "num_attention_heads" : "n_head";
 	if (config->hidden % config->heads != 0)
 		skep_reader_fail(
 			c->r, c->root, heads, "%s: expected a divisor of the hidden size, %u", heads, config->hidden);
@@ -190,7 +229,7 @@ static void check(struct reading *c, const struct skep_hf_config *config)
 
 static void read_config(struct reading *c, struct skep_hf_config *ret)
 {
-	static const char *const families[] = {"gpt2", "llama", "mixtral", NULL};
+	static const char *const families[] = {"gpt2", "llama", "mixtral", "bert", NULL};
 	const struct skep_yaml_node *quantised = find(c, c->root, "quantization_config");
 	ret->family = (enum skep_hf_family)skep_read_choice(c->r, c->root, "model_type", families, -1);
 	if (quantised != NULL)
@@ -202,6 +241,8 @@ static void read_config(struct reading *c, struct skep_hf_config *ret)
 		read_mixtral(c, ret);
 	else if (ret->family == SKEP_HF_LLAMA)
 		read_llama(c, ret);
+	else if (ret->family == SKEP_HF_BERT)
+		read_bert(c, ret);
 	else
 		read_gpt2(c, ret);
 	if (!c->r->diag->set)
@@ -303,12 +344,27 @@ static void add_mixtral(cJSON *root, const struct skep_hf_config *c)
 	cJSON_AddNullToObject(root, "sliding_window");
 }
 
+static void add_bert(cJSON *root, const struct skep_hf_config *c)
+{
+	add_number(root, "max_position_embeddings", c->positions);
+	add_number(root, "hidden_size", c->hidden);
+	add_number(root, "intermediate_size", c->feed_forward);
+	add_number(root, "num_hidden_layers", c->blocks);
+	add_number(root, "num_attention_heads", c->heads);
+	add_number(root, "layer_norm_eps", c->norm_epsilon);
+	add_number(root, "type_vocab_size", SEGMENTS);
+	add_number(root, "mask_token_id", c->mask_token);
+	cJSON_AddStringToObject(root, "position_embedding_type", "absolute");
+	cJSON_AddStringToObject(root, "hidden_act", "gelu");
+}
+
 static const struct {
 	const char *type, *architecture;
 	void (*add)(cJSON *root, const struct skep_hf_config *config);
 } families[] = {[SKEP_HF_GPT2] = {"gpt2", "GPT2LMHeadModel", add_gpt2},
 	[SKEP_HF_LLAMA] = {"llama", "LlamaForCausalLM", add_llama},
-	[SKEP_HF_MIXTRAL] = {"mixtral", "MixtralForCausalLM", add_mixtral}};
+	[SKEP_HF_MIXTRAL] = {"mixtral", "MixtralForCausalLM", add_mixtral},
+	[SKEP_HF_BERT] = {"bert", "BertForMaskedLM", add_bert}};
 
 char *skep_hf_config_print(const struct skep_hf_config *config)
 {
@@ -361,7 +417,6 @@ bool skep_hf_model_read(const char *path, struct skep_model *ret, struct skep_di
 	*ret = (struct skep_model){0};
 	if (!skep_hf_config_read(path, &c, reterr))
 		return false;
-	bool llama = c.family != SKEP_HF_GPT2;
 	*ret = (struct skep_model){.kind = SKEP_MODEL_TRANSFORMER,
 		.activation = SKEP_ACTIVATION_GELU,
 		.hidden = c.hidden,
@@ -370,14 +425,18 @@ bool skep_hf_model_read(const char *path, struct skep_model *ret, struct skep_di
 		.vocabulary = c.vocabulary,
 		.heads = c.heads,
 		.dropout = SKEP_DROPOUT_NONE,
-		.architecture = llama ? SKEP_ARCHITECTURE_LLAMA : SKEP_ARCHITECTURE_GPT2,
+		.architecture = rotates(c.family)          ? SKEP_ARCHITECTURE_LLAMA
+	                        : c.family == SKEP_HF_BERT ? SKEP_ARCHITECTURE_BERT
+	                                                   : SKEP_ARCHITECTURE_GPT2,
 		.kv_heads = c.kv_heads,
 		.feed_forward = c.feed_forward,
 		.context = c.positions,
 		.tied = c.tied,
 		.norm_epsilon = c.norm_epsilon,
 		.rotary_base = c.rotary_base,
-		.experts = c.experts};
+		.experts = c.experts,
+		.masked = c.masked,
+		.mask_token = c.mask_token};
 	snprintf(ret->path, sizeof ret->path, "%s", path);
 	name_model(path, &c, ret);
 	if (!skep_model_place(ret, c.blocks))
@@ -388,10 +447,11 @@ bool skep_hf_model_read(const char *path, struct skep_model *ret, struct skep_di
 struct skep_hf_config skep_hf_config_of(const struct skep_model *model)
 {
 	assert(model->architecture != SKEP_ARCHITECTURE_NONE);
-	const bool llama = model->architecture == SKEP_ARCHITECTURE_LLAMA;
-	return (struct skep_hf_config){.family = !llama                     ? SKEP_HF_GPT2
-	                                         : model->experts.count > 0 ? SKEP_HF_MIXTRAL
-	                                                                    : SKEP_HF_LLAMA,
+	static const enum skep_hf_family family[] = {[SKEP_ARCHITECTURE_GPT2] = SKEP_HF_GPT2,
+		[SKEP_ARCHITECTURE_LLAMA] = SKEP_HF_LLAMA,
+		[SKEP_ARCHITECTURE_BERT] = SKEP_HF_BERT};
+	return (struct skep_hf_config){
+		.family = model->experts.count > 0 ? SKEP_HF_MIXTRAL : family[model->architecture],
 		.vocabulary = model->vocabulary,
 		.positions = model->context > 0 ? model->context : model->sequence,
 		.hidden = model->hidden,
@@ -402,7 +462,9 @@ struct skep_hf_config skep_hf_config_of(const struct skep_model *model)
 		.norm_epsilon = model->norm_epsilon,
 		.rotary_base = model->rotary_base,
 		.tied = model->tied || model->copied,
-		.experts = model->experts};
+		.experts = model->experts,
+		.masked = model->masked,
+		.mask_token = model->mask_token};
 }
 
 const char *skep_hf_config_lacks(const struct skep_model *model)

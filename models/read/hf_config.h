@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * hf_config.h - models as Hugging Face's `transformers` knows them: config.json, and how the weights of a model are named and
- * shaped in its files. GPT-2, Llama and Mixtral.
+ * shaped in its files. GPT-2, Llama, Mixtral and BERT, as a masked language model.
  *
  * A config.json is refused where the arithmetic would be another one than skep's (another bend, scaled positions, biases
  * that skep does not have, quantised weights). Keys that change no logits are passed over, and so is dropout: skep trains
@@ -11,15 +11,17 @@
 
 #include "models/read/model.h"
 
-enum skep_hf_family { SKEP_HF_GPT2, SKEP_HF_LLAMA, SKEP_HF_MIXTRAL };
+enum skep_hf_family { SKEP_HF_GPT2, SKEP_HF_LLAMA, SKEP_HF_MIXTRAL, SKEP_HF_BERT };
 
 struct skep_hf_config {
 	enum skep_hf_family family;
 	uint32_t vocabulary, positions, hidden, blocks, heads;
 	uint32_t kv_heads, feed_forward;  /* heads of keys and values; the width inside of the feed-forward part */
-	double norm_epsilon, rotary_base; /* gpt2 rotates nothing: 0 */
+	double norm_epsilon, rotary_base; /* gpt2 and bert rotate nothing: 0 */
 	bool tied;                        /* the head takes the embedding's table */
 	struct skep_experts experts;      /* of mixtral */
+	double masked;                    /* of bert, as in a model of skep's: config.json knows of neither ... */
+	uint32_t mask_token;              /* ... but may have the token as `mask_token_id` */
 };
 
 /* Is that a file of this kind? By its name, which ends in .json. */

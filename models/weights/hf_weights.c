@@ -14,6 +14,16 @@
 
 enum { PARTS_MAX = 3 };
 
+/* What stands before the names of an architecture's tensors in files. */
+static const struct prefixes {
+	const char *model, *block; /* of all that are not the head's, and between that and the number of a block */
+	const char *table;         /* of the embedding, and ... */
+	const char *head;          /* ... of the head, as the layers call them */
+} prefixes[] = {[SKEP_ARCHITECTURE_GPT2] = {"transformer", "h", "wte.weight", "lm_head.weight"},
+	[SKEP_ARCHITECTURE_LLAMA] = {"model", "layers", "embed_tokens.weight", "lm_head.weight"},
+	[SKEP_ARCHITECTURE_BERT] = {
+		"bert", "encoder.layer", "embeddings.word_embeddings.weight", "cls.predictions.decoder.weight"}};
+
 struct part { /* of one tensor, or of each matrix of a stack: columns that are a weight of their own */
 	const char *name;
 	uint32_t columns;
@@ -27,6 +37,18 @@ static uint32_t parts_of(const struct skep_model *model, const char *name, struc
 		ret[0] = (struct part){"self_attn.q_proj.weight", model->heads * width};
 		ret[1] = (struct part){"self_attn.k_proj.weight", model->kv_heads * width};
 		ret[2] = (struct part){"self_attn.v_proj.weight", model->kv_heads * width};
+		return 3;
+	}
+	if (strcmp(name, "attention.self.qkv.weight") == 0) {
+		ret[0] = (struct part){"attention.self.query.weight", model->hidden};
+		ret[1] = (struct part){"attention.self.key.weight", model->hidden};
+		ret[2] = (struct part){"attention.self.value.weight", model->hidden};
+		return 3;
+	}
+	if (strcmp(name, "attention.self.qkv.bias") == 0) {
+		ret[0] = (struct part){"attention.self.query.bias", model->hidden};
+		ret[1] = (struct part){"attention.self.key.bias", model->hidden};
+		ret[2] = (struct part){"attention.self.value.bias", model->hidden};
 		return 3;
 	}
 	if (strcmp(name, "mlp.gate_up_proj.weight") == 0) {
@@ -49,17 +71,19 @@ static uint32_t parts_of(const struct skep_model *model, const char *name, struc
 static void name_weight(
 	const struct skep_model *model, uint32_t layer, uint32_t block, const char *name, char ret[SKEP_WEIGHT_NAME])
 {
-	bool llama = model->architecture == SKEP_ARCHITECTURE_LLAMA;
-	const char *prefix = llama ? "model" : "transformer";
-	bool head = strcmp(name, "lm_head.weight") == 0;
-	if (head && model->copied) /* files have one table */
-		snprintf(ret, SKEP_WEIGHT_NAME, "%s.%s", prefix, llama ? "embed_tokens.weight" : "wte.weight");
-	else if (head)
+	const struct prefixes *p = &prefixes[model->architecture];
+	const bool whole = strcmp(name, "lm_head.weight") == 0 || strncmp(name, "cls.", 4) == 0;
+	if (strcmp(name, "cls.predictions.bias") == 0 && !model->tied &&
+		!model->copied) /* transformers adds the other one */
+		snprintf(ret, SKEP_WEIGHT_NAME, "cls.predictions.decoder.bias");
+	else if (strcmp(name, p->head) == 0 && model->copied) /* files have one table */
+		snprintf(ret, SKEP_WEIGHT_NAME, "%s.%s", p->model, p->table);
+	else if (whole)
 		snprintf(ret, SKEP_WEIGHT_NAME, "%s", name);
 	else if (layer == 0 || layer + 1 == model->layers)
-		snprintf(ret, SKEP_WEIGHT_NAME, "%s.%s", prefix, name);
+		snprintf(ret, SKEP_WEIGHT_NAME, "%s.%s", p->model, name);
 	else
-		snprintf(ret, SKEP_WEIGHT_NAME, "%s.%s.%u.%s", prefix, llama ? "layers" : "h", block, name);
+		snprintf(ret, SKEP_WEIGHT_NAME, "%s.%s.%u.%s", p->model, p->block, block, name);
 }
 
 /* `columns` of the tensor, which has `width` of them. */
@@ -83,9 +107,9 @@ static struct skep_weight weight_of(const struct skep_tensor *tensor, bool turne
 }
 
 /* Tables of tokens have a row for each token in both. */
-static bool is_turned(const struct skep_model *model, uint32_t layer)
+static bool is_turned(const struct skep_model *model, const struct skep_tensor *tensor)
 {
-	return model->architecture == SKEP_ARCHITECTURE_LLAMA && layer > 0 && layer + 1 < model->layers;
+	return model->architecture != SKEP_ARCHITECTURE_GPT2 && tensor->role == SKEP_TENSOR_MATRIX;
 }
 
 /* In files each expert of a block has matrices of its own. */
@@ -105,7 +129,7 @@ static uint32_t tensor_weights(const struct skep_model *model, uint32_t layer, u
 		const size_t before = tensor->offset + (size_t)(i / parts) * one.rows * one.columns;
 		char name[SKEP_WEIGHT_NAME / 2];
 		snprintf(name, sizeof name, "block_sparse_moe.experts.%u.%s", i / parts, p->name);
-		ret[i] = weight_of(&one, is_turned(model, layer), p->columns,
+		ret[i] = weight_of(&one, is_turned(model, tensor), p->columns,
 			parameter != NULL ? parameter + before + column : NULL);
 		name_weight(model, layer, block, tensor->stacked > 0 ? name : p->name, ret[i].name);
 		column += p->columns;
@@ -155,7 +179,7 @@ static uint32_t tensor_pieces(const struct skep_model *model, uint32_t layer, ui
 		piece.columns = columns ? skep_model_own_of(model, width) : width;
 		ret[g] = weight[parts > 1 ? g : 0];
 		ret[g].at = parameter != NULL ? parameter + own->offset + piece.own : NULL;
-		take_piece(&ret[g], own, is_turned(model, layer), &piece);
+		take_piece(&ret[g], own, is_turned(model, whole), &piece);
 		before += width;
 		piece.own += piece.columns;
 	}
@@ -207,15 +231,52 @@ static bool is_buffer_or_tied(const char *name)
 	return is_buffer(name) || strcmp(name, "lm_head.weight") == 0;
 }
 
+/* What else a BERT was trained for, whether a sentence follows another one; its tied head once more; and numbers of positions. */
+static bool is_beside_bert(const char *name)
+{
+	static const char *const begins[] = {
+		"bert.pooler.", "pooler.", "cls.seq_relationship.", "cls.predictions.decoder.", "cls.predictions.bias"};
+	for (size_t i = 0; i < sizeof begins / sizeof *begins; i++)
+		if (strncmp(name, begins[i], strlen(begins[i])) == 0)
+			return true;
+	return skep_text_ends(name, "embeddings.position_ids");
+}
+
+/* Norms of the first files of BERT, which were those of TensorFlow, have a gamma and a beta. A head of its own begins with the
+ * bias of a tied one. */
+static bool older_bert(const char *name, char ret[SKEP_WEIGHT_NAME])
+{
+	static const char *const ends[][2] = {{".LayerNorm.weight", "gamma"}, {".LayerNorm.bias", "beta"}};
+	if (strcmp(name, "cls.predictions.decoder.bias") == 0) {
+		strcpy(ret, "cls.predictions.bias");
+		return true;
+	}
+	for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+		if (skep_text_ends(name, ends[i][0])) {
+			const char *dot = strrchr(name, '.');
+			snprintf(ret, SKEP_WEIGHT_NAME, "%.*s%s", (int)(dot + 1 - name), name, ends[i][1]);
+			return true;
+		}
+	return false;
+}
+
 /* Files of models with tied heads have no head; who unties one begins with a copy of the table, as transformers does. */
 struct skep_weight_names skep_hf_names(const struct skep_model *model)
 {
-	bool llama = model->architecture == SKEP_ARCHITECTURE_LLAMA, tied = model->tied || model->copied;
-	struct skep_weight_names ret = {
-		.prefix = llama ? "model." : "transformer.", .is_ignored = tied ? is_buffer_or_tied : is_buffer};
-	if (!tied) {
-		ret.head = "lm_head.weight";
-		ret.table = llama ? "model.embed_tokens.weight" : "transformer.wte.weight";
+	static const struct skep_weight_names gpt2 = {.prefix = "transformer.", .is_ignored = is_buffer},
+					      llama = {.prefix = "model.", .is_ignored = is_buffer},
+					      bert = {.prefix = "bert.",
+						      .is_ignored = is_beside_bert,
+						      .older = older_bert};
+	const bool tied = model->tied || model->copied, is_bert = model->architecture == SKEP_ARCHITECTURE_BERT;
+	struct skep_weight_names ret = is_bert ? bert : model->architecture == SKEP_ARCHITECTURE_LLAMA ? llama : gpt2;
+	if (tied) {
+		ret.is_ignored = is_bert ? is_beside_bert : is_buffer_or_tied;
+		return ret;
 	}
+	ret.head = prefixes[model->architecture].head;
+	ret.table = is_bert                                          ? "bert.embeddings.word_embeddings.weight"
+	            : model->architecture == SKEP_ARCHITECTURE_LLAMA ? "model.embed_tokens.weight"
+	                                                             : "transformer.wte.weight";
 	return ret;
 }

@@ -3,8 +3,8 @@
  * hf_weights.h - the tensors of a model as Hugging Face's files name and shape them.
  *
  * skep keeps every product as W[in][out], queries, keys and values side by side in one, and in a Llama gates and values side by
- * side. A GPT-2's files have just that. A Llama's have W[out][in], each product by itself: so one tensor here is up to three
- * there, and a stack of experts that for each. Blocks that share their parameters are written once each.
+ * side. A GPT-2's files have just that. A Llama's and a BERT's have W[out][in], each product by itself: so one tensor here is up
+ * to three there, and a stack of experts that for each. Blocks that share their parameters are written once each.
  */
 #pragma once
 

@@ -18,13 +18,23 @@ enum { BLOCK = 4096 };
 /* ---- names -------------------------------------------------------------------------------------------------- */
 
 /* By the name, else by the name without the prefix. */
-static const struct skep_safetensor *find_name(
+static const struct skep_safetensor *find_plain(
 	const struct skep_safetensors *set, const char *name, const struct skep_weight_names *names)
 {
 	const struct skep_safetensor *tensor = skep_safetensors_find(set, name);
 	size_t length = names->prefix != NULL ? strlen(names->prefix) : 0;
 	if (tensor == NULL && length > 0 && strncmp(name, names->prefix, length) == 0)
 		tensor = skep_safetensors_find(set, name + length);
+	return tensor;
+}
+
+static const struct skep_safetensor *find_name(
+	const struct skep_safetensors *set, const char *name, const struct skep_weight_names *names)
+{
+	char older[SKEP_WEIGHT_NAME];
+	const struct skep_safetensor *tensor = find_plain(set, name, names);
+	if (tensor == NULL && names->older != NULL && names->older(name, older))
+		tensor = find_plain(set, older, names);
 	return tensor;
 }
 

@@ -34,6 +34,8 @@ struct skep_safetensors;
 struct skep_weight_names {
 	const char *prefix;                   /* "transformer.": the file may leave it out of all names; or NULL */
 	bool (*is_ignored)(const char *name); /* of no weight, and not missed: buffers, copies of tied ones; or NULL */
+	/* Writes the name that older files have instead, if they have another one; or NULL. */
+	bool (*older)(const char *name, char ret[SKEP_WEIGHT_NAME]);
 	const char *head, *table; /* a weight that the file may lack, and the one whose tensor it then takes; or NULL */
 };
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# export.py - what skep exports is what `transformers` takes it for: a GPT-2, a Llama and a Mixtral are trained for a few steps, exported, and
+# export.py - what skep exports is what `transformers` takes it for: a GPT-2, a Llama, a Mixtral and a BERT are trained for a few steps, exported, and
 # loaded there; nothing may be missing or left over, and the loss of the first batch of a run that begins with those weights must be
 # the one that `transformers` computes for the same windows of the text. Needs Python with torch and transformers:
 #
@@ -51,6 +51,22 @@ def first_batch():
     return torch.tensor([list(data[a:a + T + 1]) for a in at])
 
 
+def masked(batch, vocabulary=257, token=256, predicted=10):  # models/corpus/masking.c
+    ids, labels = batch[:, :-1].clone(), torch.full_like(batch[:, :-1], -100)
+    for i in range(BATCH):
+        key, left = mix(mix(mix(SEED)) ^ mix(mix(2 * i) ^ 0x6D61736B)), predicted
+        for place in range(T):
+            if (mix((key + 2 * place) & M64) >> 32) * (T - place) >> 32 >= left:
+                continue
+            left -= 1
+            labels[i, place] = batch[i, place]
+            bits = mix((key + 2 * place + 1) & M64)
+            tenth = (bits >> 32) * 10 >> 32
+            if tenth < 9:
+                ids[i, place] = token if tenth < 8 else (bits & 0xFFFFFFFF) * vocabulary >> 32
+    return ids, labels
+
+
 def skep(*words):
     done = subprocess.run([SKEP, *words], cwd=FOLDER, stdout=subprocess.PIPE, text=True)
     assert done.returncode == 0, words
@@ -78,22 +94,24 @@ def check(model):
     out = f"out-{model}"
     facts = json.loads(skep("export", "train.yaml", "-o", out, "--json"))
     path = os.path.join(FOLDER, out)
-    theirs, info = transformers.AutoModelForCausalLM.from_pretrained(path, output_loading_info=True)
+    bert = "bert" in model
+    kind = transformers.AutoModelForMaskedLM if bert else transformers.AutoModelForCausalLM
+    theirs, info = kind.from_pretrained(path, output_loading_info=True)
     assert not info["missing_keys"] and not info["unexpected_keys"] and not info["mismatched_keys"], info
     assert sum(p.numel() for p in theirs.parameters()) == facts["parameters"], facts
     scenario("again.yaml", os.path.join(path, "config.json"), 1,
              f"  init: {{weights: {out}}}\n  until: {{steps: 1}}\n")
     run = json.loads(skep("sim", "again.yaml", "--json"))
     ours = run["final_loss"]
-    batch = first_batch()
+    ids, labels = masked(first_batch()) if bert else (first_batch()[:, :-1], first_batch()[:, 1:])
     with torch.no_grad():
-        logits = theirs.eval()(batch[:, :-1]).logits
-        loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), batch[:, 1:].flatten()).item()
+        logits = theirs.eval()(ids).logits
+        loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), labels.flatten()).item()
     print(f"{model}: step {facts['step']}, loss of skep {ours:.7f}, of transformers {loss:.7f}")
     assert abs(ours - loss) < 1e-5 and loss < 4.5
 
 
 SKEP = os.path.abspath(sys.argv[1])
 with tempfile.TemporaryDirectory() as FOLDER:
-    for name in ("tiny-gpt2.yaml", "tiny-llama.yaml", "tiny-mixtral.yaml"):
+    for name in ("tiny-gpt2.yaml", "tiny-llama.yaml", "tiny-mixtral.yaml", "tiny-bert.yaml"):
         check(name)

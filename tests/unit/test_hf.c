@@ -16,6 +16,7 @@
 #include <cmocka.h>
 
 #include "models/layers/attention.h"
+#include "models/layers/feed.h"
 #include "models/layers/norm.h"
 #include "models/read/hf_config.h"
 #include "models/weights/hf_weights.h"
@@ -96,6 +97,10 @@ static void test_configs(void **state)
 	assert_true(model.experts.aux_loss == 0.01 && model.experts.z_loss == 0); /* 0.02 over two blocks */
 	assert_true(model.experts.capacity_factor == 0 && model.norm_epsilon == 1e-5);
 	skep_model_finish(&model);
+	good(skep_model_read("tests/data/hf/bert/config.json", &model, &diag), &diag);
+	assert_true(model.architecture == SKEP_ARCHITECTURE_BERT && model.tied && model.feed_forward == 20);
+	assert_true(model.predicted == 2 && model.mask_token == 47); /* of 16 positions; the last of 48 tokens */
+	skep_model_finish(&model);
 }
 
 #define LLAMA                                                                                                          \
@@ -106,6 +111,10 @@ static void test_configs(void **state)
 #define MIXTRAL                                                                                                        \
 	"{\n\"model_type\":\"mixtral\",\"vocab_size\":48,\"max_position_embeddings\":32,\"hidden_size\":16,\n"         \
 	"\"num_hidden_layers\":2,\"num_attention_heads\":8,\"intermediate_size\":40"
+
+#define BERT                                                                                                           \
+	"{\n\"model_type\":\"bert\",\"vocab_size\":48,\"max_position_embeddings\":16,\"hidden_size\":16,\n"            \
+	"\"num_hidden_layers\":2,\"num_attention_heads\":2,\"intermediate_size\":20"
 
 /* Keys that came later, and other names of old ones. */
 static void test_other_keys(void **state)
@@ -129,6 +138,12 @@ static void test_other_keys(void **state)
 	good(skep_hf_config_read(b.path, &c, &b.diag), &b.diag);
 	assert_true(c.kv_heads == 8 && c.rotary_base == 1e6 && c.norm_epsilon == 1e-5);
 	assert_true(c.experts.count == 8 && c.experts.per_token == 2 && c.experts.aux_loss == 0);
+	write_text(&b, BERT "}");
+	good(skep_hf_config_read(b.path, &c, &b.diag), &b.diag);
+	assert_true(c.tied && c.norm_epsilon == 1e-12 && c.masked == 0.15 && c.mask_token == 47);
+	write_text(&b, BERT ",\"mask_token_id\":4,\"layer_norm_eps\":1e-5,\"pooler_type\":\"first_token_transform\"}");
+	good(skep_hf_config_read(b.path, &c, &b.diag), &b.diag);
+	assert_true(c.norm_epsilon == 1e-5 && c.mask_token == 4);
 	write_text(&b,
 		"{\"model_type\":\"gpt2\",\"vocab_size\":48,\"max_position_embeddings\":16,\"hidden_size\":16,"
 		"\"num_hidden_layers\":2,\"num_attention_heads\":2,\"n_inner\":20,\"tie_word_embeddings\":false}");
@@ -144,7 +159,7 @@ static void test_bad_configs(void **state)
 		const char *text, *why;
 		uint32_t line;
 	} c[] = {
-		{"{\n\"model_type\":\"mistral\"}", "expected one of: gpt2, llama, mixtral, not `mistral`", 2},
+		{"{\n\"model_type\":\"mistral\"}", "expected one of: gpt2, llama, mixtral, bert, not `mistral`", 2},
 		{"{\"vocab_size\":48}", "key `model_type` is missing", 1},
 		{"[]", "expected keys", 1},
 		{"{", "not JSON: the file ends here", 1},
@@ -180,6 +195,11 @@ static void test_bad_configs(void **state)
 		{MIXTRAL ",\n\"num_experts_per_tok\":9}", "a token cannot go to 9 experts where there are 8", 4},
 		{MIXTRAL ",\n\"router_jitter_noise\":0.1}", "skep's router adds no noise", 4},
 		{MIXTRAL ",\n\"sliding_window\":16}", "expected null, or at least the 32 positions", 4},
+		{BERT ",\n\"hidden_act\":\"gelu_new\"}", "the one with erf", 4},
+		{BERT ",\n\"position_embedding_type\":\"relative_key\"}", "expected absolute, not `relative_key`", 4},
+		{BERT ",\n\"is_decoder\":true}", "expected false: skep's BERT predicts tokens that are masked", 4},
+		{BERT ",\n\"type_vocab_size\":1}", "type_vocab_size: expected 2", 4},
+		{BERT ",\n\"mask_token_id\":48}", "mask_token_id", 4},
 	};
 	for (size_t i = 0; i < sizeof c / sizeof *c; i++) {
 		struct bench b;
@@ -200,7 +220,7 @@ static void test_what_is_printed_is_read(void **state)
 	(void)state;
 	static const char *const path[] = {"tests/data/hf/gpt2/config.json", "tests/data/hf/llama/config.json",
 		"tests/data/hf/hf_config_llama2_7b.json", "models/tiny-llama.yaml", "models/tiny-gpt2.yaml",
-		"tests/data/hf/mixtral/config.json"};
+		"tests/data/hf/mixtral/config.json", "tests/data/hf/bert/config.json", "models/tiny-bert.yaml"};
 	for (size_t i = 0; i < sizeof path / sizeof *path; i++) {
 		struct bench b;
 		struct skep_model model;
@@ -224,7 +244,9 @@ static void test_what_is_printed_is_read(void **state)
 		assert_true(first.experts.count == second.experts.count);
 		assert_true(first.experts.per_token == second.experts.per_token);
 		assert_true(first.experts.aux_loss == second.experts.aux_loss);
-		assert_true(first.family == SKEP_HF_GPT2 || first.rotary_base == second.rotary_base);
+		assert_true(first.family == SKEP_HF_GPT2 || first.family == SKEP_HF_BERT ||
+			    first.rotary_base == second.rotary_base);
+		assert_true(first.masked == second.masked && first.mask_token == second.mask_token);
 		free(text);
 		skep_model_finish(&model);
 		finish(&b);
@@ -262,6 +284,8 @@ static void test_names_are_those_of_the_files(void **state)
 		{"tests/data/hf/gpt2/config.json", "tests/data/hf/gpt2-old"},
 		{"tests/data/hf/llama/config.json", "tests/data/hf/llama"},
 		{"tests/data/hf/mixtral/config.json", "tests/data/hf/mixtral"},
+		{"tests/data/hf/bert/config.json", "tests/data/hf/bert"},
+		{"tests/data/hf/bert/config.json", "tests/data/hf/bert-old"},
 	};
 	for (size_t i = 0; i < sizeof pair / sizeof *pair; i++) {
 		struct skep_model model;
@@ -373,6 +397,26 @@ static void take(struct run *r, const char *path)
 	skep_safetensors_close(set);
 }
 
+/* The head of a BERT, of all tokens: its tensors are a dense layer, a norm and the biases of the scores, in this order. */
+static void compute_masked(struct run *r, const float *x, float logits[T][VOCABULARY])
+{
+	static float dense[T * 64], bent[T * 64], kept[2 * T];
+	const struct skep_model *m = &r->model;
+	const size_t h = m->hidden;
+	const float *weight = r->parameter[m->layers - 1], *bias = weight + h * h;
+	const struct skep_norm norm = {
+		.rows = T, .width = h, .weight = bias + h, .bias = bias + 2 * h, .epsilon = (float)m->norm_epsilon};
+	for (uint32_t t = 0; t < T; t++) {
+		memcpy(dense + t * h, bias, h * sizeof *dense);
+		memcpy(logits[t], bias + 3 * h, sizeof logits[t]);
+	}
+	skep_real_product(CblasNoTrans, CblasNoTrans, T, h, h, x, weight, 1, dense);
+	skep_gelu_erf_forward(T, h, dense, bent);
+	skep_norm_measure(&norm, bent, kept);
+	skep_norm_apply(&norm, bent, kept, dense);
+	skep_real_product(CblasNoTrans, CblasTrans, T, VOCABULARY, h, dense, r->parameter[0], 1, logits[0]);
+}
+
 /* All layers but the head, and then its norm and product. */
 static void compute(struct run *r, const int32_t token[T + 1], float logits[T][VOCABULARY])
 {
@@ -394,6 +438,10 @@ static void compute(struct run *r, const int32_t token[T + 1], float logits[T][V
 		assert_true(r->layer[l].type->inside(&r->layer[l]) <= sizeof inside / sizeof *inside);
 		r->layer[l].type->forward(&r->layer[l], &pass, in, x[l % 2], inside);
 		in = x[l % 2];
+	}
+	if (m->architecture == SKEP_ARCHITECTURE_BERT) {
+		compute_masked(r, in, logits);
+		return;
 	}
 	struct skep_norm norm = {.rows = T,
 		.width = m->hidden,
@@ -448,6 +496,8 @@ static void test_logits_are_those_of_transformers(void **state)
 		{"tests/data/hf/llama/config.json", "tests/data/hf/llama", "tests/data/hf/llama/logits.txt", 1e-5f},
 		{"tests/data/hf/mixtral/config.json", "tests/data/hf/mixtral", "tests/data/hf/mixtral/logits.txt",
 			1e-5f},
+		{"tests/data/hf/bert/config.json", "tests/data/hf/bert", "tests/data/hf/bert/logits.txt", 1e-5f},
+		{"tests/data/hf/bert/config.json", "tests/data/hf/bert-old", "tests/data/hf/bert/logits.txt", 1e-5f},
 	};
 	for (size_t i = 0; i < sizeof c / sizeof *c; i++) {
 		static float expected[T][VOCABULARY], found[T][VOCABULARY];
@@ -470,8 +520,8 @@ static void test_written_weights_come_back(void **state)
 {
 	(void)state;
 	static const char *const config[] = {"tests/data/hf/gpt2/config.json", "tests/data/hf/llama/config.json",
-		"tests/data/hf/mixtral/config.json"};
-	for (size_t i = 0; i < 3; i++) {
+		"tests/data/hf/mixtral/config.json", "tests/data/hf/bert/config.json"};
+	for (size_t i = 0; i < sizeof config / sizeof *config; i++) {
 		struct bench b;
 		struct run first, second;
 		struct skep_weight weight[64];

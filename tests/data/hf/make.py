@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# make.py - makes what lies beside it: three tiny models as `transformers` saves them, drawn at random, and the logits that it computes
+# make.py - makes what lies beside it: four tiny models as `transformers` saves them, drawn at random, and the logits that it computes
 # for a line of tokens. Needs Python with torch, transformers and safetensors:
 #
 #     python3 tests/data/hf/make.py tests/data/hf
@@ -20,7 +20,7 @@ def draw(model, seed):
     with torch.no_grad():
         for name, p in model.named_parameters():
             x = torch.randn(p.shape, generator=g)
-            if p.dim() == 1 and ("ln" in name or "norm" in name) and name.endswith("weight"):
+            if p.dim() == 1 and ("ln" in name or "norm" in name.lower()) and name.endswith("weight"):
                 p.copy_(1 + 0.2 * x)
             else:
                 p.copy_(0.3 * x)
@@ -31,7 +31,8 @@ def write(model, folder, seed, **save):
     draw(model, seed)
     model.eval()
     model.save_pretrained(folder, safe_serialization=True, **save)
-    os.remove(os.path.join(folder, "generation_config.json"))
+    if os.path.exists(os.path.join(folder, "generation_config.json")):
+        os.remove(os.path.join(folder, "generation_config.json"))
     vocabulary = model.config.vocab_size
     tokens = [(7 * t * t + 3 * t + 1) % vocabulary for t in range(T)]
     with torch.no_grad():
@@ -55,6 +56,19 @@ write(transformers.MixtralForCausalLM(transformers.MixtralConfig(
     vocab_size=48, hidden_size=16, intermediate_size=20, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
     max_position_embeddings=32, num_local_experts=4, num_experts_per_tok=2, rope_theta=10000.0,
     output_router_logits=True, router_aux_loss_coef=0.02)), os.path.join(root, "mixtral"), 3)
+
+write(transformers.BertForMaskedLM(transformers.BertConfig(
+    vocab_size=48, hidden_size=16, intermediate_size=20, num_hidden_layers=2, num_attention_heads=2,
+    max_position_embeddings=16)), os.path.join(root, "bert"), 4)
+
+# The same BERT as its first files were: gammas and betas, the tied head once more, and what tells whether sentences follow each other.
+weights = {k.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias", "LayerNorm.beta"): v
+           for k, v in load_file(os.path.join(root, "bert", "model.safetensors")).items()}
+weights["cls.predictions.decoder.weight"] = weights["bert.embeddings.word_embeddings.weight"].clone()
+weights["cls.seq_relationship.weight"], weights["cls.seq_relationship.bias"] = torch.zeros(2, 16), torch.zeros(2)
+weights["bert.pooler.dense.weight"], weights["bert.pooler.dense.bias"] = torch.zeros(16, 16), torch.zeros(16)
+os.makedirs(os.path.join(root, "bert-old"), exist_ok=True)
+save_file(weights, os.path.join(root, "bert-old", "model.safetensors"), metadata={"format": "pt"})
 
 # The same GPT-2 as the first files of that kind were: no prefix, the masks of the attention beside the weights; and in halves.
 weights = {k.removeprefix("transformer."): v for k, v in load_file(os.path.join(root, "gpt2", "model.safetensors")).items()}
