@@ -60,6 +60,27 @@ void skep_experts_add_json(const struct skep_scenario *s, cJSON *root)
 		experts, "capacity", (double)skep_mixture_capacity(e, (size_t)s->samples * s->model.sequence));
 }
 
+/* ---- masked language models --------------------------------------------------------------------------------------- */
+
+void skep_masking_print(const struct skep_scenario *s, FILE *out)
+{
+	const struct skep_model *m = &s->model;
+	if (m->predicted > 0)
+		fprintf(out,
+			"  masks     of each sequence of %" PRIu32 " tokens %" PRIu32
+			" are predicted; in 8 of 10 cases token %" PRIu32 " stands in their place\n",
+			m->sequence, m->predicted, m->mask_token);
+}
+
+void skep_masking_add_json(const struct skep_scenario *s, cJSON *root)
+{
+	cJSON *masking = skep_json_add_object(root, "masking", s->model.predicted > 0);
+	if (masking == NULL)
+		return;
+	cJSON_AddNumberToObject(masking, "predicted", s->model.predicted);
+	cJSON_AddNumberToObject(masking, "mask_token", s->model.mask_token);
+}
+
 /* ---- first parameters --------------------------------------------------------------------------------------------- */
 
 static void print_candidates(const struct skep_scenario *s, FILE *out)

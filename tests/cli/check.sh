@@ -35,6 +35,7 @@ labels = {
     "price": seen["price_usd_per_h"] is not None,
     "freezes": seen["frozen_layers"] > 0,
     "experts": seen["experts"] is not None,
+    "masks": seen["masking"] is not None,
     "schedule": True,
     "pipelines": seen["pipelines"] is not None,
     "losses": seen["on_loss"] == "rerun",
