@@ -7,6 +7,7 @@
  * else the first, whose values then stand side by side in the order given. An axis whose values are positive and span more
  * than a factor of 30 is logarithmic. A point without a run that has the figure is left out.
  */
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,19 +27,19 @@ static const char *const TEMPLATE[] = {
 #include "sweep.gp.inc"
 };
 
-static const struct {
-	const char *label;
-	double factor;
-} METRIC[SKEP_SWEEP_METRICS] = {
-	[SKEP_SWEEP_THROUGHPUT] = {"throughput (samples per second)", 1},
-	[SKEP_SWEEP_TIME] = {"time of the run (s)", 1},
-	[SKEP_SWEEP_TO_TARGET] = {"time until the target loss (s)", 1},
-	[SKEP_SWEEP_COST] = {"cost of the run (USD)", 1},
-	[SKEP_SWEEP_LOSS] = {"loss at the end", 1},
-	[SKEP_SWEEP_UTILISATION] = {"utilisation (%)", 100},
-	[SKEP_SWEEP_PASSES] = {"passes of a round (s)", 1},
-	[SKEP_SWEEP_REDUCTION] = {"reduction of a round (s)", 1},
+static const char *const LABEL[] = {
+	[SKEP_SWEEP_THROUGHPUT] = "throughput (samples per second)",
+	[SKEP_SWEEP_TIME] = "time of the run (s)",
+	[SKEP_SWEEP_TO_TARGET] = "time until the target loss (s)",
+	[SKEP_SWEEP_COST] = "cost of the run (USD)",
+	[SKEP_SWEEP_LOSS] = "loss at the end",
+	[SKEP_SWEEP_UTILISATION] = "utilisation (%)",
+	[SKEP_SWEEP_PASSES] = "passes of a round (s)",
+	[SKEP_SWEEP_REDUCTION] = "reduction of a round (s)",
+	[SKEP_SWEEP_VALIDATION] = "validation loss at the end",
+	[SKEP_SWEEP_COST_TO_TARGET] = "cost until the target loss (USD)",
 };
+static_assert(sizeof LABEL / sizeof LABEL[0] == SKEP_SWEEP_METRICS, "a figure without a label");
 
 struct figure {
 	struct skep_sweep_table table;
@@ -169,7 +170,7 @@ static bool find_ranges(struct figure *f, struct skep_diag *reterr)
 	f->low_x = f->low_y = INFINITY;
 	f->high_x = f->high_y = -INFINITY;
 	for (uint32_t p = 0; p < f->table.points; p++) {
-		double mean = f->table.row[p].figure[f->metric].mean * METRIC[f->metric].factor;
+		double mean = f->table.row[p].figure[f->metric].mean * skep_sweep_metric_scale(f->metric);
 		if (isnan(mean))
 			continue;
 		f->low_x = fmin(f->low_x, f->x[p]);
@@ -229,7 +230,7 @@ static void write_axes(const struct figure *f, FILE *script)
 	room = room > 0 ? room : 1;
 	fprintf(script, "set xlabel ");
 	skep_script_string(script, f->table.key[f->key]);
-	fprintf(script, "\nset ylabel '%s'\nset format y '%%g'\n", METRIC[f->metric].label);
+	fprintf(script, "\nset ylabel '%s'\nset format y '%%g'\n", LABEL[f->metric]);
 	write_labels(f, script);
 	if (f->number && wide(f->low_x, f->high_x))
 		fprintf(script, "set logscale x\nset xrange [%.9g:%.9g]\n", f->low_x / 1.2, f->high_x * 1.2);
@@ -256,7 +257,7 @@ static void write_line(const struct figure *f, uint32_t line, uint32_t *order, F
 	qsort_r(order, count, sizeof *order, compare_x, f->x);
 	for (uint32_t i = 0; i < count; i++) {
 		const struct skep_sweep_figure *figure = &f->table.row[order[i]].figure[f->metric];
-		double factor = METRIC[f->metric].factor, spread = isnan(figure->spread) ? 0 : figure->spread;
+		double factor = skep_sweep_metric_scale(f->metric), spread = isnan(figure->spread) ? 0 : figure->spread;
 		if (figure->runs > 0)
 			fprintf(script, "%.9g %.9g %.9g\n", f->x[order[i]], figure->mean * factor, spread * factor);
 	}

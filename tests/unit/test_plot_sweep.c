@@ -21,11 +21,14 @@ static void put(struct skep_store *store, uint64_t identity, double throughput)
 	struct skep_summary summary = {.world = "sim",
 		.throughput_samples_per_s = throughput,
 		.utilisation = 0.25,
+		.time_s = 100,
+		.passes_s = 0.5,
+		.reduction_s = 0.125,
 		.final_loss = NAN,
-		.final_validation_loss = NAN,
-		.time_to_target_s = NAN,
-		.cost_to_target_usd = NAN,
-		.cost_usd = NAN,
+		.final_validation_loss = 3.5,
+		.time_to_target_s = 50,
+		.cost_to_target_usd = 2,
+		.cost_usd = 4,
 		.ok = true};
 	assert_true(skep_store_end(memory, &summary, fresh(&error)));
 	assert_true(skep_sweep_image(memory, &image, &bytes, fresh(&error)));
@@ -137,6 +140,33 @@ static void test_what_cannot_be_drawn_is_refused(void **state)
 	refuse("speed", "--metric speed: expected throughput_samples_per_s, time_s");
 }
 
+static void test_each_figure_has_a_label_and_its_values(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *metric, *label, *row;
+	} all[] = {
+		{"throughput_samples_per_s", "throughput (samples per second)", "1 100 1.41421356"},
+		{"time_s", "time of the run (s)", "1 100 0"},
+		{"time_to_target_s", "time until the target loss (s)", "1 50 0"},
+		{"cost_usd", "cost of the run (USD)", "1 4 0"},
+		{"utilisation", "utilisation (%)", "1 25 0"},
+		{"passes_s", "passes of a round (s)", "1 0.5 0"},
+		{"reduction_s", "reduction of a round (s)", "1 0.125 0"},
+		{"final_validation_loss", "validation loss at the end", "1 3.5 0"},
+		{"cost_to_target_usd", "cost until the target loss (USD)", "1 2 0"},
+	};
+	sweep((const char *const[]){"k=1,2"}, 1, 100, 1);
+	for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+		char part[96];
+		const char *script = draw(all[i].metric);
+		snprintf(part, sizeof part, "set ylabel '%s'\n", all[i].label);
+		expect(script, part);
+		snprintf(part, sizeof part, "$sweep << END\n%s\n", all[i].row);
+		expect(script, part);
+	}
+}
+
 static void test_a_figure_that_none_has(void **state)
 {
 	(void)state;
@@ -152,6 +182,7 @@ int main(void)
 		TEST(test_labels_do_not_touch),
 		TEST(test_words_stand_side_by_side),
 		TEST(test_what_cannot_be_drawn_is_refused),
+		TEST(test_each_figure_has_a_label_and_its_values),
 		TEST(test_a_figure_that_none_has),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
