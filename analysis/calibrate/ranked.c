@@ -11,20 +11,24 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define TAIL 0.025                        /* at each end of an interval of 95 % */
-#define TAIL_DEVIATIONS 1.959963984540054 /* of the normal law */
+/* What an interval leaves at each of its ends, and how many deviations of the normal law that is: of 95 %; and of the two that
+ * the interval of an intercept is made of, so that they leave no more together (Bonferroni). */
+struct tail {
+	double part, deviations;
+};
+static const struct tail WHOLE = {0.025, 1.959963984540054}, HALF = {0.0125, 2.241402727604947};
 /* Sizes count as one if they are nearer than a twentieth of their range or a tenth of themselves: a line through them would tell
  * noise. Chosen, not measured. */
 #define RANGE_PART 0.05
 #define OWN_PART 0.1
 
-/* Of n fair coins fewer than k show heads with a probability of at most TAIL; 0: not even for 1. */
-static uint32_t rank_of(uint32_t n)
+/* Of n fair coins fewer than k show heads with a probability of at most so much; 0: not even for 1. */
+static uint32_t rank_of(uint32_t n, double most)
 {
 	uint32_t low = 0, high = n / 2 + 1;
 	while (high - low > 1) {
 		uint32_t k = low + (high - low) / 2;
-		if (gsl_cdf_binomial_P(k - 1, 0.5, n) <= TAIL)
+		if (gsl_cdf_binomial_P(k - 1, 0.5, n) <= most)
 			low = k;
 		else
 			high = k;
@@ -32,14 +36,19 @@ static uint32_t rank_of(uint32_t n)
 	return low;
 }
 
-struct skep_ranked skep_ranked_median(double *sample, uint32_t count)
+static struct skep_ranked median(double *sample, uint32_t count, struct tail tail)
 {
 	if (count == 0)
 		return (struct skep_ranked){NAN, NAN, NAN, 0};
 	gsl_sort(sample, 1, count);
-	uint32_t k = rank_of(count), from = k > 0 ? k - 1 : 0;
+	uint32_t k = rank_of(count, tail.part), from = k > 0 ? k - 1 : 0;
 	return (struct skep_ranked){
 		gsl_stats_median_from_sorted_data(sample, 1, count), sample[from], sample[count - 1 - from], count};
+}
+
+struct skep_ranked skep_ranked_median(double *sample, uint32_t count)
+{
+	return median(sample, count, WHOLE);
 }
 
 /* The first of the samples, which are sorted, up to which there is so much weight. */
@@ -64,7 +73,7 @@ struct skep_ranked skep_ranked_weighted_median(double *sample, double *weight, u
 		sum += weight[i];
 		squares += weight[i] * weight[i];
 	}
-	double reach = TAIL_DEVIATIONS * sqrt(squares) / 2;
+	double reach = WHOLE.deviations * sqrt(squares) / 2;
 	return (struct skep_ranked){at_weight(sample, weight, count, sum / 2),
 		at_weight(sample, weight, count, sum / 2 - reach), at_weight(sample, weight, count, sum / 2 + reach),
 		count};
@@ -138,14 +147,24 @@ static size_t slopes_between(
 	return slopes;
 }
 
-static struct skep_ranked slope_of(double *slope, size_t slopes, double variance, uint32_t count)
+/* The slopes are sorted. */
+static struct skep_ranked slope_of(
+	const double *slope, size_t slopes, double variance, uint32_t count, struct tail tail)
 {
-	gsl_sort(slope, 1, slopes);
-	double half = (double)slopes / 2, reach = TAIL_DEVIATIONS * sqrt(variance) / 2;
+	double half = (double)slopes / 2, reach = tail.deviations * sqrt(variance) / 2;
 	size_t low = half > reach ? (size_t)(half - reach) : 0;
 	assert(low < slopes);
 	return (struct skep_ranked){
 		gsl_stats_median_from_sorted_data(slope, 1, slopes), slope[low], slope[slopes - 1 - low], count};
+}
+
+/* rest: room for as many numbers. */
+static struct skep_ranked rest_of(
+	const struct skep_ranked_point *point, uint32_t count, double slope, struct tail tail, double *rest)
+{
+	for (uint32_t i = 0; i < count; i++)
+		rest[i] = point[i].y - slope * point[i].x;
+	return median(rest, count, tail);
 }
 
 bool skep_ranked_intercept(const struct skep_ranked_point *point, uint32_t count, double slope, struct skep_ranked *ret)
@@ -153,11 +172,20 @@ bool skep_ranked_intercept(const struct skep_ranked_point *point, uint32_t count
 	double *rest = calloc(count + 1u, sizeof *rest);
 	if (rest == NULL)
 		return false;
-	for (uint32_t i = 0; i < count; i++)
-		rest[i] = point[i].y - slope * point[i].x;
-	*ret = skep_ranked_median(rest, count);
+	*ret = rest_of(point, count, slope, WHOLE, rest);
 	free(rest);
 	return true;
+}
+
+/* What the steepest slope of the interval leaves is least, since no x is below 0. */
+static struct skep_ranked intercept_of(
+	const struct skep_ranked_point *point, uint32_t count, const struct skep_ranked *slope, double *rest)
+{
+	assert(point[0].x >= 0 && slope->low <= slope->high);
+	struct skep_ranked ret = rest_of(point, count, slope->value, HALF, rest);
+	ret.low = rest_of(point, count, slope->high, HALF, rest).low;
+	ret.high = rest_of(point, count, slope->low, HALF, rest).high;
+	return ret;
 }
 
 bool skep_ranked_line(struct skep_ranked_point *point, uint32_t count, struct skep_ranked_line *ret)
@@ -168,16 +196,21 @@ bool skep_ranked_line(struct skep_ranked_point *point, uint32_t count, struct sk
 	qsort(point, count, sizeof *point, by_x);
 	count = thin(point, count);
 	uint32_t *cluster = calloc(count, sizeof *cluster);
-	double *slope = calloc((size_t)count * count / 2 + 1, sizeof *slope);
-	bool fine = cluster != NULL && slope != NULL;
+	double *number = calloc((size_t)count * count / 2 + 1, sizeof *number); /* slopes, then what they leave */
+	bool fine = cluster != NULL && number != NULL;
 	if (fine) {
 		ret->sizes = find_clusters(point, count, cluster);
-		size_t slopes = slopes_between(point, cluster, count, slope);
-		if (slopes > 0)
-			ret->slope = slope_of(slope, slopes, variance_of_tau(cluster, count), count);
-		fine = skep_ranked_intercept(point, count, slopes > 0 ? ret->slope.value : 0, &ret->intercept);
+		size_t slopes = slopes_between(point, cluster, count, number);
+		if (slopes > 0) {
+			double variance = variance_of_tau(cluster, count);
+			gsl_sort(number, 1, slopes);
+			ret->slope = slope_of(number, slopes, variance, count, WHOLE);
+			const struct skep_ranked wider = slope_of(number, slopes, variance, count, HALF);
+			ret->intercept = intercept_of(point, count, &wider, number);
+		} else
+			ret->intercept = rest_of(point, count, 0, WHOLE, number);
 	}
 	free(cluster);
-	free(slope);
+	free(number);
 	return fine;
 }

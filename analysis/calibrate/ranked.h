@@ -4,8 +4,8 @@
  * intercept. Pure: numbers in, an estimate out.
  *
  * Everything is made of order statistics, which no few wild samples move: other work on a host delays an operation or a message
- * now and then, by any amount. Intervals hold with a probability of 95 % whatever the law of the samples, if these are
- * independent; of fewer than six samples no interval is that sure, and what is given is their range.
+ * now and then, by any amount. Intervals hold with a probability of 95 % (of an intercept at least that) whatever the law of the
+ * samples, if these are independent; of fewer than six samples no interval is that sure, and what is given is their range.
  */
 #pragma once
 
@@ -42,12 +42,13 @@ struct skep_ranked_line { /* y = intercept + slope x */
 };
 
 /*
- * The Theil-Sen line: the slope is the median of the slopes between all pairs of points of different clusters, its interval that
- * of Kendall's tau with ties (Sen, Estimates of the regression coefficient based on Kendall's tau, Journal of the American
- * Statistical Association 63, 1968). The intercept is the median of y - slope x, with its sign test's interval. A cluster has a
- * slope to none of its own, for that would be noise. One cluster alone: the slope has no samples, and the intercept is the
- * median of y. Sorts the points by x. Of more
- * than SKEP_RANKED_POINTS_MAX points each n-th counts. False: no memory.
+ * The Theil-Sen line: the slope is the median of the slopes between all pairs of points of different clusters, its interval
+ * that of Kendall's tau with ties (Sen, Estimates of the regression coefficient based on Kendall's tau, Journal of the
+ * American Statistical Association 63, 1968). The intercept is the median of y - slope x. Its interval has what the error of
+ * the slope makes of it: from the low end of the sign test's interval at the highest slope to the high end at the lowest, both
+ * of 97.5 %, so that 95 % are left whatever the two have to do with each other; x is at least 0. A cluster has a slope to none
+ * of its own, for that would be noise. One cluster alone: the slope has no samples, and the intercept is the median of y.
+ * Sorts the points by x. Of more than SKEP_RANKED_POINTS_MAX points each n-th counts. False: no memory.
  */
 #define SKEP_RANKED_POINTS_MAX 1200u
 bool skep_ranked_line(struct skep_ranked_point *point, uint32_t count, struct skep_ranked_line *ret);

@@ -125,6 +125,33 @@ static void line_bears_late_points(void **state)
 	assert_near(line.intercept.value, 0.01, 0.02);
 }
 
+/* y = 1 + 2 x and uniform noise, sizes far from 0 too: how often the truth is in the two intervals. */
+static void intervals_of_a_line_hold(void **state)
+{
+	(void)state;
+	enum { TRIES = 400, POINTS = 40 };
+	static const double from[] = {0, 1, 4};
+	for (size_t f = 0; f < sizeof from / sizeof from[0]; f++) {
+		struct skep_ranked_point point[POINTS];
+		struct skep_ranked_line line;
+		uint32_t slopes = 0, intercepts = 0;
+		uint64_t seed = 11;
+		for (int try = 0; try < TRIES; try++) {
+			for (int i = 0; i < POINTS; i++) {
+				double x = from[f] + i % 8 / 7.0;
+				point[i] = (struct skep_ranked_point){x, 1 + 2 * x + uniform(&seed) - 0.5};
+			}
+			assert_true(skep_ranked_line(point, POINTS, &line));
+			slopes += line.slope.low <= 2 && line.slope.high >= 2;
+			intercepts += line.intercept.low <= 1 && line.intercept.high >= 1;
+			assert_true(line.intercept.low <= line.intercept.value);
+			assert_true(line.intercept.high >= line.intercept.value);
+		}
+		if (slopes < 0.93 * TRIES || intercepts < 0.95 * TRIES)
+			fail_msg("from %g: %u and %u of %d", from[f], slopes, intercepts, TRIES);
+	}
+}
+
 static void line_needs_two_sizes(void **state)
 {
 	struct skep_ranked_point point[10];
@@ -386,6 +413,7 @@ int main(void)
 		cmocka_unit_test(weights_move_the_median),
 		cmocka_unit_test(line_is_exact_without_noise),
 		cmocka_unit_test(line_bears_late_points),
+		cmocka_unit_test(intervals_of_a_line_hold),
 		cmocka_unit_test(line_needs_two_sizes),
 		cmocka_unit_test(lone_messages_tell_both),
 		cmocka_unit_test(queues_tell_both),
