@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * curves.c - see curves.h. The loss of round r is placed at all that was spent when the round closed: its closing
- * time, (r + 1) H steps, the tokens of rounds 0 to r, and the bytes and dollars that were spent until then. A run that continues
+ * time, the steps and the tokens of rounds 0 to r, and the bytes and dollars that were spent until then. A run that continues
  * another one begins at what that one had spent (v_before), so that both are one line.
  */
 #include "analysis/plot/curves.h"
@@ -15,16 +15,16 @@
 struct source { /* rows of x and loss */
 	struct skep_store *store;
 	sqlite3_stmt *row;
-	double scale; /* of x */
+	double steps, rounds; /* x counts rounds, of which so many have so many steps; 0: it does not */
 };
 
 static bool has_tokens(
-	struct skep_store *store, const struct skep_plot_run *run, double *ret_every, struct skep_diag *reterr)
+	struct skep_store *store, const struct skep_plot_run *run, struct source *ret, struct skep_diag *reterr)
 {
 	sqlite3_stmt *row =
 		skep_store_query(store, "SELECT tokens > 0, text FROM runs WHERE id = ?1", run->id, 0, reterr);
 	bool has = row != NULL && skep_store_row(store, row) && sqlite3_column_int(row, 0) != 0;
-	*ret_every = row != NULL ? skep_settings_round_steps(skep_column_text(row, 1)) : 1;
+	ret->steps = row != NULL ? skep_settings_steps(skep_column_text(row, 1), &ret->rounds) : 0;
 	sqlite3_finalize(row);
 	return has;
 }
@@ -88,10 +88,11 @@ static const char *const VALIDATION[SKEP_CURVE_XS] = {
 static bool open_rows(struct skep_store *store, const struct skep_plot_run *run, const struct skep_curve_kind *kind,
 	struct source *ret, struct skep_diag *reterr)
 {
-	double every;
 	const char *sql = kind->validation ? VALIDATION[kind->x] : TRAINING[kind->x];
-	bool tokens = has_tokens(store, run, &every, reterr);
-	*ret = (struct source){.store = store, .scale = kind->x == SKEP_CURVE_STEPS && !kind->validation ? every : 1};
+	*ret = (struct source){.store = store};
+	bool tokens = has_tokens(store, run, ret, reterr);
+	if (kind->x != SKEP_CURVE_STEPS || kind->validation)
+		ret->steps = 0;
 	if (kind->perplexity && !tokens)
 		skep_fail(reterr, "run %lld has no tokens, so there is no perplexity: take `--y loss`",
 			(long long)run->id);
@@ -106,7 +107,9 @@ static bool next(struct source *source, const struct skep_curve_kind *kind, doub
 {
 	if (!skep_store_row(source->store, source->row))
 		return false;
-	*ret_x = sqlite3_column_double(source->row, 0) * source->scale;
+	*ret_x = sqlite3_column_double(source->row, 0);
+	if (source->steps > 0)
+		*ret_x = floor(*ret_x * source->steps / source->rounds);
 	*ret_y = sqlite3_column_double(source->row, 1);
 	if (kind->perplexity)
 		*ret_y = exp(fmin(*ret_y, 700));

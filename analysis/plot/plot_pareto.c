@@ -82,10 +82,11 @@ static char *what_tells_apart(const char *text)
 }
 
 static const char one[] = "SELECT scenario, world, text, time_s, cost_usd, time_to_target_s,"
-			  " rounds_planned * microbatches * samples_per_microbatch,"
+			  " rounds_planned,"
 			  " coalesce(nullif(cost_to_target_usd, 0),"
 			  "  (SELECT cost_usd FROM rounds WHERE run = id AND closed_s >= time_to_target_s - 1e-9"
-			  "   ORDER BY round LIMIT 1)), id, device, pace, shape, arithmetic, final_loss FROM runs";
+			  "   ORDER BY round LIMIT 1)), id, device, pace, shape, arithmetic, final_loss,"
+			  " microbatches, samples_per_microbatch FROM runs";
 
 static void name_world(sqlite3_stmt *row, struct dot *dot)
 {
@@ -121,7 +122,9 @@ static bool read_rows(
 		if (!dot->settings)
 			return false;
 		name_world(row, dot);
-		int64_t samples = sqlite3_column_int64(row, 6);
+		int64_t samples = sqlite3_column_int64(row, 15) * skep_settings_microbatches(skep_column_text(row, 2),
+									  sqlite3_column_double(row, 6),
+									  sqlite3_column_double(row, 14));
 		*work = f->dots == 1 || *work == samples ? samples : -1;
 		snprintf(f->scenario, sizeof f->scenario, "%s",
 			f->dots > 1 && strcmp(f->scenario, skep_column_text(row, 0)) != 0 ? ""

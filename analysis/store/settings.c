@@ -30,50 +30,72 @@ bool skep_settings_compare_runs(struct skep_store *store, int64_t first, int64_t
 	return found;
 }
 
-/* Of all stages: the shortest, and the longest. 0: each worker has its own. */
-static void read_periods(struct skep_reader *r, double *ret_shortest, double *ret_longest)
+struct periods {
+	double shortest, longest; /* inner steps of `rounds` rounds, of all stages */
+	double rounds;
+	bool own; /* each worker makes as many as it can; these are the mean */
+};
+
+static double read_steps(struct skep_reader *r, const struct skep_yaml_node *map, const char *key)
 {
+	return (double)skep_read_integer(r, map, key, 1, INT32_MAX, 1);
+}
+
+/* Of fragments there are no more than steps. */
+static struct periods read_periods(struct skep_reader *r)
+{
+	struct periods p = {1, 1, 1, false};
 	const struct skep_yaml_node *sync = skep_read_map(r, skep_yaml_root(r->yaml), "sync", false);
 	const struct skep_yaml_node *list = skep_read_any(r, sync, "every");
-	bool each_step = strcmp(skep_read_string(r, sync, "method", "step"), "step") == 0;
-	*ret_shortest = *ret_longest = 1;
-	if (each_step)
-		return;
-	if (skep_yaml_kind(list) != SKEP_YAML_LIST)
-		*ret_shortest = *ret_longest = strtod(skep_read_string(r, sync, "every", "1"), NULL);
-	for (uint32_t i = 0; skep_yaml_kind(list) == SKEP_YAML_LIST && i < skep_yaml_length(list); i++) {
-		double steps = (double)skep_read_integer(r, skep_yaml_item(list, i), NULL, 1, INT32_MAX, INT64_MIN);
-		*ret_shortest = i == 0 ? steps : fmin(*ret_shortest, steps);
-		*ret_longest = i == 0 ? steps : fmax(*ret_longest, steps);
+	const char *method = skep_read_string(r, sync, "method", "step");
+	if (strcmp(method, "step") == 0)
+		return p;
+	if (skep_yaml_kind(list) != SKEP_YAML_LIST) {
+		p.own = strcmp(skep_read_string(r, sync, "every", "1"), "auto") == 0;
+		p.shortest = p.longest = read_steps(r, sync, p.own ? "mean_inner_steps" : "every");
 	}
+	for (uint32_t i = 0; skep_yaml_kind(list) == SKEP_YAML_LIST && i < skep_yaml_length(list); i++) {
+		double steps = read_steps(r, skep_yaml_item(list, i), NULL);
+		p.shortest = i == 0 ? steps : fmin(p.shortest, steps);
+		p.longest = i == 0 ? steps : fmax(p.longest, steps);
+	}
+	if (strcmp(method, "streaming") == 0)
+		p.rounds = fmin(read_steps(r, sync, "fragments"), p.shortest);
+	return p;
 }
 
 double skep_settings_every(const char *text, uint32_t *ret_warmup)
 {
 	struct skep_diag diag = {0};
 	struct skep_reader r = {skep_yaml_parse("scenario", text, strlen(text), &diag), &diag};
-	double steps, longest;
 	*ret_warmup = 0;
 	if (!r.yaml)
 		return 0;
-	read_periods(&r, &steps, &longest);
+	const struct periods p = read_periods(&r);
 	const struct skep_yaml_node *train = skep_read_map(&r, skep_yaml_root(r.yaml), "train", false);
 	const struct skep_yaml_node *schedule = skep_read_map(&r, train, "schedule", false);
 	double warmup = (double)skep_read_integer(&r, schedule, "warmup", 0, INT32_MAX, 0);
-	*ret_warmup = (uint32_t)(warmup / fmax(steps, 1));
+	*ret_warmup = (uint32_t)(warmup * p.rounds / p.shortest);
 	skep_yaml_destroy(r.yaml);
-	return steps >= 1 && longest <= steps ? steps : 0;
+	return !p.own && p.longest <= p.shortest ? p.shortest / p.rounds : 0;
 }
 
-double skep_settings_round_steps(const char *text)
+double skep_settings_steps(const char *text, double *ret_rounds)
 {
 	struct skep_diag diag = {0};
 	struct skep_reader r = {skep_yaml_parse("scenario", text, strlen(text), &diag), &diag};
-	double steps = 1, longest;
+	struct periods p = {1, 1, 1, false};
 	if (r.yaml)
-		read_periods(&r, &steps, &longest);
+		p = read_periods(&r);
 	skep_yaml_destroy(r.yaml);
-	return steps >= 1 ? steps : 1;
+	*ret_rounds = p.rounds;
+	return p.shortest;
+}
+
+int64_t skep_settings_microbatches(const char *text, double rounds, double each)
+{
+	double of_rounds, steps = skep_settings_steps(text, &of_rounds);
+	return llround(floor(rounds * steps / of_rounds) * round(each * of_rounds / steps));
 }
 
 double skep_settings_compute_scale(const char *text)

@@ -292,25 +292,29 @@ static void test_periods_of_a_text(void **state)
 	(void)state;
 	const struct {
 		const char *sync;
-		double every, round;
+		double every, steps, rounds;
 		uint32_t warmup;
 	} all[] = {
-		{"{method: step}", 1, 1, 12},
-		{"{method: diloco, every: 4}", 4, 4, 3},
-		{"{method: diloco, every: [4, 4]}", 4, 4, 3},
-		{"{method: diloco, every: [12, 4]}", 0, 4, 3},
-		{"{method: diloco, every: auto, mean_inner_steps: 4}", 0, 1, 12},
-		{"{method: diloco, every: []}", 1, 1, 12},
+		{"{method: step}", 1, 1, 1, 12},
+		{"{method: diloco, every: 4}", 4, 4, 1, 3},
+		{"{method: diloco, every: [4, 4]}", 4, 4, 1, 3},
+		{"{method: diloco, every: [12, 4]}", 0, 4, 1, 3},
+		{"{method: diloco, every: auto, mean_inner_steps: 4}", 0, 4, 1, 3},
+		{"{method: diloco, every: []}", 1, 1, 1, 12},
+		{"{method: streaming, every: 8, fragments: 4}", 2, 8, 4, 6},
+		{"{method: streaming, every: 6, fragments: 4}", 1.5, 6, 4, 8},
+		{"{method: streaming, every: 3, fragments: 5}", 1, 3, 3, 12},
 	};
 	for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
 		char text[160];
 		uint32_t warmup;
 		snprintf(text, sizeof text, "sync: %s\ntrain: {schedule: {warmup: 12}}\n", all[i].sync);
-		double every = skep_settings_every(text, &warmup), round = skep_settings_round_steps(text);
-		if (fabs(every - all[i].every) > 0 || fabs(round - all[i].round) > 0 || warmup != all[i].warmup)
-			fail_msg("%s: %g, %g, %" PRIu32, all[i].sync, every, round, warmup);
+		double every = skep_settings_every(text, &warmup), steps = skep_settings_steps(text, &rounds);
+		if (fabs(every - all[i].every) > 0 || fabs(steps - all[i].steps) > 0 ||
+			fabs(rounds - all[i].rounds) > 0 || warmup != all[i].warmup)
+			fail_msg("%s: %g, %g in %g, %" PRIu32, all[i].sync, every, steps, rounds, warmup);
 	}
-	assert_true(fabs(skep_settings_round_steps("sync: [1") - 1) <= 0);
+	assert_true(fabs(skep_settings_steps("sync: [1", &rounds) - 1) <= 0 && fabs(rounds - 1) <= 0);
 }
 
 static void test_settings(void **state)
@@ -336,6 +340,7 @@ static void test_settings(void **state)
 	assert_string_equal(d.item[0].key, "a");
 	assert_string_equal(d.item[1].key, "b.c");
 	assert_string_equal(d.item[2].key, "z");
+	double rounds;
 	skep_settings_compare("a: 1\nb: 1\nc: 1\nd: 1\ne: 1\nf: 1\ng: 1\n", "name: none\n", NULL, &d);
 	assert_int_equal(d.count, 8);
 	char value[3][SKEP_SETTING_BYTES];

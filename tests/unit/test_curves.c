@@ -266,12 +266,16 @@ static void test_axes(void **state)
 	int64_t plain = record_run(store, &s, "sim", "seed: 1\n", 4);
 	s.scenario.model.sequence = 16;
 	int64_t run = record_run(store, &s, "sim", "sync: {method: diloco, every: 5}\n", 4);
+	int64_t thirds = record_run(store, &s, "sim", "sync: {method: streaming, every: 7, fragments: 3}\n", 4);
+	int64_t own = record_run(store, &s, "sim", "sync: {method: diloco, every: auto, mean_inner_steps: 3}\n", 4);
 	play_gnuplot();
 	struct skep_plot_axes axes = {0};
 	expect_axis(store, run, &axes, 0.1, 2, 4.05, "time since the start of the run (s)");
 	axes.x = "steps"; /* five inner ones in each round */
 	expect_axis(store, run, &axes, 5, 100, 4.05, "optimizer steps");
 	expect_axis(store, plain, &axes, 1, 20, 4.05, "optimizer steps");
+	expect_axis(store, thirds, &axes, 2, 46, 4.05, "optimizer steps"); /* 2, 2, 3 in turn */
+	expect_axis(store, own, &axes, 3, 60, 4.05, "optimizer steps");
 	axes.x = "tokens"; /* 8 microbatches of 4 samples of 16 */
 	expect_axis(store, run, &axes, 0.512, 10.24, 4.05, "'thousand tokens trained on");
 	expect_axis(store, plain, &axes, 32, 640, 4.05, "'tokens trained on");

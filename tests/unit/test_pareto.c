@@ -330,6 +330,31 @@ static void test_refused(void **state)
 	skep_store_close(store);
 }
 
+/* 84 steps of 32 microbatches in rounds of 3.5, 7/3 and 1 of them; then one step more. */
+static void test_streams_have_the_same_work(void **state)
+{
+	(void)state;
+	static const struct {
+		uint32_t fragments, rounds, microbatches;
+	} stream[] = {{2, 24, 112}, {3, 36, 75}, {7, 84, 32}, {7, 85, 32}};
+	struct skep_store *store = open_store();
+	int64_t run[4];
+	double row[8][2];
+	for (size_t i = 0; i < 4; i++) {
+		char text[96], sql[128];
+		snprintf(
+			text, sizeof text, "sync: {method: streaming, every: 7, fragments: %u}\n", stream[i].fragments);
+		run[i] = put(store, &(struct made){text, 1, 10, 1, NAN, NAN});
+		snprintf(sql, sizeof sql, "UPDATE runs SET rounds_planned = %u, microbatches = %u WHERE id = %lld",
+			stream[i].rounds, stream[i].microbatches, (long long)run[i]);
+		assert_int_equal(sqlite3_exec(skep_store_database(store), sql, NULL, NULL, NULL), SQLITE_OK);
+	}
+	play_gnuplot();
+	assert_int_equal(block(pareto(store, run, 3, NULL), "$dots", row), 3);
+	refuses(store, run + 2, 2, NULL, "different numbers of samples");
+	skep_store_close(store);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -342,6 +367,7 @@ int main(void)
 		TEST(test_labels_say_defaults),
 		TEST(test_labels_are_led_to),
 		TEST(test_targets),
+		TEST(test_streams_have_the_same_work),
 		TEST(test_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
