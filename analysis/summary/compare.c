@@ -140,9 +140,12 @@ static bool read_side(struct skep_store *store, int64_t id, struct side *ret, st
 	return found;
 }
 
+/* Rounds may be open side by side: what one costs begins where the one before it closed, if it was open by then. */
 static bool read_quantile(struct skep_store *store, int64_t run, double quantile, double *ret, struct skep_diag *reterr)
 {
-	static const char sql[] = "SELECT closed_s - opened_s, count(*) OVER () FROM rounds WHERE run = ?1 ORDER BY 1";
+	static const char sql[] =
+		"SELECT closed_s - max(opened_s, coalesce(lag(closed_s) OVER (ORDER BY closed_s, round), opened_s)),"
+		" count(*) OVER () FROM rounds WHERE run = ?1 ORDER BY 1";
 	sqlite3_stmt *row = skep_store_query(store, sql, run, 0, reterr);
 	double *duration_s = NULL;
 	size_t count = 0, rounds = 0;

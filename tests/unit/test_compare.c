@@ -205,6 +205,40 @@ static void test_quantiles(void **state)
 	synthetic_finish(&s);
 }
 
+/* Rounds of 2 s each, one of which opens each second, as where nothing is flushed; the last one, of 3 s, after a pause. */
+static void test_rounds_side_by_side(void **state)
+{
+	(void)state;
+	struct synthetic s;
+	int64_t run;
+	const skep_time second = UINT64_C(1000000000);
+	synthetic_init(&s, "side by side", 2, 1);
+	struct skep_store *store = open_store();
+	assert_true(skep_store_begin(store, &s.scenario, "sim", "cpu", 0, 0, &run, fresh(&error)));
+	struct skep_recorder r = skep_store_recorder(store);
+	for (uint32_t i = 0; i < 11; i++) {
+		if (i > 1)
+			synthetic_note(
+				&r, i * second, 2, (struct skep_note){.kind = SKEP_NOTE_ROUND_CLOSED, .round = i - 2});
+		if (i < 9)
+			synthetic_note(
+				&r, i * second, 2, (struct skep_note){.kind = SKEP_NOTE_ROUND_OPENED, .round = i});
+	}
+	synthetic_note(&r, 15 * second, 2, (struct skep_note){.kind = SKEP_NOTE_ROUND_OPENED, .round = 9});
+	synthetic_note(&r, 18 * second, 2, (struct skep_note){.kind = SKEP_NOTE_ROUND_CLOSED, .round = 9});
+	struct skep_summary summary = {.world = "sim", .final_loss = NAN, .ok = true};
+	assert_true(skep_store_end(store, &summary, fresh(&error)));
+	char *text = compare(store, 1, 1, true);
+	cJSON *object = cJSON_Parse(text);
+	expect(object, "rounds", 10, 10, 0);
+	expect(object, "time per round, median", 1, 1, 0);
+	expect(object, "time per round, p90", 2.1, 2.1, 0); /* of 1, eight times, 2 and 3 */
+	cJSON_Delete(object);
+	free(text);
+	skep_store_close(store);
+	synthetic_finish(&s);
+}
+
 static void test_which_runs(void **state)
 {
 	(void)state;
@@ -305,6 +339,7 @@ static void test_periods_of_a_text(void **state)
 		{"{method: streaming, every: 6, fragments: 4}", 1.5, 6, 4, 8},
 		{"{method: streaming, every: 3, fragments: 5}", 1, 3, 3, 12},
 	};
+	double rounds;
 	for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
 		char text[160];
 		uint32_t warmup;
@@ -340,7 +375,6 @@ static void test_settings(void **state)
 	assert_string_equal(d.item[0].key, "a");
 	assert_string_equal(d.item[1].key, "b.c");
 	assert_string_equal(d.item[2].key, "z");
-	double rounds;
 	skep_settings_compare("a: 1\nb: 1\nc: 1\nd: 1\ne: 1\nf: 1\ng: 1\n", "name: none\n", NULL, &d);
 	assert_int_equal(d.count, 8);
 	char value[3][SKEP_SETTING_BYTES];
@@ -430,7 +464,8 @@ static void test_running(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {TEST(test_figures), TEST(test_time_parts), TEST(test_quantiles),
-		TEST(test_which_runs), TEST(test_same_text_first), cmocka_unit_test(test_settings),
-		cmocka_unit_test(test_periods_of_a_text), TEST(test_table), TEST(test_running)};
+		TEST(test_rounds_side_by_side), TEST(test_which_runs), TEST(test_same_text_first),
+		cmocka_unit_test(test_settings), cmocka_unit_test(test_periods_of_a_text), TEST(test_table),
+		TEST(test_running)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
