@@ -198,7 +198,7 @@ static const struct skep_option_group groups[] = {SKEP_SCENARIO_OPTIONS, SKEP_OW
 static const struct skep_example examples[] = {
 	{"skep slurm scenarios/three-spot.yaml | sbatch", "a run over MPI"},
 	{"skep slurm scenarios/three-spot.yaml --spot-partition spot -o out",
-		"all scripts into out/; `sbatch out/join-t4.sbatch 1234` joins what job 1234 serves"},
+		"all scripts into out/; `sbatch out/join.sbatch 1234` joins what job 1234 serves"},
 	{0},
 };
 

@@ -115,6 +115,9 @@ check 'a task joins' test "$(joined '7 cpu skep R')" = 'join a:7 --stay --farewe
 check 'also where squeue cannot tell' test "$(joined 'error: Unable to contact slurm controller')" = 'join a:7 --stay --farewell 5 s'
 check 'but no job that is long done' test "$(joined 'slurm_load_jobs error: Invalid job id specified')" = 'job 7 is done'
 check 'nor one that has just ended' test "$(joined '' | head -n 1)" = 'job 7 is done'
+named=$("$skep" slurm --help | grep -oE 'out/[a-z0-9-]+\.sbatch')
+accepts 'the example of its help' slurm "$root/scenarios/three-spot.yaml" --spot-partition spot -o out
+check 'makes the script that it names' test -s "${named:-none}"
 check 'on its partition' said '^#SBATCH --partition=spot$' jobs/join.sbatch
 accepts 'once more' slurm kept.yaml -o jobs
 accepts 'an array for each GPU' slurm kept.yaml --device cuda -o cuda
