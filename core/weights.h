@@ -26,12 +26,20 @@ enum skep_weights {
  * stage. */
 uint32_t skep_plan_staleness(const struct skep_plan *plan, uint32_t stage);
 
+/* Microbatches that each pipeline is granted of a round: 1. */
+uint32_t skep_plan_wave(const struct skep_plan *plan);
+
 /* The rounds behind the one that it is to step next whose FORWARD a worker of the stage may do. */
 uint32_t skep_plan_ahead(const struct skep_plan *plan, uint32_t stage);
 
 /* The oldest version that a FORWARD of the round may read which may lack so many steps. What comes behind the
  * rounds that are synchronous begins when all but the last of them are stepped. */
 uint32_t skep_plan_oldest(const struct skep_plan *plan, uint32_t round, uint32_t staleness);
+
+/* Rounds of which a worker may have counted something and not stepped: each has an accumulator of its own, the one of its number
+ * modulo this, which is a power of two. */
+uint32_t skep_plan_accumulators(const struct skep_plan *plan);
+#define SKEP_ACCUMULATORS_MAX 8u
 
 /* Does a world make what passes read of the newest version, and keep that in a place of its own? */
 bool skep_plan_moves_weights(const struct skep_plan *plan);

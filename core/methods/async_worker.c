@@ -273,7 +273,7 @@ static void reads(const struct worker *w, const struct skep_plan *plan, struct s
 	op->version = w->version;
 }
 
-static uint32_t staleness(const struct worker *w, const struct skep_plan *plan, const struct skep_work *work)
+static uint64_t staleness(const struct worker *w, const struct skep_plan *plan, const struct skep_work *work)
 {
 	assert(work->state == SKEP_WORK_RUNNING_BACKWARD);
 	(void)plan, (void)work;

@@ -134,7 +134,7 @@ static void reads(const struct worker *w, const struct skep_plan *plan, struct s
 	op->version = version_of(w, plan, work);
 }
 
-static uint32_t staleness(const struct worker *w, const struct skep_plan *plan, const struct skep_work *work)
+static uint64_t staleness(const struct worker *w, const struct skep_plan *plan, const struct skep_work *work)
 {
 	return work->round - version_of(w, plan, work);
 }

@@ -276,7 +276,7 @@ void skep_flush_reads(const struct worker *w, const struct skep_plan *plan, stru
 	op->version = work->round;
 }
 
-uint32_t skep_flush_staleness(const struct worker *w, const struct skep_plan *plan, const struct skep_work *work)
+uint64_t skep_flush_staleness(const struct worker *w, const struct skep_plan *plan, const struct skep_work *work)
 {
 	assert(work->state == SKEP_WORK_RUNNING_BACKWARD);
 	(void)w, (void)plan, (void)work;
@@ -347,7 +347,7 @@ bool skep_flush_may_begin(const struct worker *w)
 
 uint32_t skep_flush_brought(const struct worker *w)
 {
-	return w->counted[w->version & 1];
+	return w->counted[worker_sum(w, w->version)];
 }
 
 void skep_flush_step_committed(struct worker *w, struct step *step)
@@ -367,8 +367,8 @@ void skep_flush_worker_stepped(struct worker *w)
 	assert(w->reduction.attempt > 0);
 	assert(w->reduction.committed);
 	worker_tally(w, w->version)->count = 0;
-	w->counted[w->version & 1] = 0;
-	w->loss_nano[w->version & 1] = 0;
+	w->counted[worker_sum(w, w->version)] = 0;
+	w->loss_nano[worker_sum(w, w->version)] = 0;
 	w->checkpoint = w->reduction.checkpoint;
 }
 

@@ -42,7 +42,7 @@ size_t skep_flush_worker_lay_out(struct worker *w, const struct skep_plan *plan,
 void skep_flush_derive(struct worker *w);
 void skep_flush_forget(struct worker *w);
 void skep_flush_reads(const struct worker *w, const struct skep_plan *plan, struct skep_work *work, struct skep_op *op);
-uint32_t skep_flush_staleness(const struct worker *w, const struct skep_plan *plan, const struct skep_work *work);
+uint64_t skep_flush_staleness(const struct worker *w, const struct skep_plan *plan, const struct skep_work *work);
 bool skep_flush_first_visit(struct worker *w, uint32_t round, uint32_t item);
 bool skep_flush_wants_gradient(struct worker *w, const struct skep_message *gradient);
 void skep_flush_make_way(struct worker *w, struct step *step);

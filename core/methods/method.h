@@ -104,7 +104,7 @@ struct skep_worker_method {
 	/* Names in the FORWARD or BACKWARD which parameters it reads, and notes a FORWARD's in work->version, which BACKWARD and
 	 * staleness() look at; how many steps they lack when it is counted. */
 	void (*reads)(const struct worker *w, const struct skep_plan *plan, struct skep_work *work, struct skep_op *op);
-	uint32_t (*staleness)(const struct worker *w, const struct skep_plan *plan, const struct skep_work *work);
+	uint64_t (*staleness)(const struct worker *w, const struct skep_plan *plan, const struct skep_work *work);
 	bool (*first_visit)(struct worker *w, uint32_t round, uint32_t item);
 	bool (*wants_gradient)(
 		struct worker *w, const struct skep_message *gradient);    /* does its receiver want it still? */

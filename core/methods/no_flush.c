@@ -270,7 +270,7 @@ static void resolve(struct directory *d, struct step *step)
 
 /* ---- a round opens ----------------------------------------------------------------------------------------------- */
 
-static void grant(struct directory *d, struct step *step, uint32_t round, uint32_t pipeline)
+static void grant(struct directory *d, struct step *step, uint32_t round, uint32_t pipeline, uint32_t count)
 {
 	uint32_t owner = directory_pipeline(d, pipeline)->first;
 	assert(d->phase == PHASE_OPEN);
@@ -281,29 +281,30 @@ static void grant(struct directory *d, struct step *step, uint32_t round, uint32
 			.round = round,
 			.microbatch = open->issued,
 			.peer = directory_worker(d, owner),
-			.granted = 1});
+			.granted = count});
 	message.round = round;
-	message.microbatch = open->issued++;
+	message.microbatch = open->issued;
 	message.span = (struct skep_span){0, (uint16_t)(step->plan->stages - 1)};
-	message.u.grant.count = 1;
+	message.u.grant.count = count;
 	message.u.grant.in_flight = step->plan->in_flight;
 	message.u.grant.pipeline = pipeline;
 	skep_emit_send(step, &d->node, &message);
+	open->issued += count;
 }
 
 static void open_round(struct directory *d, struct step *step)
 {
 	assert(d->round - d->closed < d->open_rounds.window);
 	assert(d->phase == PHASE_OPEN);
-	uint32_t round = d->round;
+	uint32_t round = d->round, each = step->plan->microbatches / d->pipelines;
 	*round_at(d, round) = (struct open_round){0};
 	skep_emit_note(step, &d->node, (struct skep_note){.kind = SKEP_NOTE_ROUND_OPENED, .round = round});
 	memset(shares(d, round), 0, d->pipelines * sizeof(uint32_t));
 	for (uint32_t i = 0; i < d->pipelines; i++) {
 		if (!skep_fixed_works(d, i))
 			continue;
-		shares(d, round)[i] = 1;
-		grant(d, step, round, i);
+		shares(d, round)[i] = each;
+		grant(d, step, round, i, each);
 	}
 	for (uint32_t stage = 0; stage < d->stages; stage++) {
 		sum_at(d, round, stage)->attempt = 0;

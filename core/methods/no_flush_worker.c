@@ -22,14 +22,15 @@
 static size_t worker_lay_out(struct worker *w, const struct skep_plan *plan, size_t at)
 {
 	w->slots = skep_plan_window(plan) + 1;
-	w->tallies = 2;
-	w->came = skep_plan_uneven(plan) ? plan->microbatches : 1;
+	w->tallies = skep_plan_accumulators(plan);
+	w->came = skep_plan_uneven(plan) ? plan->microbatches : skep_plan_wave(plan);
 	w->grant_capacity = w->slots * w->came;
 	w->came_at = at;
 	return at + skep_align((size_t)w->slots * w->came * sizeof(uint32_t));
 }
 
-/* The newest round + 1 of this slot of which the microbatch has come here; of one pipeline at most one in a round does. */
+/* The newest round + 1 of this slot of which the microbatch has come here; of one pipeline at most as many in a round do as it is
+ * granted. */
 static uint32_t *came(struct worker *w, uint32_t round, uint32_t microbatch)
 {
 	return (uint32_t *)skep_at(w, w->came_at) + (size_t)(round % w->slots) * w->came + microbatch % w->came;
@@ -48,7 +49,7 @@ static void forget(struct worker *w)
 			*came(w, slot, i) = 0;
 }
 
-static uint32_t staleness(const struct worker *w, const struct skep_plan *plan, const struct skep_work *work)
+static uint64_t staleness(const struct worker *w, const struct skep_plan *plan, const struct skep_work *work)
 {
 	assert(work->state == SKEP_WORK_RUNNING_BACKWARD);
 	(void)w, (void)plan;
@@ -73,7 +74,7 @@ static bool wants_gradient(struct worker *w, const struct skep_message *gradient
 static bool share_resolved(struct worker *w)
 {
 	assert(w->reduction.attempt > 0);
-	return (w->counted[w->version & 1] >= w->reduction.share || w->drained > w->version) &&
+	return (w->counted[worker_sum(w, w->version)] >= w->reduction.share || w->drained > w->version) &&
 	       !skep_reduce_backward_running(w);
 }
 
@@ -115,7 +116,7 @@ static void tell(struct worker *w, struct step *step)
 	if (r->size > 1 || r->checkpoint)
 		return;
 	r->committed = true;
-	worker_divisor(w)[0] = w->counted[w->version & 1];
+	worker_divisor(w)[0] = w->counted[worker_sum(w, w->version)];
 }
 
 /* No microbatch reads the parameters whose place the step takes. */

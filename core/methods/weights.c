@@ -37,6 +37,20 @@ uint32_t skep_plan_ahead(const struct skep_plan *plan, uint32_t stage)
 	return plan->stages - 1 - stage + (skep_plan_pipelines(plan) > 1);
 }
 
+uint32_t skep_plan_wave(const struct skep_plan *plan)
+{
+	assert(skep_plan_no_flush(plan));
+	uint32_t pipelines = skep_plan_pipelines(plan);
+	assert(pipelines > 0 && plan->microbatches % pipelines == 0);
+	return plan->microbatches / pipelines;
+}
+
+uint32_t skep_plan_accumulators(const struct skep_plan *plan)
+{
+	(void)plan;
+	return 2;
+}
+
 uint32_t skep_plan_oldest(const struct skep_plan *plan, uint32_t round, uint32_t staleness)
 {
 	assert(skep_plan_no_flush(plan));

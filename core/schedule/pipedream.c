@@ -62,7 +62,7 @@ static void forward(struct worker *w, struct step *step)
 static void backward(struct worker *w, struct step *step)
 {
 	assert(w->state == WORKER_SERVING);
-	struct skep_work *work = take_oldest(w, SKEP_WORK_READY_BACKWARD, w->version + 2);
+	struct skep_work *work = take_oldest(w, SKEP_WORK_READY_BACKWARD, w->version + w->accumulators);
 	if (work)
 		skep_pipeline_run(w, step, work, SKEP_OP_BACKWARD);
 }

@@ -57,7 +57,7 @@ size_t skep_arena_lay_out(struct worker *w, const struct skep_plan *plan, const 
 static void begin_areas(struct worker *w)
 {
 	skep_marks_init(skep_at(w, w->marks_at), w->mark_slots, 2 * MARKED_ROUNDS);
-	for (uint32_t round = 0; round < MARKED_ROUNDS; round++)
+	for (uint32_t round = 0; round < w->accumulators; round++)
 		*worker_tally(w, round) = (struct skep_tally){.capacity = w->tally_capacity};
 }
 
@@ -85,7 +85,7 @@ static struct shortage shortage_of(const struct worker *w)
 	assert(w->early <= w->early_capacity);
 	assert(w->state != WORKER_STOPPED);
 	uint32_t counted = 0;
-	for (uint32_t round = 0; round < MARKED_ROUNDS; round++)
+	for (uint32_t round = 0; round < w->accumulators; round++)
 		counted = w->counted[round] > counted ? w->counted[round] : counted;
 	return (struct shortage){.marks = !skep_marks_room(marks_of(w), w->headroom),
 		.tally = counted == w->tally_capacity && counted < w->numbers,
@@ -124,7 +124,7 @@ void skep_worker_relocate(void *mem, const struct skep_node *node)
 	enlarge(w, shortage_of(old));
 	begin_areas(w);
 	skep_marks_copy(skep_at(w, w->marks_at), marks_of(old));
-	for (uint32_t round = 0; round < MARKED_ROUNDS; round++)
+	for (uint32_t round = 0; round < w->accumulators; round++)
 		skep_tally_copy(worker_tally(w, round), at_in(old, worker_tally_at(old, round)));
 	memcpy(worker_early(w), at_in(old, old->early_at), old->early * sizeof(struct early_chunk));
 	w->node.wanted = 0;

@@ -11,8 +11,9 @@
 /* The directory keeps a swarm below half of what a stage can hold (rounds.c), so that overflow is rare. */
 uint32_t skep_inflight_capacity(const struct skep_plan *plan)
 {
-	if (skep_plan_no_flush(plan)) /* of each of its pipelines one of each round that may be open */
-		return (skep_plan_window(plan) + 2) * (skep_plan_uneven(plan) ? plan->microbatches : 1);
+	if (skep_plan_no_flush(plan)) /* of each of its pipelines what it is granted of each round that may be open */
+		return (skep_plan_window(plan) + 2) *
+		       (skep_plan_uneven(plan) ? plan->microbatches : skep_plan_wave(plan));
 	if (skep_plan_uneven(
 		    plan)) { /* what all senders hold, twice: at most as many as all workers, and one each for rounding up */
 		uint64_t items = 4 * (uint64_t)plan->workers + 4;

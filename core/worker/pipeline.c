@@ -284,9 +284,9 @@ static void count(struct worker *w, struct step *step, const struct skep_work *w
 	assert(w->state == WORKER_SERVING);
 	w->met = true;
 	skep_tally_add(worker_tally(w, work->round), work->item);
-	w->counted[work->round & 1]++;
+	w->counted[worker_sum(w, work->round)]++;
 	step->how.local->counted(w, step->plan, work->round, work->microbatch);
-	int64_t *loss_nano = &w->loss_nano[work->round & 1];
+	int64_t *loss_nano = &w->loss_nano[worker_sum(w, work->round)];
 	*loss_nano = add_saturating(*loss_nano, work->loss_nano);
 	skep_emit_note(step, &w->node,
 		(struct skep_note){.kind = SKEP_NOTE_COUNTED,
@@ -457,8 +457,8 @@ bool skep_pipeline_round_open(struct worker *w, struct step *step, const struct 
 	                skep_interleaved_of_message(w, message) < w->model_chunks.count;
 	if (w->state != WORKER_SERVING || !numbered)
 		return false;
-	bool newcomer = message->round == w->version && !worker_sealed(w) && w->counted[w->version & 1] == 0 &&
-	                worker_inflight(w)->used == 0;
+	bool newcomer = message->round == w->version && !worker_sealed(w) &&
+	                w->counted[worker_sum(w, w->version)] == 0 && worker_inflight(w)->used == 0;
 	if (w->fresh)
 		step->how.local->first_work(w, message->round);
 	if (newcomer && message->attempt > 0)

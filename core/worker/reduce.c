@@ -48,11 +48,11 @@ void skep_reduce_send_tally(struct worker *w, struct step *step)
 	struct skep_message message = skep_message_to(&w->node, SKEP_MESSAGE_TALLY, skep_directory_peer(step->plan));
 	message.round = w->version;
 	message.attempt = w->reduction.attempt;
-	message.u.tally.count = w->counted[w->version & 1];
-	message.u.tally.loss_nano = w->loss_nano[w->version & 1];
+	message.u.tally.count = w->counted[worker_sum(w, w->version)];
+	message.u.tally.loss_nano = w->loss_nano[worker_sum(w, w->version)];
 	message.parameters = w->state == WORKER_SERVING ? w->parameters : 0;
 	struct skep_tally *tally = worker_tally(w, w->version);
-	assert(tally->count == w->counted[w->version & 1]);
+	assert(tally->count == w->counted[worker_sum(w, w->version)]);
 	skep_tally_sort(tally);
 	uint32_t told = 0;
 	do {
@@ -164,7 +164,7 @@ void skep_reduce_begin(struct worker *w, struct step *step)
 	r->begun = true;
 	skep_transfers_prepare(w, step->plan);
 	skep_reduce_take_early(w, step);
-	r->discard = r->discard && w->counted[w->version & 1] > 0;
+	r->discard = r->discard && w->counted[worker_sum(w, w->version)] > 0;
 	if (r->discard)
 		return; /* skep_reduce_discard() */
 	/* Nothing is sent by a lone member, or where nothing of the stage is trained. */
@@ -372,8 +372,8 @@ void skep_reduce_discarded(struct worker *w, struct step *step, const struct ske
 	if (is_void(w, op))
 		return; /* it is asked once more, and has nothing to add meanwhile */
 	worker_tally(w, w->version)->count = 0;
-	w->counted[w->version & 1] = 0;
-	w->loss_nano[w->version & 1] = 0;
+	w->counted[worker_sum(w, w->version)] = 0;
+	w->loss_nano[worker_sum(w, w->version)] = 0;
 	w->reduction.discard = false;
 	skep_reduce_complete(w, step);
 }

@@ -48,6 +48,7 @@ static size_t lay_out_transfers(struct worker *w, const struct skep_plan *plan, 
 static size_t lay_out(struct worker *w, const struct skep_plan *plan, const struct skep_methods *how)
 {
 	w->members_max = skep_stage_size_max(plan);
+	w->accumulators = skep_plan_accumulators(plan);
 	w->gone_capacity = plan->workers < GONE_MAX ? plan->workers : GONE_MAX;
 	size_t at = how->worker->lay_out(w, plan, skep_align(sizeof *w));
 	w->view_at = at;
@@ -212,12 +213,12 @@ void skep_worker_forget(struct worker *w, struct step *step)
 	w->update = (struct outer_update){.open = w->update.open};
 	w->queue_area = w->open_ns = w->passes_ns = w->passed = 0;
 	w->op_floor = w->node.next_op;
-	for (uint32_t parity = 0; parity < 2; parity++) {
-		w->counted[parity] = 0;
-		w->loss_nano[parity] = 0;
-		worker_tally(w, parity)->count = 0;
-		skep_marks_clear(worker_seen(w, parity));
-		skep_marks_clear(worker_done(w, parity));
+	for (uint32_t round = 0; round < w->accumulators; round++) {
+		w->counted[round] = 0;
+		w->loss_nano[round] = 0;
+		worker_tally(w, round)->count = 0;
+		skep_marks_clear(worker_seen(w, round));
+		skep_marks_clear(worker_done(w, round));
 	}
 	step->how.worker->forget(w);
 	skep_reduce_forget(w, step);

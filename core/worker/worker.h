@@ -238,14 +238,15 @@ struct worker {
 		came; /* without a flush: microbatches of one of them of which it is kept apart whether they have come */
 
 	struct model_chunks model_chunks;
-	uint32_t numbers;  /* of a round */
-	uint32_t trained;  /* microbatches from this number on are of the validation before the round */
-	uint32_t headroom; /* most that one step may mark */
-	uint32_t tallies;  /* that are kept, by round: 1 or 2 */
+	uint32_t numbers;      /* of a round */
+	uint32_t trained;      /* microbatches from this number on are of the validation before the round */
+	uint32_t headroom;     /* most that one step may mark */
+	uint32_t accumulators; /* skep_plan_accumulators() */
+	uint32_t tallies;      /* that are kept, by round: 1, or as many */
 	uint32_t mark_slots, tally_capacity;
-	uint32_t parameters;  /* a sum of those that the last STEP has made; 0: not known, or others have come since */
-	uint32_t counted[2];  /* microbatches in the accumulator, by round parity */
-	int64_t loss_nano[2]; /* sum over these */
+	uint32_t parameters; /* a sum of those that the last STEP has made; 0: not known, or others have come since */
+	uint32_t counted[SKEP_ACCUMULATORS_MAX];  /* microbatches in each accumulator */
+	int64_t loss_nano[SKEP_ACCUMULATORS_MAX]; /* sum over these */
 
 	uint32_t view_capacity; /* workers in each of its views */
 	size_t view_at, view_bytes, leg_at, inflight_at, grant_at, hops_at, loaded_at, gone_at, transferred_at, held_at,
@@ -315,6 +316,12 @@ static inline struct skep_mark_set worker_seen(struct worker *w, uint32_t round)
 static inline struct skep_mark_set worker_done(struct worker *w, uint32_t round)
 {
 	return (struct skep_mark_set){skep_at(w, w->marks_at), MARKED_ROUNDS + (round & 1)};
+}
+
+/* The accumulator of the round. */
+static inline uint32_t worker_sum(const struct worker *w, uint32_t round)
+{
+	return round & (w->accumulators - 1);
 }
 
 static inline size_t worker_tally_at(const struct worker *w, uint32_t round)

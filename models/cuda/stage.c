@@ -113,8 +113,8 @@ static void carve_sums(const struct skep_training *training, struct arena *arena
 	const bool goes = training->offload == SKEP_OFFLOAD_GRADIENTS;
 	struct arena *sums = goes ? host : arena;
 	size_t largest = 0;
-	stage->accumulator[0] = carve_trained(sums, stage);
-	stage->accumulator[1] = carve_trained(sums, stage);
+	for (uint32_t i = 0; i < stage->accumulators; i++)
+		stage->accumulator[i] = carve_trained(sums, stage);
 	stage->result = carve_trained(sums, stage);
 	if (stage->tied.count > 0)
 		stage->tied_peer = carve(sums, stage->tied.count);

@@ -147,7 +147,8 @@ static bool allocate(const struct skep_training *training, struct skep_stage *st
 	const bool periodic = skep_plan_periodic(training->plan);
 	const bool async = training->plan->async;
 	const size_t moment = skep_stage_moment_floats(stage);
-	size_t arrays = stage->versions + (periodic ? 1 + async : 0), part = stage->inner_moments + 2 + 1;
+	size_t arrays = stage->versions + (periodic ? 1 + async : 0),
+	       part = stage->inner_moments + stage->accumulators + 1;
 	const bool moves = skep_plan_moves_weights(training->plan),
 		   drifts = training->plan->weights == SKEP_WEIGHTS_CORRECTED;
 	size_t floats = (arrays + moves) * aligned(stage->parameters) + part * aligned(trained) +
@@ -170,8 +171,8 @@ static bool allocate(const struct skep_training *training, struct skep_stage *st
 		stage->base = carve(&rest, stage->parameters);
 	for (uint32_t m = 0; m < stage->inner_moments; m++)
 		stage->inner_moment[m] = skep_stage_array(stage, carve(&rest, trained));
-	stage->accumulator[0] = skep_stage_array(stage, carve(&rest, trained));
-	stage->accumulator[1] = skep_stage_array(stage, carve(&rest, trained));
+	for (uint32_t i = 0; i < stage->accumulators; i++)
+		stage->accumulator[i] = skep_stage_array(stage, carve(&rest, trained));
 	stage->result = skep_stage_array(stage, carve(&rest, trained));
 	if (moves)
 		stage->moved = carve(&rest, stage->parameters);
@@ -261,6 +262,7 @@ bool skep_stage_place(
 		ret->tied = (struct skep_tied){
 			index == 0 ? 0 : ret->parameters - training->plan->tied, training->plan->tied};
 	ret->versions = skep_plan_versions(training->plan, index);
+	ret->accumulators = skep_plan_accumulators(training->plan);
 	ret->staleness = skep_plan_staleness(training->plan, index);
 	ret->synchronous = training->plan->synchronous;
 	ret->stride = aligned(ret->parameters);

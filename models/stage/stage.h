@@ -112,8 +112,10 @@ struct skep_stage {
 	uint32_t staleness, synchronous; /* steps that passes lack, but for so many rounds at the start (moved.c): */
 	skep_real *moved; /* [parameters] what a pass reads that the newest parameters are moved for; else NULL */
 	skep_real *drift; /* what a step has changed, smoothed, of those that are trained; NULL: nothing reads it */
-	/* By round & 1: sum of the microbatches' gradients. Async: [1] is the pseudo-gradient. */
-	skep_real *accumulator[2];
+	/* By round modulo their number, skep_plan_accumulators(): sum of the microbatches' gradients. Async: [1] is the
+	 * pseudo-gradient. */
+	skep_real *accumulator[SKEP_ACCUMULATORS_MAX];
+	uint32_t accumulators;
 	skep_real *result; /* of the reduction under way */
 	/* [tied.count] of a tied table: what the other stage has summed, and in STEP the gradient; else NULL */
 	skep_real *tied_peer;
@@ -203,12 +205,12 @@ static inline skep_real *skep_stage_parameters(const struct skep_stage *stage, u
 /* What BACKWARD of a round adds to, and what a member brings to its reduction. */
 static inline skep_real *skep_stage_sum(const struct skep_stage *stage, uint32_t round)
 {
-	return stage->accumulator[stage->base ? 0 : round & 1];
+	return stage->accumulator[stage->base ? 0 : round & (stage->accumulators - 1)];
 }
 
 static inline skep_real *skep_stage_own(const struct skep_stage *stage, uint32_t round)
 {
-	return stage->accumulator[stage->base ? 1 : round & 1];
+	return stage->accumulator[stage->base ? 1 : round & (stage->accumulators - 1)];
 }
 
 /* What FORWARD and BACKWARD read: inner parameters where there are any, but what is judged are those of the stage. */

@@ -225,7 +225,8 @@ void skep_stage_step(struct skep_stage *stage, const struct skep_optimizer *opti
 				.moment = {stage->moment[0], stage->moment[1]}});
 	skep_stage_after_step(stage, round);
 	const struct skep_range trained = skep_stage_trained_of(stage, vstage->parameter, vstage->parameters);
-	stage->arrays->clear(stage->queue, stage->accumulator[round & 1] + trained.first, trained.count * sizeof *w);
+	skep_real *summed = skep_stage_sum(stage, round);
+	stage->arrays->clear(stage->queue, summed + trained.first, trained.count * sizeof *w);
 	stage->stepped = stage->stepped || microbatches > 0;
 	if (nth + 1 < stage->vstages)
 		return;

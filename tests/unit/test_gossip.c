@@ -55,6 +55,7 @@ static void test_a_pair_by_hand(void **state)
 				.inner = &v[i],
 				.moment = {&m[i]},
 				.accumulator = {&sum[i][0], &sum[i][1]},
+				.accumulators = 2,
 				.arrays = &skep_arrays_host};
 			struct skep_op op = {.kind = SKEP_OP_PSEUDO_GRAD, .microbatches = cases[k].c[i]};
 			if (op.microbatches > 0)
