@@ -140,6 +140,7 @@ static const char *const WEIGHTS[] = {
 	[SKEP_WEIGHTS_VERTICAL_SYNC] = "vertical-sync",
 	[SKEP_WEIGHTS_PREDICTED] = "predicted",
 	[SKEP_WEIGHTS_CORRECTED] = "corrected",
+	[SKEP_WEIGHTS_WAVES] = "waves",
 };
 static_assert(COUNT(WEIGHTS) == SKEP_WEIGHTS, "each kind has a name");
 

@@ -109,15 +109,27 @@ struct skep_note {
 		int64_t lost;         /* STAGE_COMMITTED: microbatches */
 		int64_t loss_nano; /* LOSS, VALIDATED, CANDIDATE_LOSS, CANDIDATE_CHOSEN: 1e-9 units; INT64_MAX: not finite */
 		int64_t ok;        /* STOPPED: 1 or 0 */
-		int64_t staleness; /* COUNTED: steps (async: outer updates) that the parameters of its passes lacked */
-		int64_t version;   /* STAGE_RESTARTED */
-		int64_t there;     /* SCALED: machines that were, when that was decided */
-		uint64_t bits;     /* LOST, OUTER_UPDATED */
+		/* COUNTED: steps (async: outer updates) that the parameters of its passes lacked. With waves skep_note_lacked()
+		 * and skep_note_lacked_own() */
+		int64_t staleness;
+		int64_t version;            /* STAGE_RESTARTED */
+		int64_t there;              /* SCALED: machines that were, when that was decided */
+		uint64_t bits;              /* LOST, OUTER_UPDATED */
 		struct skep_rerun rerun;    /* RERUN */
 		struct skep_fault_at fault; /* DIVERGED, CANDIDATE_DROPPED */
 		int64_t value;              /* whichever of these the kind has, if it is one number (skep_note_value) */
 	};
 };
+
+/* COUNTED with waves: how many microbatches before it FORWARD lacked, of each other virtual worker and of its own. */
+static inline uint32_t skep_note_lacked(int64_t staleness)
+{
+	return (uint32_t)((uint64_t)staleness & UINT32_MAX);
+}
+static inline uint32_t skep_note_lacked_own(int64_t staleness)
+{
+	return (uint32_t)((uint64_t)staleness >> 32);
+}
 
 /* A note as two numbers, as digests and databases have it. RERUN: attempt << 32 | first << 16 | last; DIVERGED and
  * CANDIDATE_DROPPED: kind << 16 | layer. */

@@ -14,7 +14,9 @@ enum skep_op_kind {
 	/* FORWARD and BACKWARD read the parameters of op.version, both of a microbatch the same, unless plan->weights says
 	 * otherwise. With delayed updates two versions are at hand: v is kept where v - 2 was; with SKEP_PIPELINE_PIPEDREAM
 	 * skep_plan_versions(). op.moved > 0: not these themselves, but what they will be so many steps later
-	 * (SKEP_WEIGHTS_PREDICTED), or were so many earlier (SKEP_WEIGHTS_CORRECTED), as far as the world can tell. */
+	 * (SKEP_WEIGHTS_PREDICTED), or were so many earlier (SKEP_WEIGHTS_CORRECTED), as far as the world can tell. With
+	 * SKEP_WEIGHTS_WAVES FORWARD reads them less what its own accumulators hold of rounds from op.version to its own, `moved`
+	 * microbatches, and keeps what it read; BACKWARD reads that. */
 	SKEP_OP_FORWARD = 1, /* in: activations (none in the first stage: the samples of (round, microbatch), or where
 	                        skep_plan_validates() those of skep_plan_validation()).
 	                        out: activations for the next stage (none in the last), stash: what BACKWARD needs (none

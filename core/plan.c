@@ -232,11 +232,12 @@ uint32_t skep_plan_versions(const struct skep_plan *plan, uint32_t stage)
 }
 
 /* A pipeline of K stages works on K at once; as many again, and some, are granted while word travels to the directory and
- * back, so that the first stage never waits for it unless the way takes longer than K + 4 microbatches. */
+ * back, so that the first stage never waits for it unless the way takes longer than K + 4 microbatches. With waves a virtual
+ * worker works on those of D + 2 rounds. */
 uint32_t skep_plan_window(const struct skep_plan *plan)
 {
 	assert(skep_plan_no_flush(plan));
-	return 2 * plan->stages + 4;
+	return skep_plan_waves(plan) ? plan->distance + 4 : 2 * plan->stages + 4;
 }
 
 uint32_t skep_plan_candidate_of(const struct skep_plan *plan, uint32_t worker)

@@ -138,11 +138,10 @@ struct skep_price_at { /* from that time of the run on, until the next one; the 
 };
 
 struct skep_plan {
-	uint32_t workers; /* number of workers, >= stages */
-	uint32_t stages;  /* number of stages, >= 1 */
-	uint32_t samples; /* per microbatch, >= 1 */
-	uint32_t
-		microbatches; /* per round, at most: the directory closes it when skep_plan_quota() of them have finished */
+	uint32_t workers;      /* number of workers, >= stages */
+	uint32_t stages;       /* number of stages, >= 1 */
+	uint32_t samples;      /* per microbatch, >= 1 */
+	uint32_t microbatches; /* per round, at most: it closes when skep_plan_quota() of them have finished */
 	uint32_t
 		in_flight; /* microbatches that one first-stage worker keeps in the pipeline, on the mean of them, >= 1 */
 	/* [workers] expected speed in the first stage, from 1 to SKEP_SPEED_MAX, of which only ratios count: what a swarm deals
@@ -161,6 +160,7 @@ struct skep_plan {
 	enum skep_routing routing;
 	enum skep_pipeline pipeline;
 	enum skep_weights weights;
+	uint32_t distance; /* SKEP_WEIGHTS_WAVES: waves beyond one that not all have done, at most SKEP_DISTANCE_MAX */
 	uint32_t synchronous; /* without a flush: in so many rounds at the start of training passes lack no step */
 	enum skep_collective collective;
 	enum skep_codec reduction_codec; /* of the chunks of a reduction */

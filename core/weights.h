@@ -18,6 +18,10 @@ enum skep_weights {
 	/* One version is kept, and what a pass reads is made of it: FORWARD what it will be when the microbatch steps ... */
 	SKEP_WEIGHTS_PREDICTED,
 	SKEP_WEIGHTS_CORRECTED, /* ... or FORWARD the newest, BACKWARD what FORWARD has read, as far as that can be told */
+	SKEP_WEIGHTS_CHOICES,
+	/* With waves (core/methods/wsp.c): FORWARD the newest, moved by what this worker has counted of waves that are in no step
+	 * yet; BACKWARD the same, which is kept with the stash. */
+	SKEP_WEIGHTS_WAVES = SKEP_WEIGHTS_CHOICES,
 	SKEP_WEIGHTS
 };
 
@@ -26,7 +30,7 @@ enum skep_weights {
  * stage. */
 uint32_t skep_plan_staleness(const struct skep_plan *plan, uint32_t stage);
 
-/* Microbatches that each pipeline is granted of a round: 1. */
+/* Microbatches that each pipeline is granted of a round: 1, or with waves as many as a wave has. */
 uint32_t skep_plan_wave(const struct skep_plan *plan);
 
 /* The rounds behind the one that it is to step next whose FORWARD a worker of the stage may do. */
@@ -36,8 +40,16 @@ uint32_t skep_plan_ahead(const struct skep_plan *plan, uint32_t stage);
  * rounds that are synchronous begins when all but the last of them are stepped. */
 uint32_t skep_plan_oldest(const struct skep_plan *plan, uint32_t round, uint32_t staleness);
 
+/* Virtual workers of which each steps by itself within a wave (HetPipe); with these: how many microbatches before it a FORWARD
+ * may lack at most, of its own virtual worker and of each other one. A pipeline has several microbatches of a round, stages
+ * have equally many workers, and no round is synchronous. */
+bool skep_plan_waves(const struct skep_plan *plan);
+uint32_t skep_plan_local_staleness(const struct skep_plan *plan);
+uint32_t skep_plan_global_staleness(const struct skep_plan *plan);
+#define SKEP_DISTANCE_MAX 6u
+
 /* Rounds of which a worker may have counted something and not stepped: each has an accumulator of its own, the one of its number
- * modulo this, which is a power of two. */
+ * modulo this, which is a power of two. 2 but with waves. */
 uint32_t skep_plan_accumulators(const struct skep_plan *plan);
 #define SKEP_ACCUMULATORS_MAX 8u
 

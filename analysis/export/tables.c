@@ -28,7 +28,7 @@
 static const char *const SQL[] = {
 	[SKEP_EXPORT_RUNS] = "SELECT " RUN_COLUMNS NAMES OF_RUNS,
 	[SKEP_EXPORT_ROUNDS] =
-		"SELECT run, round, opened_s, closed_s, issued, loss, staleness, cost_usd, bytes_pipeline,"
+		"SELECT run, round, opened_s, closed_s, issued, loss, staleness, local_staleness, cost_usd, bytes_pipeline,"
 		" bytes_sync FROM rounds WHERE ?1 = 0 OR run = ?1 ORDER BY run, round",
 };
 

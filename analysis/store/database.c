@@ -25,7 +25,7 @@
 #include "base/text.h"
 
 #define SKEP_APPLICATION_ID 1936418160 /* "skep" */
-#define SKEP_SCHEMA_VERSION 14
+#define SKEP_SCHEMA_VERSION 15
 #define OPEN_TIMEOUT_MS 5000
 #define NAME_BYTES_MAX (PATH_MAX - 48) /* leaves room for ".PID-RANDOM.new-journal" and "./" */
 #define HEADER_BYTES 100               /* of any SQLite file */

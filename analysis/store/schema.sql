@@ -5,7 +5,7 @@
 -- Change user_version and SKEP_SCHEMA_VERSION in database.c together.
 
 PRAGMA application_id = 1936418160; -- the letters "skep"
-PRAGMA user_version = 14;
+PRAGMA user_version = 15;
 
 CREATE TABLE runs (
 	id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -129,7 +129,10 @@ CREATE TABLE rounds (
 	closed_s REAL NOT NULL,
 	issued INTEGER NOT NULL, -- microbatches (in `runs` it is gradients: these, times virtual stages)
 	loss REAL, -- mean over the microbatches counted in the last stage
-	staleness INTEGER, -- most steps that the parameters lacked on which a gradient was computed; NULL: none was
+	-- Most steps that the parameters lacked on which a gradient was computed; with waves (sync.method: wsp) most microbatches of
+	-- each other virtual worker, and in local_staleness of its own; NULL: none was, or there are no waves.
+	staleness INTEGER,
+	local_staleness INTEGER,
 	cost_usd REAL, -- of all workers and of traffic, from the start of the run until closed_s; written at its end; NULL: prices not known
 	bytes_pipeline INTEGER NOT NULL, -- sent by all workers from the start of the run until closed_s
 	bytes_sync INTEGER NOT NULL,

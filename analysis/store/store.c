@@ -115,9 +115,7 @@ static void hear_loss(struct skep_store *store, const struct skep_note *note)
 static void hear_counted(struct skep_store *store, const struct skep_note *note)
 {
 	struct skep_round_row *open = open_round(store, note->round);
-	if (!open->has_staleness || note->staleness > open->staleness)
-		open->staleness = note->staleness;
-	open->has_staleness = true;
+	skep_rows_hear_staleness(open, note->staleness, skep_plan_waves(store->plan));
 }
 
 static void hear_close(struct skep_store *store, skep_time now, const struct skep_note *note)

@@ -180,6 +180,7 @@ static bool put_round(struct skep_store *store, const void *item)
 	integer(&c, row->issued);
 	real(&c, row->loss);
 	integer_or_null(&c, row->has_staleness, row->staleness);
+	integer_or_null(&c, row->has_staleness && row->waves, row->local_staleness);
 	integer(&c, (int64_t)row->sent[SKEP_TRAFFIC_PIPELINE]);
 	integer(&c, (int64_t)row->sent[SKEP_TRAFFIC_SYNC]);
 	return put(store, &c);

@@ -48,8 +48,9 @@ struct skep_round_row {
 	skep_time opened_ns, closed_ns;
 	double loss; /* NAN: none */
 	bool has_staleness;
-	int64_t staleness;            /* the largest that was heard of */
-	uint64_t sent[SKEP_TRAFFICS]; /* bytes, until it closed */
+	bool waves;
+	int64_t staleness, local_staleness; /* the largest that was heard of; local_staleness with waves alone */
+	uint64_t sent[SKEP_TRAFFICS];       /* bytes, until it closed */
 };
 
 struct skep_validation_row {
@@ -85,6 +86,18 @@ struct skep_rows { /* what waits for the next transaction */
 	void *item;
 	size_t count, capacity, item_size;
 };
+
+/* Of a COUNTED note. */
+static inline void skep_rows_hear_staleness(struct skep_round_row *row, int64_t staleness, bool waves)
+{
+	int64_t lacked = waves ? skep_note_lacked(staleness) : staleness,
+		own = waves ? skep_note_lacked_own(staleness) : 0;
+	if (!row->has_staleness || lacked > row->staleness)
+		row->staleness = lacked;
+	row->local_staleness = own > row->local_staleness ? own : row->local_staleness;
+	row->waves = waves;
+	row->has_staleness = true;
+}
 
 struct skep_store {
 	sqlite3 *db;

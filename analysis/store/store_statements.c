@@ -19,7 +19,7 @@ static const char *const SQL[SKEP_STATEMENTS] = {
 	[SKEP_INSERT_PAIR] = "INSERT INTO pairs VALUES (?, ?, ?, ?, ?, ?, ?)",
 	[SKEP_INSERT_WORKER] = "INSERT INTO workers (run, worker, role, gpu, place, up_bytes_per_s, down_bytes_per_s,"
 			       " price_usd_per_h, first_stage) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-	[SKEP_INSERT_ROUND] = "INSERT INTO rounds VALUES (?, ?, ?, ?, ?, ?, ?, NULL, ?, ?)"
+	[SKEP_INSERT_ROUND] = "INSERT INTO rounds VALUES (?, ?, ?, ?, ?, ?, ?, ?, NULL, ?, ?)"
 			      " ON CONFLICT (run, round) DO UPDATE SET loss = excluded.loss",
 	[SKEP_INSERT_STAGE_ROUND] = "INSERT INTO stage_rounds VALUES (?, ?, ?, ?, ?, ?)",
 	[SKEP_INSERT_VALIDATION] = "INSERT INTO validations VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",

@@ -81,6 +81,11 @@ struct skep_tally *skep_tally_create(const struct skep_scenario *scenario, const
 	sum->seed = scenario->seed;
 	sum->target_loss = scenario->target_loss;
 	sum->final_loss = sum->final_validation_loss = sum->time_to_target_s = sum->cost_usd = sum->egress_usd = NAN;
+	sum->global_staleness = sum->local_staleness = NAN;
+	if (skep_plan_waves(&scenario->plan)) {
+		sum->global_bound = skep_plan_global_staleness(&scenario->plan);
+		sum->local_bound = skep_plan_local_staleness(&scenario->plan);
+	}
 	tally->target_ns = SKEP_TIME_NEVER;
 	for (uint32_t round = 0; round < tally->heard; round++)
 		tally->open[round].round = round;
@@ -111,6 +116,19 @@ static void hear_stage(struct skep_tally *tally, const struct skep_note *note)
 	open->lost += (uint64_t)note->lost;
 	if (note->stage + 1u == skep_plan_vstages(&tally->scenario->plan))
 		open->last_stage += note->counted; /* of each candidate */
+}
+
+/* With waves: NAN before the first, so it is compared the other way round. */
+static void hear_counted(struct skep_tally *tally, const struct skep_note *note)
+{
+	struct skep_summary *sum = &tally->sum;
+	const double lacked = skep_note_lacked(note->staleness), own = skep_note_lacked_own(note->staleness);
+	if (!skep_plan_waves(&tally->scenario->plan))
+		return;
+	if (!(lacked <= sum->global_staleness))
+		sum->global_staleness = lacked;
+	if (!(own <= sum->local_staleness))
+		sum->local_staleness = own;
 }
 
 static bool make_room(struct skep_tally *tally, uint32_t round)
@@ -296,6 +314,9 @@ static void hear_note(void *context, skep_time now, struct skep_peer who, const 
 		hear_join(tally, note);
 		tally->sum.fenced++;
 		tally->sum.preemptions++;
+		break;
+	case SKEP_NOTE_COUNTED:
+		hear_counted(tally, note);
 		break;
 	case SKEP_NOTE_CHECKPOINTED:
 		tally->sum.checkpoints++;

@@ -24,6 +24,10 @@ struct skep_summary { /* the keys of --json in this order, then what only the te
 	 * more than one reduced, from there, or from the end of the last inner step and pseudo-gradient where there are any, to
 	 * the end of the last operation of the reduction. No optimizer steps. NAN: none. */
 	double passes_s, reduction_s;
+	/* As rounds have it in the database: with waves the most microbatches that a FORWARD lacked, of each other virtual
+	 * worker and of its own, and in the text the bounds of these. No waves: NAN. */
+	double global_staleness, local_staleness;
+	uint32_t global_bound, local_bound; /* not in --json */
 	uint64_t bytes_pipeline, bytes_sync;
 	uint64_t issued, counted, lost; /* gradients, one per microbatch and stage, of the rounds closed */
 	uint64_t preemptions, joins, migrations;

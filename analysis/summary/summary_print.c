@@ -46,6 +46,8 @@ void skep_summary_print_json(const struct skep_summary *summary, FILE *out)
 	skep_json_add_number(object, "utilisation", summary->utilisation);
 	skep_json_add_number(object, "passes_s", summary->passes_s);
 	skep_json_add_number(object, "reduction_s", summary->reduction_s);
+	skep_json_add_number(object, "global_staleness", summary->global_staleness);
+	skep_json_add_number(object, "local_staleness", summary->local_staleness);
 	skep_json_add_count(object, "bytes_pipeline", summary->bytes_pipeline);
 	skep_json_add_count(object, "bytes_sync", summary->bytes_sync);
 	skep_json_add_count(object, "issued", summary->issued);
@@ -172,6 +174,15 @@ static void print_loss(FILE *out, const struct skep_summary *summary)
 			summary->final_validation_loss);
 	}
 	print_target(out, summary);
+}
+
+static void print_staleness(FILE *out, const struct skep_summary *summary)
+{
+	if (isnan(summary->global_staleness))
+		return;
+	print_key(out, "staleness");
+	fprintf(out, "at most %.0f microbatches of each other virtual worker (bound %u), %.0f of its own (bound %u)\n",
+		summary->global_staleness, summary->global_bound, summary->local_staleness, summary->local_bound);
 }
 
 static void print_workers(FILE *out, const struct skep_summary *summary)
@@ -306,6 +317,7 @@ void skep_summary_print_text(const struct skep_summary *summary, FILE *out)
 	print_bytes(out, "pipeline", summary->bytes_pipeline);
 	print_bytes(out, "sync", summary->bytes_sync);
 	print_gradients(out, summary);
+	print_staleness(out, summary);
 	print_workers(out, summary);
 	if (summary->left_out[0] != '\0') {
 		print_key(out, "trace");

@@ -7,7 +7,8 @@
  *
  *   directory, worker   how rounds begin, overlap and end. flush.c: a round is open or reduced. delayed.c: the next round is open
  *                       while one is reduced (DPU). eager.c: REDUCE is sent when a round opens. no_flush.c: several rounds are
- *                       open (PipeDream). async.c, async_worker.c: each worker's update is merged by itself.
+ *                       open (PipeDream; with waves, wsp.c, HetPipe). async.c, async_worker.c: each worker's update is merged
+ *                       by itself.
  *   local               what a worker does by itself within a round: nothing, or steps of its own (periodic.c), also without
  *                       waiting for others (async_worker.c).
  *   grouping            who sums with whom in a round: all members of a stage (flush.c), or pairs (gossip.c).
@@ -270,6 +271,14 @@ void skep_methods_check(const struct skep_plan *plan);
 /* weights.c: `reads` of a worker where nothing is flushed. */
 void skep_weights_reads(
 	const struct worker *w, const struct skep_plan *plan, struct skep_work *work, struct skep_op *op);
+
+/* wsp.c: of these what waves read; how much a FORWARD lacks, when it begins, and what is said of it when it is counted. */
+void skep_wsp_forward(
+	const struct worker *w, const struct skep_plan *plan, const struct skep_work *work, struct skep_op *op);
+void skep_wsp_backward(
+	const struct worker *w, const struct skep_plan *plan, const struct skep_work *work, struct skep_op *op);
+void skep_wsp_began(const struct worker *w, struct skep_work *work);
+uint64_t skep_wsp_staleness(const struct worker *w, const struct skep_work *work);
 
 /* methods.c has the table of these. */
 extern const struct skep_directory_method skep_flush_directory, skep_delayed_directory, skep_eager_directory,

@@ -147,5 +147,8 @@ void skep_methods_check(const struct skep_plan *plan)
 	assert(!plan->sharded || (plan->on_loss == SKEP_ON_LOSS_REPORT && !skep_plan_has_candidates(plan)));
 	assert(!plan->sharded || plan->rebalance_ns == 0);
 	assert(!plan->scale || (!fixed && !waits && !skep_plan_has_candidates(plan) && !plan->stands_by));
+	assert(!skep_plan_waves(plan) || (method == NO_FLUSH && !skep_plan_uneven(plan) && plan->synchronous == 0));
+	assert(!skep_plan_waves(plan) || (skep_plan_wave(plan) > 1 && plan->distance <= SKEP_DISTANCE_MAX));
+	assert(skep_plan_waves(plan) || plan->distance == 0);
 	(void)rerun, (void)voids, (void)waits, (void)fixed, (void)method;
 }

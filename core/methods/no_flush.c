@@ -2,13 +2,13 @@
  *
  * no_flush.c - the directory's rounds where nothing is flushed between them (SKEP_PIPELINE_PIPEDREAM).
  *
- * A round is one microbatch of each pipeline that is whole, and several rounds are open at once: skep_plan_window().
- * Opening one grants its microbatches and tells every member of every stage who takes part in its sum (REDUCE) and
- * whether a microbatch of it is coming to that one (the share). So no worker waits for word from here: a worker sums
- * when it has counted its share, and steps when the sum is final. That is the COMMIT, or with a single member its own
- * TALLY (reduce.c). Where stages are uneven (pipelines.h) a round of 15-1, say, is one microbatch of each worker of the
- * first stage, and the only one of the second makes its step with all of them; the code released with PipeDream has it
- * make one after each.
+ * A round is one microbatch of each pipeline that is whole (of waves several: wsp.c), and several rounds are open at once:
+ * skep_plan_window(). Opening one grants its microbatches and tells every member of every stage who takes part in its sum
+ * (REDUCE) and whether a microbatch of it is coming to that one (the share). So no worker waits for word from here: a worker
+ * sums when it has counted its share, and steps when the sum is final. That is the COMMIT, or with a single member its own
+ * TALLY (reduce.c). Where stages are uneven (pipelines.h) a round of 15-1, say, is one microbatch of each worker of the first
+ * stage, and the only one of the second makes its step with all of them; the code released with PipeDream has it make one after
+ * each.
  *
  * What is kept true
  *   - A stage commits its rounds in order, rounds close in order, and a round opens only inside the window.

@@ -52,8 +52,8 @@ static void forget(struct worker *w)
 static uint64_t staleness(const struct worker *w, const struct skep_plan *plan, const struct skep_work *work)
 {
 	assert(work->state == SKEP_WORK_RUNNING_BACKWARD);
-	(void)w, (void)plan;
-	return work->round - work->version;
+	(void)plan;
+	return w->wave > 0 ? skep_wsp_staleness(w, work) : work->round - work->version;
 }
 
 static bool first_visit(struct worker *w, uint32_t round, uint32_t item)

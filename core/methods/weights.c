@@ -11,6 +11,8 @@
  *   predicted        v, moved to r               v, moved to r             SpecTrain (Chen et al. 2018) in the order of
  *                                                                          1F1B: PipeOptim (Guan et al. 2023)
  *   corrected        v                           v, moved back to f        PipeMare, technique 2 (Yang et al. 2021)
+ *   waves            v, moved by what is counted the same                  HetPipe (Park et al. 2020): wsp.c
+ *                    here alone
  *
  * Vertical sync needs no word from the first stage: full, that begins round r with what the round so many steps before has left,
  * skep_plan_oldest(), and each stage takes that one whether it is full or not. A worker that began later than that with its
@@ -34,6 +36,8 @@ uint32_t skep_plan_staleness(const struct skep_plan *plan, uint32_t stage)
 uint32_t skep_plan_ahead(const struct skep_plan *plan, uint32_t stage)
 {
 	assert(skep_plan_no_flush(plan));
+	if (skep_plan_waves(plan))
+		return plan->distance + 1;
 	return plan->stages - 1 - stage + (skep_plan_pipelines(plan) > 1);
 }
 
@@ -43,12 +47,6 @@ uint32_t skep_plan_wave(const struct skep_plan *plan)
 	uint32_t pipelines = skep_plan_pipelines(plan);
 	assert(pipelines > 0 && plan->microbatches % pipelines == 0);
 	return plan->microbatches / pipelines;
-}
-
-uint32_t skep_plan_accumulators(const struct skep_plan *plan)
-{
-	(void)plan;
-	return 2;
 }
 
 uint32_t skep_plan_oldest(const struct skep_plan *plan, uint32_t round, uint32_t staleness)
@@ -62,7 +60,8 @@ uint32_t skep_plan_oldest(const struct skep_plan *plan, uint32_t round, uint32_t
 
 bool skep_plan_moves_weights(const struct skep_plan *plan)
 {
-	return plan->weights == SKEP_WEIGHTS_PREDICTED || plan->weights == SKEP_WEIGHTS_CORRECTED;
+	return plan->weights == SKEP_WEIGHTS_PREDICTED || plan->weights == SKEP_WEIGHTS_CORRECTED ||
+	       skep_plan_waves(plan);
 }
 
 /* ---- which ------------------------------------------------------------------------------------------------------- */
@@ -115,6 +114,7 @@ static const struct {
 	[SKEP_WEIGHTS_VERTICAL_SYNC] = {first_stages, same},
 	[SKEP_WEIGHTS_PREDICTED] = {predicted, predicted},
 	[SKEP_WEIGHTS_CORRECTED] = {newest, corrected},
+	[SKEP_WEIGHTS_WAVES] = {skep_wsp_forward, skep_wsp_backward},
 };
 
 void skep_weights_reads(
@@ -125,6 +125,8 @@ void skep_weights_reads(
 	if (op->kind == SKEP_OP_FORWARD) {
 		RULES[plan->weights].forward(w, plan, work, op);
 		work->version = op->version;
+		if (w->wave > 0)
+			skep_wsp_began(w, work);
 	} else {
 		RULES[plan->weights].backward(w, plan, work, op);
 	}

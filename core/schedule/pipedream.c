@@ -3,7 +3,8 @@
  * pipedream.c - PipeDream (Narayanan et al. 2019): one forwards, one backwards over rounds that are never flushed, the
  * oldest ready round first. A worker of stage s begins a FORWARD of round r when it holds fewer than skep_plan_held(), K - s of
  * K stages with equally many workers, and at most `ahead` steps of r are to be made (none in a round that is synchronous), and
- * a BACKWARD of r when round r - 2 is stepped. The step is on this lane, before anything else.
+ * a BACKWARD of r when the round is stepped that had its accumulator before, r - 2 (of waves an older one: methods/wsp.c).
+ * The step is on this lane, before anything else.
  *
  * Where versions are kept, a step from r to r + 1 finds the place of version r + 1 free, which is that of version r - staleness:
  * nothing of round r and before is held any more (its share is counted, or given up), and what is held of a later round r' reads
@@ -21,6 +22,17 @@
 #include "core/worker/worker.h"
 #include <assert.h>
 
+static bool is_older(const struct worker *w, const struct skep_work *a, const struct skep_work *b)
+{
+	return a->round < b->round || (w->wave > 0 && a->round == b->round && a->microbatch < b->microbatch);
+}
+
+/* The last one of a wave waits for one wave more than the others, if it goes forwards. */
+static bool begins_before(const struct worker *w, uint32_t round, uint32_t microbatch, uint32_t end)
+{
+	return round + (w->wave > 0 && microbatch % w->wave == w->wave - 1) < end;
+}
+
 /* The oldest round's that is ready, of those before round `end`. */
 static struct skep_work *take_oldest(struct worker *w, enum skep_work_state state, uint32_t end)
 {
@@ -31,9 +43,11 @@ static struct skep_work *take_oldest(struct worker *w, enum skep_work_state stat
 	for (uint32_t i = 0; left > 0; i++) {
 		struct skep_work *work = &table->work[i];
 		left -= work->state != SKEP_WORK_FREE;
-		if (work->state == state && work->round < end && (!oldest || work->round < oldest->round))
+		if (work->state == state && work->round < end && (!oldest || is_older(w, work, oldest)))
 			oldest = work;
 	}
+	if (oldest && state == SKEP_WORK_READY_FORWARD && !begins_before(w, oldest->round, oldest->microbatch, end))
+		return NULL;
 	if (oldest)
 		skep_work_unqueue(table, oldest);
 	return oldest;
@@ -55,7 +69,7 @@ static void forward(struct worker *w, struct step *step)
 	struct skep_work *work = take_oldest(w, SKEP_WORK_READY_FORWARD, end);
 	if (work)
 		skep_pipeline_run(w, step, work, SKEP_OP_FORWARD);
-	else if (w->grants > 0 && worker_grants(w)->round < end)
+	else if (w->grants > 0 && begins_before(w, worker_grants(w)->round, worker_grants(w)->first, end))
 		skep_pipeline_issue(w, step);
 }
 

@@ -89,6 +89,8 @@ uint32_t skep_plan_held(const struct skep_plan *plan, uint32_t stage)
 {
 	if (!skep_plan_fixed(plan))
 		return 0;
+	if (skep_plan_waves(plan))
+		return skep_wave_held(skep_plan_wave(plan), stage);
 	return skep_pipeline_held(plan->pipeline, plan->stages, skep_plan_model_chunks(plan), depth_of(plan, stage),
 		skep_plan_flush_share(plan, stage), stage);
 }

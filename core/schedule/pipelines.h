@@ -80,5 +80,11 @@ uint32_t skep_plan_held(const struct skep_plan *plan, uint32_t stage);
 uint32_t skep_pipeline_held(enum skep_pipeline pipeline, uint32_t stages, uint32_t model_chunks, uint32_t depth,
 	uint32_t share, uint32_t stage);
 
+/* The same with waves of so many microbatches: all of one in the first stage, and one fewer behind each. */
+static inline uint32_t skep_wave_held(uint32_t wave, uint32_t stage)
+{
+	return wave > stage ? wave - stage : 1;
+}
+
 /* What in_flight is with fixed pipelines: what the first stage may hold. */
 uint32_t skep_plan_fixed_in_flight(const struct skep_plan *plan);

@@ -30,7 +30,8 @@ struct skep_work {
 	bool kept;   /* `down` has been asked to give it back, and does not */
 	bool owned;
 	uint16_t next, hash_next;
-	uint16_t leg; /* that `down` is in, a stage */
+	uint16_t leg;        /* that `down` is in, a stage */
+	uint16_t lacked_own; /* of waves: how many before it in its own pipeline the parameters of FORWARD lacked */
 	uint32_t round, microbatch;
 	uint32_t item; /* its number in the table: the microbatch's, or one for each of its model chunks */
 	uint32_t model_chunk;

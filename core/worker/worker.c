@@ -106,6 +106,7 @@ static void take_place(struct worker *w, const struct skep_plan *plan, uint32_t 
 	w->held = skep_plan_held(plan, stage);
 	w->staleness = skep_plan_staleness(plan, stage);
 	w->ahead = skep_plan_no_flush(plan) ? skep_plan_ahead(plan, stage) : 0;
+	w->wave = skep_plan_waves(plan) ? skep_plan_wave(plan) : 0;
 	w->place = (struct place){.uneven = skep_plan_uneven(plan),
 		.nth = skep_plan_pipeline_of(plan, w->node.self.index),
 		.of = skep_plan_replicas(plan, stage),

@@ -231,6 +231,7 @@ struct worker {
 	                         which its pipeline has given up */
 	/* skep_plan_staleness() and skep_plan_ahead() of its stage; it never serves another one. */
 	uint32_t staleness, ahead;
+	uint32_t wave;  /* microbatches of one, 0: without waves (methods/wsp.c) */
 	bool backwards; /* its last pass was a BACKWARD */
 
 	uint32_t slots; /* rounds of which it may hold work: from `version` on */
@@ -241,7 +242,7 @@ struct worker {
 	uint32_t numbers;      /* of a round */
 	uint32_t trained;      /* microbatches from this number on are of the validation before the round */
 	uint32_t headroom;     /* most that one step may mark */
-	uint32_t accumulators; /* skep_plan_accumulators() */
+	uint32_t accumulators; /* skep_plan_accumulators(): worker_sum() is the number of a round's */
 	uint32_t tallies;      /* that are kept, by round: 1, or as many */
 	uint32_t mark_slots, tally_capacity;
 	uint32_t parameters; /* a sum of those that the last STEP has made; 0: not known, or others have come since */
@@ -318,7 +319,6 @@ static inline struct skep_mark_set worker_done(struct worker *w, uint32_t round)
 	return (struct skep_mark_set){skep_at(w, w->marks_at), MARKED_ROUNDS + (round & 1)};
 }
 
-/* The accumulator of the round. */
 static inline uint32_t worker_sum(const struct worker *w, uint32_t round)
 {
 	return round & (w->accumulators - 1);

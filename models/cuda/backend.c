@@ -48,8 +48,9 @@ static bool can_train(const struct skep_training *training, struct skep_diag *re
 			m->name, m->experts.count);
 	if (skep_plan_moves_weights(training->plan))
 		return refuse(
-			"the CUDA device reads parameters as steps have left them, and schedule.weights asks for others: "
-			"take `stashed`, `newest` or `vertical-sync`, or --device cpu");
+			"the CUDA device reads parameters as steps have left them, and %s asks for others: %s --device cpu",
+			skep_plan_waves(training->plan) ? "sync.method: wsp" : "schedule.weights",
+			skep_plan_waves(training->plan) ? "take" : "take `stashed`, `newest` or `vertical-sync`, or");
 	return true;
 }
 

@@ -225,9 +225,14 @@ static bool run_forward(struct skep_device *device, const struct skep_op *op, st
 	if (!find_if(device, stage->index > 0, op->in, in_bytes(device, stage), &in))
 		return false;
 	if (!stash)
-		ret->stash = skep_pool_take_on(device->pool, SKEP_MEMORY_DEVICE, stage->stash_bytes, &stash);
+		ret->stash =
+			skep_pool_take_on(device->pool, SKEP_MEMORY_DEVICE, device_stash_bytes(device, stage), &stash);
 	if (!stash)
 		return false;
+	skep_real *own = device_behind_stash(device, stage, stash);
+	if (own)
+		skep_stage_step_alone(stage, device->training, op, own);
+	part.local = own;
 	if (!is_last(device, stage))
 		ret->out = skep_pool_take(device->pool, out_bytes(device, stage), &out);
 	const float *x = decoded(device, op, stage->entering, in, stage->entry);
@@ -309,7 +314,7 @@ static bool run_backward(struct skep_device *device, const struct skep_op *op, s
 	if (skep_plan_is_frozen(device->training->plan, stage->index))
 		return is_none(op->stash) && is_none(op->gradient) && step_behind(device, op);
 	if (!layers_of(stage, op, &layers) ||
-		!find_if(device, !stage->workspace, op->stash, stage->stash_bytes, &stash) ||
+		!find_if(device, !stage->workspace, op->stash, device_stash_bytes(device, stage), &stash) ||
 		!find_if(device, !first, op->in, in_bytes(device, stage), &in) ||
 		!find_gradient(device, stage, op, &layers, &gradient))
 		return false;
@@ -323,6 +328,7 @@ static bool run_backward(struct skep_device *device, const struct skep_op *op, s
 	}
 	const float *x = decoded(device, op, stage->entering, in, stage->entry);
 	struct skep_diag diag = {0};
+	part.local = stash ? device_behind_stash(device, stage, (void *)(uintptr_t)stash) : NULL;
 	if (!stash) { /* recomputed: it is there, no pass was made since */
 		bool there = op->recomputed || op->part > 0;
 		if (!there && !recompute(device, stage, op, x, &diag))

@@ -43,6 +43,23 @@ struct skep_device {
 	struct skep_diag unkept; /* why the last checkpoint failed */
 };
 
+/* With waves a pass's parameters are behind its stash; where nothing is trained there is none. */
+static inline bool device_keeps_own(const struct skep_device *device, const struct skep_stage *stage)
+{
+	return skep_plan_waves(device->training->plan) && !stage->workspace;
+}
+
+static inline uint64_t device_stash_bytes(const struct skep_device *device, const struct skep_stage *stage)
+{
+	return stage->stash_bytes + (device_keeps_own(device, stage) ? stage->parameters * sizeof(skep_real) : 0);
+}
+
+static inline skep_real *device_behind_stash(
+	const struct skep_device *device, const struct skep_stage *stage, void *stash)
+{
+	return device_keeps_own(device, stage) ? (skep_real *)((char *)stash + stage->stash_bytes) : NULL;
+}
+
 static inline void *device_queue(const struct skep_device *device, const struct skep_op *op)
 {
 	return device->queue[op->lane];

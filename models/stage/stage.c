@@ -149,7 +149,7 @@ static bool allocate(const struct skep_training *training, struct skep_stage *st
 	const size_t moment = skep_stage_moment_floats(stage);
 	size_t arrays = stage->versions + (periodic ? 1 + async : 0),
 	       part = stage->inner_moments + stage->accumulators + 1;
-	const bool moves = skep_plan_moves_weights(training->plan),
+	const bool moves = skep_plan_moves_weights(training->plan) && !skep_plan_waves(training->plan),
 		   drifts = training->plan->weights == SKEP_WEIGHTS_CORRECTED;
 	size_t floats = (arrays + moves) * aligned(stage->parameters) + part * aligned(trained) +
 	                stage->moments * aligned(moment) + 2 * aligned(extent->widest) + aligned(extent->work) +

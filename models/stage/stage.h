@@ -111,6 +111,8 @@ struct skep_stage {
 	skep_real *base;                 /* async: where `inner` started from (outer_step.c); else NULL */
 	uint32_t staleness, synchronous; /* steps that passes lack, but for so many rounds at the start (moved.c): */
 	skep_real *moved; /* [parameters] what a pass reads that the newest parameters are moved for; else NULL */
+	/* With waves: what the pass under way reads, which is kept behind its stash (moved.c); else NULL. */
+	const skep_real *local;
 	skep_real *drift; /* what a step has changed, smoothed, of those that are trained; NULL: nothing reads it */
 	/* By round modulo their number, skep_plan_accumulators(): sum of the microbatches' gradients. Async: [1] is the
 	 * pseudo-gradient. */
@@ -258,6 +260,9 @@ uint64_t skep_stage_replicated_digest(const struct skep_stage *stage);
 float skep_stage_rate(const struct skep_stage *stage, const struct skep_optimizer *optimizer, uint32_t round);
 /* Before a pass: makes what it is to read of the newest parameters, if it is to read other ones (op->moved). */
 void skep_stage_move(const struct skep_stage *stage, const struct skep_optimizer *optimizer, const struct skep_op *op);
+/* With waves: makes what a FORWARD is to read, and its BACKWARD, of the newest parameters and what this worker has counted. */
+void skep_stage_step_alone(
+	const struct skep_stage *stage, const struct skep_training *training, const struct skep_op *op, skep_real *ret);
 /* Around a step, from version `round` to the next one: what has it changed? */
 void skep_stage_before_step(const struct skep_stage *stage, uint32_t round);
 void skep_stage_after_step(const struct skep_stage *stage, uint32_t round);

@@ -100,6 +100,8 @@ const skep_real *skep_stage_read(
 	const struct skep_stage *stage, const struct skep_training *training, const struct skep_op *op)
 {
 	bool inner = stage->inner && !skep_training_holds_out(training, op->microbatch);
+	if (stage->local)
+		return stage->local;
 	if (stage->moved && op->moved > 0)
 		return stage->moved;
 	return inner ? stage->inner : skep_stage_parameters(stage, op->version);

@@ -13,7 +13,10 @@
  *     d = g d + (1 - g) (w(t + 1) - w(t)),      g = exp(-2 / staleness),
  * and the parameters of s steps earlier are w - s d.
  *
- * Technique 1 of the same paper: in step t of the first T, the rate of a stage is lr / staleness^(1 - t / T). Steps are counted
+ * Waves (HetPipe; core/methods/wsp.c): w less what the steps would have changed that a worker had made by itself of what it has
+ * counted and all have not summed yet.
+ *
+ * Technique 1 of PipeMare's paper: in step t of the first T, the rate of a stage is lr / staleness^(1 - t / T). Steps are counted
  * from where rounds stop being synchronous, and a stage that lacks one step or none has the whole rate.
  */
 #include <math.h>
@@ -76,6 +79,26 @@ void skep_stage_move(const struct skep_stage *stage, const struct skep_optimizer
 		correct(stage, op);
 	else
 		predict(stage, optimizer, op);
+}
+
+/* Steps are plain descent, so those that it would have made of what it counted make one for each accumulator, with the divisor
+ * that the step of all has when nothing is lost. Without momentum what lies in the velocity's place is written before it is
+ * read. */
+void skep_stage_step_alone(
+	const struct skep_stage *stage, const struct skep_training *training, const struct skep_op *op, skep_real *ret)
+{
+	const skep_real *w = skep_stage_parameters(stage, op->version);
+	stage->arrays->copy(stage->queue, ret, w, stage->parameters * sizeof *w);
+	for (uint32_t round = op->version; round <= op->round && op->moved > 0; round++)
+		skep_stage_descend(stage, (struct skep_layers){0, stage->layers},
+			&(struct skep_descent){.optimizer = &training->optimizer,
+				.rate = skep_stage_rate(stage, &training->optimizer, round),
+				.steps = stage->steps + 1,
+				.microbatches = training->plan->microbatches,
+				.scale = 1,
+				.sum = skep_stage_sum(stage, round),
+				.w = ret,
+				.moment = {stage->moment[0], NULL}});
 }
 
 /* No pass runs now, so what they read is free. */

@@ -120,6 +120,10 @@ static void find_turn(struct skep_loads *l, struct skep_expected *e)
 		summed_s = fmax(summed_s, tallied_s);
 		if (l->reduce_s[s] > 0 || flushes) /* else it steps on its own word */
 			l->cycle_s = fmax(l->cycle_s, told_s(l, s, true) + l->gather_s[s]);
+		if (l->reduce_s[s] > 0 &&
+			skep_plan_waves(plan)) /* the last one of a wave waits for the sum D + 1 waves before */
+			l->cycle_s = fmax(
+				l->cycle_s, (told_s(l, s, true) + skep_pipelines_back_s(l, s)) / (plan->distance + 1));
 		pseudo_s = fmax(pseudo_s, w.pseudo_s);
 		late_s = fmax(late_s, tallied_s + w.down_s + w.update_s - travel_s);
 		gathered_s = fmax(gathered_s, tallied_s + w.down_s + w.update_s + l->gather_s[s] - travel_s);

@@ -145,6 +145,8 @@ bool skep_rehearsal_reduce(struct skep_loads *loads);
 /* Of `flush` microbatches of all pipelines, into trip_s, pace_s, bound, from, to, flow_s: of the pipeline that takes
  * longest. */
 void skep_pipelines_flow(struct skep_loads *loads, struct skep_expected *expected, double flush);
+/* From a FORWARD of the stage to the end of its BACKWARD there, in the pipeline in which that takes longest. */
+double skep_pipelines_back_s(const struct skep_loads *loads, uint32_t stage);
 
 /* swarm.c: how long the microbatches of a round take in a swarm, whose workers choose for each one where it goes next. */
 

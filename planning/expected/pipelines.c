@@ -65,11 +65,21 @@ static double until_back_s(const struct skep_loads *l, uint32_t pipeline, uint32
 	return sum;
 }
 
+double skep_pipelines_back_s(const struct skep_loads *l, uint32_t stage)
+{
+	double most_s = 0;
+	for (uint32_t p = 0; p < l->pipelines; p++)
+		most_s = fmax(most_s, until_back_s(l, p, stage));
+	return most_s;
+}
+
 /* What a worker of the stage may hold of a flush, in which it has so many microbatches. */
 static double held(const struct skep_loads *l, uint32_t stage, double share)
 {
 	const struct skep_plan *plan = &l->p->scenario->plan;
 	uint32_t from_here = 0, here = l->count[stage];
+	if (skep_plan_waves(plan))
+		return skep_wave_held((uint32_t)share, stage);
 	for (uint32_t later = stage; later < l->p->stages; later++)
 		from_here += l->count[later];
 	return skep_pipeline_held(plan->pipeline, l->p->stages, skep_plan_model_chunks(plan),
@@ -144,14 +154,15 @@ static double hidden_s(const struct skep_loads *l, uint32_t pipeline)
 	return (1 - 1 / chunks) * (sum - most_s);
 }
 
-/* Where rounds overlap, each microbatch followed by an update: the longest that a device of the pipeline takes for both. */
-static double update_pace_s(const struct skep_loads *l, uint32_t pipeline)
+/* Where rounds overlap, each `share` microbatches followed by an update: the longest that a device of the pipeline takes for one,
+ * and its part of that. */
+static double update_pace_s(const struct skep_loads *l, uint32_t pipeline, double share)
 {
 	double pace_s = 0;
 	for (uint32_t s = 0; s < l->p->stages; s++) {
 		uint32_t worker = at(l, pipeline, s);
 		pace_s = fmax(pace_s, sharing(l, s) * skep_loads_compute_s(l, worker) +
-					      l->p->update_s[(size_t)worker * l->p->stages + s]);
+					      l->p->update_s[(size_t)worker * l->p->stages + s] / share);
 	}
 	return pace_s;
 }
@@ -258,7 +269,7 @@ void skep_pipelines_flow(struct skep_loads *l, struct skep_expected *e, double f
 		slow_down_by_turns(l, p, &pace);
 		double pace_s = pace.pace_s, flow_s = trip_s - hidden_s(l, p) + pace.more_s;
 		if (skep_plan_no_flush(plan)) {
-			pace_s = fmax(pace_s, update_pace_s(l, p));
+			pace_s = fmax(pace_s, update_pace_s(l, p, share));
 			flow_s = share * pace_s; /* the pipeline never runs empty, */
 			flow_s += synchronous_part(plan) * fmax(0, trip_s - pace_s); /* once it is filled */
 		}

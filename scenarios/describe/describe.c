@@ -146,8 +146,27 @@ static void print_ramp(const struct skep_plan *plan, FILE *out)
 	fprintf(out, "\n");
 }
 
+static void print_waves(const struct skep_plan *plan, FILE *out)
+{
+	print_shape(plan, out);
+	fprintf(out,
+		"\n            pipedream: with wsp each is a virtual worker, a round is a wave of %" PRIu32
+		" microbatches of each, and none\n            is flushed; clock distance %" PRIu32 ", up to %" PRIu32
+		" rounds are open\n            a worker holds at most",
+		skep_plan_wave(plan), plan->distance, skep_plan_window(plan));
+	print_by_stage(plan, skep_plan_held, out);
+	fprintf(out,
+		" microbatches by stage, each with a copy of the\n            parameters, which lack at most %" PRIu32
+		" microbatches before it of its own virtual worker and\n            %" PRIu32 " of each other one\n",
+		skep_plan_local_staleness(plan), skep_plan_global_staleness(plan));
+}
+
 static void print_stream(const struct skep_plan *plan, FILE *out)
 {
+	if (skep_plan_waves(plan)) {
+		print_waves(plan, out);
+		return;
+	}
 	print_shape(plan, out);
 	fprintf(out,
 		"\n            pipedream: a round is "

@@ -62,6 +62,13 @@ static void add_pipelines(const struct skep_scenario *s, cJSON *root)
 	add_by_stage(plan, skep_plan_staleness, pipelines, "staleness");
 	cJSON_AddStringToObject(pipelines, "weights", skep_weights_name((uint8_t)plan->weights));
 	cJSON_AddNumberToObject(pipelines, "synchronous_steps", plan->synchronous);
+	cJSON *waves = skep_json_add_object(pipelines, "waves", skep_plan_waves(plan));
+	if (waves != NULL) {
+		cJSON_AddNumberToObject(waves, "microbatches", skep_plan_wave(plan));
+		cJSON_AddNumberToObject(waves, "distance", plan->distance);
+		cJSON_AddNumberToObject(waves, "local_staleness", skep_plan_local_staleness(plan));
+		cJSON_AddNumberToObject(waves, "global_staleness", skep_plan_global_staleness(plan));
+	}
 	cJSON_AddNumberToObject(pipelines, "open_rounds", skep_plan_no_flush(plan) ? skep_plan_window(plan) : 1);
 }
 

@@ -60,6 +60,8 @@ static uint32_t held_of_pipelines(const struct skep_scenario *s, const struct sk
 {
 	uint64_t round = (uint64_t)s->plan.microbatches * s->samples / of->samples, workers = serving(s, of, stage);
 	uint64_t from_here = 0;
+	if (skep_plan_waves(&s->plan))
+		return skep_wave_held((uint32_t)(round / workers), stage);
 	for (uint32_t later = stage; later < of->stages; later++)
 		from_here += serving(s, of, later);
 	return skep_pipeline_held(s->plan.pipeline, of->stages, skep_plan_model_chunks(&s->plan),
@@ -233,9 +235,10 @@ struct skep_memory skep_memory_of(
 	double reduced = periodic ? trained : sums, master = s->model.halves ? trained / n : 0;
 	m.weights = (of->offload == SKEP_OFFLOAD_NONE ? skep_plan_versions(&t.plan, stage) : 1) * small;
 	m.weights += (periodic + t.plan.async) * array;
-	m.weights += skep_plan_moves_weights(&t.plan) * small;
+	const bool waves = skep_plan_waves(&t.plan); /* each microbatch has what it reads behind its stash */
+	m.weights += skep_plan_moves_weights(&t.plan) * (waves ? m.held : 1) * small;
 	m.weights += (t.plan.weights == SKEP_WEIGHTS_CORRECTED) * trained;
-	m.gradients = (sums + reduced) / (s->zero >= 2 ? n : 1);
+	m.gradients = (sums + reduced) / (s->zero >= 2 ? n : 1) + (skep_plan_accumulators(&t.plan) - 2) * sums;
 	m.optimizer = (moments + inner) * trained / n + master;
 	m.activations = activations(&t, stage, m.held);
 	double result = (s->zero > 0 ? reduced / n : reduced) + chunks(&t, stage, (double)t.share.trained);

@@ -186,8 +186,8 @@ static double follow_bytes(const struct skep_scenario *s, double parameters)
 }
 
 /* Without a flush, where a pass reads what is made of the newest parameters (models/update/moved.c): a FORWARD copies them and
- * subtracts what it makes of each moment; a BACKWARD copies them and subtracts the drift; and a step copies them and smoothes
- * what it has changed. */
+ * subtracts what it makes of each moment (of waves what accumulators hold); a BACKWARD copies them and subtracts the drift; and
+ * a step copies them and smoothes what it has changed. */
 struct moved_bytes {
 	double forward, backward, step;
 };
@@ -197,6 +197,8 @@ static struct moved_bytes moved_bytes(const struct skep_scenario *s, uint32_t vs
 	const double trained = (double)(SKEP_FLOAT_BYTES * c->trained), all = gradient_bytes(s, c->parameters);
 	if (!skep_plan_moves_weights(&s->plan) || skep_plan_staleness(&s->plan, vstage % s->plan.stages) == 0)
 		return (struct moved_bytes){0};
+	if (skep_plan_waves(&s->plan)) /* of what it has counted of two waves */
+		return (struct moved_bytes){.forward = 2 * all + 2 * 5 * trained};
 	if (s->plan.weights == SKEP_WEIGHTS_PREDICTED)
 		return (struct moved_bytes){.forward = 2 * all + (2 + skep_optimizer_moments(&s->optimizer)) * trained};
 	return (struct moved_bytes){.backward = 2 * all + 3 * trained, .step = 2 * all + 4 * trained};

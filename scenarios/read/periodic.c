@@ -28,8 +28,8 @@ enum {
 	MICROBATCHES_MAX = 1 << 20 /* per round, as in scenario.c */
 };
 
-enum { METHOD_STEP, METHOD_DILOCO, METHOD_STREAMING, METHOD_ASYNC, METHOD_GOSSIP };
-static const char *const methods[] = {"step", "diloco", "streaming", "async", "gossip", NULL};
+enum { METHOD_STEP, METHOD_DILOCO, METHOD_STREAMING, METHOD_ASYNC, METHOD_GOSSIP, METHOD_WSP };
+static const char *const methods[] = {"step", "diloco", "streaming", "async", "gossip", "wsp", NULL};
 static const char *const optimizers[] = {"nesterov", "sgd", NULL};
 
 /* Keys that mean something with other methods alone. */
@@ -329,14 +329,16 @@ void skep_periodic_read(struct skep_reader *r, const struct skep_yaml_node *sync
 		"fragments", "overlap_steps", "overlap_deadline", "fragment_pattern", NULL};
 	struct skep_plan *plan = &s->plan;
 	int method = skep_read_choice(r, sync, "method", methods, METHOD_STEP);
-	if (method == METHOD_STEP)
+	const bool stepwise =
+		method == METHOD_STEP || method == METHOD_WSP; /* pipelines.c reads the rest of the latter */
+	if (stepwise)
 		refuse_keys(r, sync, periodic, "diloco`, `streaming`, `async` or `gossip");
 	static const char *const gathered[] = {"group_size", NULL};
 	if (method != METHOD_STREAMING)
 		refuse_keys(r, sync, streaming, "streaming");
 	if (method != METHOD_ASYNC || !plan->gather)
 		refuse_keys(r, sync, gathered, "async` and an `aggregate` other than `mean");
-	if (method == METHOD_STEP)
+	if (stepwise)
 		return;
 	read_every(r, sync, s);
 	if (!r->diag->set && plan->sum_every && (method != METHOD_DILOCO || plan->delayed))

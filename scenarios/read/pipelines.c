@@ -9,6 +9,8 @@
  */
 #include "scenarios/read/groups.h"
 
+#include <string.h>
+
 #include "core/names.h"
 #include "core/schedule/pipelines.h"
 #include "scenarios/plan/plan.h"
@@ -55,7 +57,7 @@ static void read_weights(struct skep_reader *r, const struct skep_yaml_node *map
 {
 	static const char *const keys[] = {"weights", "synchronous_steps"};
 	const char *names[SKEP_WEIGHTS + 1] = {NULL};
-	for (uint8_t i = 0; i < SKEP_WEIGHTS; i++)
+	for (uint8_t i = 0; i < SKEP_WEIGHTS_CHOICES; i++)
 		names[i] = skep_weights_name(i);
 	plan->weights = (enum skep_weights)skep_read_choice(r, map, "weights", names, SKEP_WEIGHTS_STASHED);
 	plan->synchronous = (uint32_t)skep_read_integer(r, map, "synchronous_steps", 0, SKEP_STEPS_MAX, 0);
@@ -164,11 +166,16 @@ static void check_shares(struct skep_reader *r, const struct skep_yaml_node *map
 	uint32_t most = 0;
 	for (uint32_t stage = 0; stage < s->plan.stages; stage++)
 		most = skep_plan_share(&s->plan, stage) > most ? skep_plan_share(&s->plan, stage) : most;
-	if (skep_plan_no_flush(&s->plan) && s->batch != unit)
+	if (skep_plan_waves(&s->plan) && below == s->batch && s->batch < 2 * unit)
+		skep_reader_fail(r, map, "global_batch",
+			"schedule.global_batch: with `sync.method: wsp` a wave has the microbatches that a virtual worker has "
+			"under way, 2 at least: %llu samples for %s, or more; a usual wave has as many as stages, %llu samples",
+			(unsigned long long)(2 * unit), text, (unsigned long long)(unit * s->plan.stages));
+	else if (skep_plan_no_flush(&s->plan) && !skep_plan_waves(&s->plan) && s->batch != unit)
 		skep_reader_fail(r, map, "global_batch",
 			"schedule.global_batch: with `pipeline: pipedream` each microbatch of a pipeline is followed by "
 			"a step, so this is one of each of %s: %llu samples, not %u; for larger steps "
-			"take a larger `microbatch`, or `pipeline: 1f1b`",
+			"take a larger `microbatch`, or `pipeline: 1f1b`; for waves of several `sync.method: wsp`",
 			text, (unsigned long long)unit, s->batch);
 	else if (below == 0)
 		skep_reader_fail(r, map, "global_batch",
@@ -202,6 +209,50 @@ static void check_stream(struct skep_reader *r, const struct skep_yaml_node *sch
 			"only a ring's members need not be named for each: leave this out or take `ring`");
 }
 
+/* Waves (core/methods/wsp.c): virtual workers are pipelines that are never flushed. */
+static void read_waves(struct skep_reader *r, const struct skep_yaml_node *schedule, const struct skep_yaml_node *sync,
+	struct skep_scenario *s)
+{
+	struct skep_plan *plan = &s->plan;
+	const char *method = skep_read_string(r, sync, "method", "step");
+	const bool waves = !r->diag->set && strcmp(method, "wsp") == 0;
+	if (!r->diag->set && !waves && skep_read_has(r, sync, "distance"))
+		skep_reader_fail(r, sync, "distance",
+			"sync.distance: comes with `method: wsp` alone, whose virtual workers may be so many waves apart");
+	if (!waves)
+		return;
+	plan->distance = (uint32_t)skep_read_integer(r, sync, "distance", 0, SKEP_DISTANCE_MAX, 0);
+	const struct {
+		bool asked;
+		const struct skep_yaml_node *map;
+		const char *key, *why;
+	} never[] = {{!skep_plan_no_flush(plan), sync, "method",
+			     "sync.method: the virtual workers of `wsp` are pipelines that never wait for a step: take "
+			     "`schedule.pipeline: pipedream`"},
+		{skep_read_has(r, schedule, "weights"), schedule, "weights",
+			"schedule.weights: with `sync.method: wsp` both passes read what their own virtual worker has made; "
+			"leave this out"},
+		{skep_read_has(r, schedule, "synchronous_steps"), schedule, "synchronous_steps",
+			"schedule.synchronous_steps: with `sync.method: wsp` each microbatch of a wave goes forwards before the "
+			"wave is summed; leave this out, or take `method: step`"},
+		{s->checkpoint_activations != SKEP_CHECKPOINTING_NONE, schedule, "checkpoint_activations",
+			"schedule.checkpoint_activations: with `sync.method: wsp` what a microbatch reads is kept with its "
+			"activations; leave this out, or take fewer microbatches for a wave in schedule.global_batch"}};
+	for (size_t i = 0; i < sizeof never / sizeof never[0] && !r->diag->set; i++)
+		if (never[i].asked)
+			skep_reader_fail(r, never[i].map, never[i].key, "%s", never[i].why);
+	plan->weights = SKEP_WEIGHTS_WAVES;
+}
+
+/* The workers of a stage are as many as the virtual workers. */
+static void check_waves(struct skep_reader *r, const struct skep_yaml_node *sync, const struct skep_plan *plan)
+{
+	if (!r->diag->set && skep_plan_waves(plan) && skep_plan_uneven(plan))
+		skep_reader_fail(r, sync, "method",
+			"sync.method: a virtual worker of `wsp` has one worker of each stage, so all stages have as many: give "
+			"each the same number in cluster.allocation, or take `method: step`");
+}
+
 void skep_pipelines_read(struct skep_reader *r, const struct skep_yaml_node *schedule,
 	const struct skep_yaml_node *sync, struct skep_scenario *s)
 {
@@ -213,6 +264,7 @@ void skep_pipelines_read(struct skep_reader *r, const struct skep_yaml_node *sch
 			"all of a round before it goes backwards",
 			name);
 	check_accumulate(r, schedule, plan);
+	read_waves(r, schedule, sync, s);
 	if (r->diag->set)
 		return;
 	if (!skep_plan_fixed(plan)) {
@@ -244,6 +296,7 @@ void skep_pipelines_read(struct skep_reader *r, const struct skep_yaml_node *sch
 	plan->first_stage_of = s->first_stage_of;
 	if (!r->diag->set)
 		check_places(r, schedule, s);
+	check_waves(r, sync, plan);
 	if (!r->diag->set)
 		check_shares(r, schedule, s);
 	if (!r->diag->set)

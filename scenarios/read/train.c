@@ -413,6 +413,36 @@ static void check_tied(struct skep_reader *r, const struct skep_yaml_node *model
 			skep_hf_config_is(s->model.path) ? "\"tie_word_embeddings\": false" : "tied: false");
 }
 
+/* A virtual worker makes steps by itself, and the sum of these is the step of all: that holds for plain descent. */
+static void check_waves(struct skep_reader *r, const struct skep_yaml_node *train, const struct skep_scenario *s)
+{
+	const struct skep_optimizer *o = &s->optimizer;
+	const struct skep_yaml_node *optimizer = skep_read_map(r, train, "optimizer", false),
+				    *rates = skep_read_map(r, train, "schedule", false);
+	const struct {
+		bool asked;
+		const struct skep_yaml_node *map;
+		const char *key, *why;
+	} never[] = {
+		{o->kind != SKEP_OPTIMIZER_SGD, optimizer, "name",
+			"train.optimizer.name: `sync.method: wsp` adds up the steps of all virtual workers, and they are one "
+			"step of the sum with plain descent alone: take `sgd`, or `method: step`"},
+		{o->momentum > 0, optimizer, "momentum",
+			"train.optimizer.momentum: with `sync.method: wsp` it has to be 0: steps of several virtual workers add "
+			"up, and velocities do not; or take `method: step`"},
+		{o->weight_decay > 0, optimizer, "weight_decay",
+			"train.optimizer.weight_decay: with `sync.method: wsp` it has to be 0: each virtual worker would decay "
+			"the parameters for all; or take `method: step`"},
+		{o->rates.by_staleness > 0, rates, "by_staleness",
+			"train.schedule.by_staleness: with `sync.method: wsp` all stages are as stale; leave this out"},
+		{s->arithmetic == SKEP_ARITHMETIC_SCALING_LAW, train, "arithmetic",
+			"train.arithmetic: a law knows one staleness, and `sync.method: wsp` has two; take `real` or `none`, or "
+			"`method: step`"}};
+	for (size_t i = 0; i < sizeof never / sizeof never[0] && !r->diag->set; i++)
+		if (never[i].asked)
+			skep_reader_fail(r, never[i].map, never[i].key, "%s", never[i].why);
+}
+
 void skep_train_check(struct skep_reader *r, const struct skep_yaml_node *model, const struct skep_yaml_node *train,
 	const struct skep_scenario *s)
 {
@@ -427,6 +457,8 @@ void skep_train_check(struct skep_reader *r, const struct skep_yaml_node *model,
 			"train.optimizer.name: `schedule.weights: predicted` goes by the velocity of `sgd` or the moments of "
 			"`adamw`, not by those of `%s`: take one of the two, or other weights",
 			optimizers[kind]);
+	if (skep_plan_waves(&s->plan))
+		check_waves(r, train, s);
 	uint64_t most = 0;
 	bool cut = false;
 	for (uint32_t stage = 0; stage < s->plan.stages; stage++) {

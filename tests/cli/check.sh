@@ -130,6 +130,12 @@ if labels["pipelines"]:
     assert bool(re.search(r"^vstage +stage ", text, re.M)) == (seen["pipelines"]["chunks"] > 1) == ("vstages" in seen)
     if seen["pipelines"]["schedule"] == "pipedream":
         number(r"up to (\d+) rounds", seen["pipelines"]["open_rounds"])
+    if waves := seen["pipelines"]["waves"]:
+        number(r"a wave of (\d+) micro", waves["microbatches"])
+        number(r"clock distance (\d+)", waves["distance"])
+        number(r"lack at most (\d+) micro", waves["local_staleness"])
+        number(r"(\d+) of each other one", waves["global_staleness"])
+    elif seen["pipelines"]["schedule"] == "pipedream":
         versions = re.search(r"by stage, and ([\d, ]+)\n", text)[1]
         assert [int(v) for v in versions.split(",")] == seen["pipelines"]["versions"], versions
         stale = re.search(r"lack at most ([\d, ]+) steps", text)[1]

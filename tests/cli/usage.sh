@@ -6,7 +6,7 @@ set -u
 . tests/cli/lib.sh
 needs python3
 
-keys=(run_id scenario world seed digest number_format steps ended_by samples tokens time_s throughput_samples_per_s throughput_tokens_per_s utilisation passes_s reduction_s bytes_pipeline
+keys=(run_id scenario world seed digest number_format steps ended_by samples tokens time_s throughput_samples_per_s throughput_tokens_per_s utilisation passes_s reduction_s global_staleness local_staleness bytes_pipeline
 	bytes_sync issued counted lost preemptions joins migrations scalings returned checkpoints restarts outages rounds_again rounds_unrecorded damaged expert_imbalance expert_dropped expert_balance final_loss final_validation_loss time_to_target_s
 	cost_to_target_usd cost_usd egress_usd events wall_s extrapolated failure candidate)
 

@@ -15,6 +15,7 @@
  *       --timed: the run has a time at which it ends    --scaled: a swarm asks for machines, and gives them back
  *       --sharded: stages step in shards, wherever that goes with the rest
  *       --periods: with periodic sync each stage sums in one of so many rounds, wherever that goes with the rest
+ *       --waves: pipelines without a flush are virtual workers, that step by themselves within a wave
  *       --outage: the directory is lost, and goes on at what is kept or held, wherever that goes with the rest
  *       --wire: messages travel as the bytes that processes send each other; repetitions do not, with the same digest
  *       --again N: repeat every Nth seed and compare digests (default 8, 0: never)
@@ -43,7 +44,7 @@ struct options {
 	uint64_t first, last, again, least;
 	uint32_t jobs, reject;
 	bool calm, verbose, fixed, periodic, async, gossip, trial, resumed, voids, waits, wire, timed, scaled, sharded,
-		periods, outage;
+		periods, waves, outage;
 	const struct machine *machine;
 	enum sabotage sabotage;
 	const char *pinned;
@@ -147,6 +148,8 @@ static void draw(struct job *job, uint64_t seed)
 		weather_shard(&job->weather);
 	if (job->options->periods)
 		weather_periods(&job->weather);
+	if (job->options->waves)
+		weather_waves(&job->weather);
 	if (job->options->outage)
 		weather_outage(&job->weather);
 	if (job->options->timed && job->weather.plan.candidates == 0) /* 1 ms to 4 s */
@@ -272,7 +275,7 @@ static void report(struct job *job)
 	weather_print(&job->weather, stdout);
 	for (uint32_t i = job->lines > HISTORY ? job->lines - HISTORY : 0; i < job->lines; i++)
 		printf("  | %s\n", job->line[i % HISTORY]);
-	printf("  again: chaos --seed %llu -v%s%s%s%s%s%s%s%s%s%s%s%s%s%s\n\n", (unsigned long long)seed,
+	printf("  again: chaos --seed %llu -v%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s\n\n", (unsigned long long)seed,
 		job->options->machine == &machine_naive ? " --machine naive" : "", job->options->calm ? " --calm" : "",
 		job->options->fixed ? " --fixed" : "",
 		job->options->async      ? " --async"
@@ -284,8 +287,8 @@ static void report(struct job *job)
 		job->options->trial ? " --trial" : "", job->options->resumed ? " --resumed" : "",
 		job->options->wire ? " --wire" : "", job->options->timed ? " --timed" : "",
 		job->options->scaled ? " --scaled" : "", job->options->sharded ? " --sharded" : "",
-		job->options->periods ? " --periods" : "", job->options->outage ? " --outage" : "",
-		sabotage ? " --sabotage " : "", sabotage ? sabotage : "");
+		job->options->periods ? " --periods" : "", job->options->waves ? " --waves" : "",
+		job->options->outage ? " --outage" : "", sabotage ? " --sabotage " : "", sabotage ? sabotage : "");
 	fflush(stdout);
 	funlockfile(stdout);
 }
@@ -479,7 +482,7 @@ static bool parse(struct options *o, int argc, char **argv)
 		{"--async", &o->async}, {"--gossip", &o->gossip}, {"--trial", &o->trial}, {"--void", &o->voids},
 		{"--wait", &o->waits}, {"--resumed", &o->resumed}, {"--wire", &o->wire}, {"--timed", &o->timed},
 		{"--scaled", &o->scaled}, {"--sharded", &o->sharded}, {"--periods", &o->periods},
-		{"--outage", &o->outage}};
+		{"--waves", &o->waves}, {"--outage", &o->outage}};
 	for (int i = 1; i < argc; i++) {
 		bool known = false;
 		for (size_t f = 0; f < sizeof flag / sizeof *flag && !known; f++)

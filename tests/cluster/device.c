@@ -69,6 +69,12 @@ static uint32_t place(const struct job *job, uint32_t version)
 	return device_place(job->plan, job->op->stage, version);
 }
 
+/* With waves what BACKWARD reads is kept with the stash, whatever the device has become since. */
+static bool reads_copy(const struct job *job)
+{
+	return skep_plan_waves(job->plan) && job->op->kind == SKEP_OP_BACKWARD;
+}
+
 static void check_place(const struct job *job)
 {
 	struct device *device = job->device;
@@ -77,7 +83,7 @@ static void check_place(const struct job *job)
 	device->fresh = false;
 	if (job->device->stage != job->op->stage % job->plan->stages)
 		wrong(job, "I4", "its device holds another stage");
-	else if (job->device->version[place(job, job->op->version)] != job->op->version)
+	else if (job->device->version[place(job, job->op->version)] != job->op->version && !reads_copy(job))
 		wrong(job, "I3", "its device does not hold the version of the parameters that it is to read");
 }
 
@@ -183,7 +189,7 @@ static uint64_t stashed(const struct job *job, const struct tensor *in, uint32_t
 		stash.input != in->name)
 		wrong(job, "I4", "the stash is of another forward");
 	bool inner = job->plan->inner_steps > 0 && stash.version <= op->version;
-	if (stash.version != op->version && !inner && !stream_moves_on(job->plan))
+	if (stash.version != op->version && !inner && (!stream_moves_on(job->plan) || reads_copy(job)))
 		wrong(job, "I11", "forward read another version of the parameters");
 	*ret_version = stream_moves_on(job->plan) ? stash.version : *ret_version;
 	return stash.answer;
@@ -222,7 +228,7 @@ static void backward(const struct job *job)
 	check_waits(job);
 	struct tensor in = activation(job);
 	uint32_t version = job->device->version[place(job, op->version)];
-	job->effect->version = job->plan->async ? job->device->drift.base : version;
+	job->effect->version = job->plan->async ? job->device->drift.base : reads_copy(job) ? op->version : version;
 	bool trains = device_goes_back(job->plan, op->stage); /* else nothing is kept, and no gradient comes */
 	uint64_t answer = keeps_nothing(job) ? recomputed(job, &in) : trains ? stashed(job, &in, &version) : 0;
 	if (keeps_nothing(job) && !buf_none(op->stash))

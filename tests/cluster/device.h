@@ -182,6 +182,8 @@ const char *device_take_shard(struct device *device, const struct skep_plan *pla
 /* Rounds without a flush (no_flush.c): steps that FORWARD may lack, versions that are kept, the one that this FORWARD is to
  * read; and does BACKWARD read the newest parameters, whatever FORWARD did? */
 uint32_t stream_staleness(const struct skep_plan *plan, uint32_t stage);
+uint32_t stream_wave(const struct skep_plan *plan); /* microbatches that a pipeline is granted of a round */
+uint32_t stream_lacked(const struct skep_plan *plan, uint32_t round, uint32_t microbatch, uint32_t version);
 uint32_t stream_versions(const struct skep_plan *plan, uint32_t stage);
 uint32_t stream_forward(const struct skep_plan *plan, const struct device *device, const struct skep_op *op);
 bool stream_moves_on(const struct skep_plan *plan);

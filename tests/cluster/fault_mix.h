@@ -82,6 +82,7 @@ void weather_freeze(struct weather *w);  /* fault_mix_frozen.c: perhaps what is 
 void weather_thaw(struct weather *w);    /* all is */
 void weather_shard(struct weather *w);   /* fault_mix_sharded.c: steps in shards, if the rest goes with that */
 void weather_periods(struct weather *w); /* fault_mix_periods.c: each stage sums in one of so many rounds, if it can */
+void weather_waves(struct weather *w);   /* fault_mix_waves.c: waves, if it has even pipelines without a flush */
 void weather_scale(struct weather *w);   /* fault_mix_scale.c: asks for machines, if it is a swarm that can */
 /* fault_mix_outage.c: the directory is lost, if the rest goes with that; and when, after cluster_begin. */
 void weather_outage(struct weather *w);

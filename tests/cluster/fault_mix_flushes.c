@@ -67,7 +67,7 @@ void weather_inner_flushes(struct weather *w, uint64_t random)
 static void draw_weights(struct weather *w)
 {
 	uint64_t random = mix64(w->seed ^ WEIGHTS_SALT);
-	w->plan.weights = (enum skep_weights)(random % SKEP_WEIGHTS);
+	w->plan.weights = (enum skep_weights)(random % SKEP_WEIGHTS_CHOICES);
 	w->plan.synchronous = random >> 8 & 1 ? (uint32_t)(random >> 16) % w->plan.rounds : 0;
 }
 

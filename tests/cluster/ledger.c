@@ -427,6 +427,17 @@ static void noted_counted(struct ledger *ledger, struct skep_peer who, const str
 			who.epoch, note->microbatch);
 	set_bit(holder->noted, note->microbatch);
 	uint32_t lacked = books_staleness(ledger, holder, note->round, note->microbatch);
+	if (skep_plan_waves(ledger->plan)) {
+		uint32_t others = stream_lacked(ledger->plan, note->round, note->microbatch, note->round - lacked);
+		if (skep_note_lacked(note->staleness) != others ||
+			skep_note_lacked_own(note->staleness) >= pipes_held(ledger->plan, note->stage))
+			verdict_break(ledger->verdict, "I11", note->round, note->stage, note->microbatch,
+				"worker %u says that microbatch %u lacked %u of others and %u of its own, not %u and fewer "
+				"than %u",
+				who.index, note->microbatch, skep_note_lacked(note->staleness),
+				skep_note_lacked_own(note->staleness), others, pipes_held(ledger->plan, note->stage));
+		return;
+	}
 	if (note->staleness != lacked)
 		verdict_break(ledger->verdict, "I11", note->round, note->stage, note->microbatch,
 			"worker %u says that microbatch %u has staleness %lld, not %u", who.index, note->microbatch,

@@ -13,6 +13,8 @@ static bool is(const struct skep_plan *plan, enum skep_weights weights)
 uint32_t stream_staleness(const struct skep_plan *plan, uint32_t stage)
 {
 	bool several = plan->workers > plan->stages;
+	if (is(plan, SKEP_WEIGHTS_WAVES))
+		return plan->distance + 1;
 	return plan->stages - 1 - (is(plan, SKEP_WEIGHTS_VERTICAL_SYNC) ? 0 : stage) + several;
 }
 
@@ -54,12 +56,52 @@ static uint32_t moved(const struct skep_plan *plan, const struct skep_op *op, ui
 	return back ? op->version - version : is(plan, SKEP_WEIGHTS_PREDICTED) ? op->round - op->version : 0;
 }
 
+/* Microbatches of a wave: each of its pipelines has as many of a round. */
+uint32_t stream_wave(const struct skep_plan *plan)
+{
+	uint32_t pipelines = plan->workers / plan->stages;
+	return is(plan, SKEP_WEIGHTS_WAVES) ? plan->microbatches / pipelines : 1;
+}
+
+/* How many microbatches before it a FORWARD of this round lacks of each other pipeline, on so many steps. */
+uint32_t stream_lacked(const struct skep_plan *plan, uint32_t round, uint32_t microbatch, uint32_t version)
+{
+	return (round - version) * stream_wave(plan) + microbatch % stream_wave(plan);
+}
+
+/* Waves: as in the paper, FORWARD lacks at most s_global of others' microbatches; what it reads beside the steps of all is what
+ * this worker has counted by itself of that wave and the ones before; and BACKWARD reads the same. */
+static void wave_read(
+	struct ledger *ledger, struct skep_peer who, const struct skep_op *op, const struct effect *effect)
+{
+	const struct skep_plan *plan = ledger->plan;
+	struct holder *holder = books_holder(ledger, &ledger->round[op->round].cell[op->stage], who);
+	uint64_t *version = &holder->version[op->microbatch];
+	uint32_t own = stream_wave(plan) - 1, most = (plan->distance + 1) * (own + 1) + own - 1, counted = 0;
+	bool forward = op->kind == SKEP_OP_FORWARD, newer = effect->version > op->round;
+	for (uint32_t round = effect->version; forward && round <= op->round; round++)
+		counted += books_bits(ledger, books_holder(ledger, &ledger->round[round].cell[op->stage], who)->added);
+	if (forward)
+		*version = effect->version;
+	uint32_t lacked = newer ? 0 : stream_lacked(plan, op->round, op->microbatch, effect->version);
+	if (newer || lacked > most || effect->version != *version || op->moved != counted)
+		verdict_break(ledger->verdict, "I11", op->round, op->stage, op->microbatch,
+			"worker %u, %s of round %u reads version %u of the parameters, with %u of its own; forward read %u, "
+			"%u are its own, and %u of others may be lacking, not %u",
+			who.index, skep_op_name(op->kind), op->round, effect->version, (uint32_t)op->moved,
+			(uint32_t)*version, counted, most, lacked);
+}
+
 /* Without a flush: FORWARD's version is not too old, and BACKWARD's the same, or the newest, which lacks a step at most. */
 void stream_read(struct ledger *ledger, struct skep_peer who, const struct skep_op *op, const struct effect *effect)
 {
 	struct holder *holder = books_holder(ledger, &ledger->round[op->round].cell[op->stage], who);
 	uint64_t *version = &holder->version[op->microbatch];
 	bool forward = op->kind == SKEP_OP_FORWARD, newer = effect->version > op->round;
+	if (is(ledger->plan, SKEP_WEIGHTS_WAVES)) {
+		wave_read(ledger, who, op, effect);
+		return;
+	}
 	uint32_t lacks = allowed(ledger->plan, op->round, op->stage);
 	if (forward)
 		*version = effect->version;

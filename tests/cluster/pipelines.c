@@ -28,7 +28,7 @@ uint32_t pipes_staleness(const struct ledger *ledger, uint32_t stage)
 
 uint32_t pipes_window(const struct ledger *ledger)
 {
-	return 2 * ledger->plan->stages + 4;
+	return skep_plan_waves(ledger->plan) ? ledger->plan->distance + 4 : 2 * ledger->plan->stages + 4;
 }
 
 static uint32_t place_of(const struct skep_plan *plan, uint32_t worker)
@@ -195,10 +195,10 @@ void pipes_granted(struct ledger *ledger, const struct skep_note *note)
 	ledger->pipe[pipe].granted += note->kind == SKEP_NOTE_ISSUED ? (uint32_t)note->granted : 0;
 	uint32_t whole = whole_of(ledger, note->peer.index);
 	uint32_t *given = &ledger->round[note->round].given[note->peer.index];
-	if (pipes_stream(ledger) && (note->granted != 1 || ++*given > whole))
+	if (pipes_stream(ledger) && (note->granted != stream_wave(ledger->plan) || ++*given > whole))
 		verdict_break(ledger->verdict, "I14", note->round, 0, note->microbatch,
-			"worker %u is granted more than one microbatch of round %u for each of its %u pipelines",
-			note->peer.index, note->round, whole);
+			"worker %u is granted another number than %u microbatches of round %u for each of its %u pipelines",
+			note->peer.index, stream_wave(ledger->plan), note->round, whole);
 	if (whole == 0)
 		verdict_break(ledger->verdict, "I14", note->round, 0, note->microbatch,
 			"granted to worker %u, of whose pipelines none is whole", note->peer.index);
@@ -208,10 +208,11 @@ void pipes_granted(struct ledger *ledger, const struct skep_note *note)
 void pipes_round_closes(struct ledger *ledger, uint32_t round)
 {
 	if (pipes_stream(ledger)) {
-		if (ledger->round[round].issued_count != ledger->round[round].due)
+		uint32_t due = ledger->round[round].due * stream_wave(ledger->plan);
+		if (ledger->round[round].issued_count != due)
 			verdict_break(ledger->verdict, "I14", round, 0, ANY,
-				"%u pipelines were granted a microbatch, %u could work",
-				ledger->round[round].issued_count, ledger->round[round].due);
+				"pipelines were granted %u microbatches, not %u", ledger->round[round].issued_count,
+				due);
 		return;
 	}
 	if (ledger->plan->eager && ledger->regular && ledger->round[round].reducing)
@@ -352,7 +353,9 @@ static uint32_t work_behind(const struct skep_plan *plan, uint32_t stage)
 
 uint32_t pipes_held(const struct skep_plan *plan, uint32_t stage)
 {
-	uint32_t oldest = 0;
+	uint32_t oldest = 0, wave = stream_wave(plan);
+	if (skep_plan_waves(plan))
+		return wave > stage ? wave - stage : 1;
 	if (uneven(plan) && plan->pipeline == SKEP_PIPELINE_PIPEDREAM)
 		oldest = pipe_count(plan) / size_of(plan, stage);
 	return work_behind(plan, stage) + 1 + oldest;

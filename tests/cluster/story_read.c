@@ -98,7 +98,7 @@ static bool read_setting(struct story *story, const struct words *words, bool *r
 		{"latency", NULL, &story->latency_ns}, {"forward", NULL, &story->forward_ns},
 		{"backward", NULL, &story->backward_ns}, {"operation", NULL, &story->operation_ns},
 		{"reissue-timeout", NULL, &plan->reissue_timeout_ns}, {"until", NULL, &story->until_ns},
-		{"end-at", NULL, &plan->end_ns}};
+		{"end-at", NULL, &plan->end_ns}, {"distance", &plan->distance, NULL}};
 	for (size_t i = 0; i < sizeof(setting) / sizeof(*setting); i++) {
 		if (strcmp(key, setting[i].key) != 0)
 			continue;
@@ -316,6 +316,8 @@ static bool read_line(struct story *story, const struct words *words)
 	else if (strcmp(key, "async") == 0)
 		known = true, good = story->plan.async = story->plan.delayed = words->count == 1,
 		story->plan.collective = SKEP_COLLECTIVE_BROADCAST;
+	else if (strcmp(key, "waves") == 0)
+		known = true, good = words->count == 1, story->plan.weights = SKEP_WEIGHTS_WAVES;
 	else if (strcmp(key, "rerun") == 0)
 		known = true, good = words->count == 1, story->plan.on_loss = SKEP_ON_LOSS_RERUN;
 	else if (strcmp(key, "void") == 0)
@@ -370,7 +372,8 @@ static bool fix_pipelines(struct story *story)
 	for (uint32_t s = 0; s < plan->stages; s++)
 		placed += skep_plan_replicas(plan, s);
 	return plan->workers == placed && plan->microbatches % pipelines == 0 && !plan->delayed &&
-	       (!skep_plan_no_flush(plan) || plan->microbatches == pipelines) &&
+	       (!skep_plan_no_flush(plan) || (plan->microbatches == pipelines) != skep_plan_waves(plan)) &&
+	       (!skep_plan_waves(plan) || (skep_plan_no_flush(plan) && !skep_plan_uneven(plan))) &&
 	       (!plan->barrier || plan->pipeline == SKEP_PIPELINE_GPIPE) &&
 	       (!plan->recompute || plan->pipeline == SKEP_PIPELINE_GPIPE) && plan->rebalance_ns == 0 &&
 	       plan->reissue_timeout_ns == 0 && plan->routing == SKEP_ROUTING_PEER;

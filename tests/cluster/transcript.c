@@ -305,6 +305,15 @@ static void put_membership(struct text *text, const struct skep_plan *plan, cons
 	}
 }
 
+static void put_staleness(struct text *text, const struct skep_plan *plan, long long value)
+{
+	if (skep_plan_waves(plan))
+		put(text, ", lacking %u before it of each other pipeline and %u of its own", skep_note_lacked(value),
+			skep_note_lacked_own(value));
+	else if (value != 0)
+		put(text, ", on parameters %lld step%s old", value, value == 1 ? "" : "s");
+}
+
 static void put_note(struct text *text, const struct skep_plan *plan, const struct skep_note *note)
 {
 	long long value = skep_note_value(note);
@@ -363,8 +372,7 @@ static void put_note(struct text *text, const struct skep_plan *plan, const stru
 		put(text, "counts microbatch %u of round %u", note->microbatch, note->round);
 		if (plan->model_chunks > 1)
 			put(text, " in virtual stage %u", note->stage);
-		if (value != 0)
-			put(text, ", on parameters %lld step%s old", value, value == 1 ? "" : "s");
+		put_staleness(text, plan, value);
 		return;
 	case SKEP_NOTE_OVERFLOW:
 		put(text, "has no room for microbatch %u of round %u", note->microbatch, note->round);
