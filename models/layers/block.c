@@ -168,11 +168,16 @@ static size_t kept_up(const struct block *b)
 	return b->experts ? skep_mixture_kept(b->experts, b->feed) : b->up;
 }
 
+/* Of one block's rows, between its two parts. */
+static size_t kept_between(const struct block *b)
+{
+	return b->rows * (b->hidden + 2 * SKEP_NORM_KEPT);
+}
+
 /* Of one block's tokens, its output left out. */
 static size_t kept_numbers(const struct block *b)
 {
-	return b->tokens * (b->qkv + b->heads + kept_up(b) + b->attention.heads) +
-	       b->rows * (b->hidden + 2 * SKEP_NORM_KEPT);
+	return b->tokens * (b->qkv + b->heads + kept_up(b) + b->attention.heads) + kept_between(b);
 }
 
 static size_t inside(const struct skep_layer *layer)
@@ -180,6 +185,13 @@ static size_t inside(const struct skep_layer *layer)
 	struct block b = block_of(layer, 1);
 	size_t n = layer->model->shared;
 	return n * kept_numbers(&b) + (n - 1) * b.rows * b.hidden;
+}
+
+static size_t between(const struct skep_layer *layer)
+{
+	struct block b = block_of(layer, 1);
+	size_t n = layer->model->shared;
+	return n * kept_between(&b) + (n - 1) * b.rows * b.hidden;
 }
 
 static struct kept kept_of(const struct block *b, uint32_t block, skep_real *inside)
@@ -531,6 +543,7 @@ static void backward(const struct skep_layer *layer, const struct skep_pass *pas
 const struct skep_layer_type skep_layer_blocks = {.name = "blocks",
 	.tensors = tensors,
 	.inside = inside,
+	.between = between,
 	.work = work,
 	.strips = strips,
 	.flop = flop,

@@ -274,6 +274,7 @@ static void backward(const struct skep_layer *layer, const struct skep_pass *pas
 const struct skep_layer_type skep_layer_embedding = {.name = "embedding",
 	.tensors = tensors,
 	.inside = inside,
+	.between = inside,
 	.work = work,
 	.flop = flop,
 	.forward = forward,

@@ -55,10 +55,14 @@ static uint32_t tensors(const struct skep_layer *layer, struct skep_tensor ret[S
 	return m->tied ? count : skep_tensor_add(ret, count, &table);
 }
 
+static size_t between(const struct skep_layer *layer)
+{
+	return layer->model->sequence / skep_model_ranks(layer->model) * SKEP_NORM_KEPT;
+}
+
 static size_t inside(const struct skep_layer *layer)
 {
-	const size_t sequence = layer->model->sequence, ranks = skep_model_ranks(layer->model);
-	return sequence / ranks * SKEP_NORM_KEPT + sequence * own_vocabulary(layer);
+	return between(layer) + (size_t)layer->model->sequence * own_vocabulary(layer);
 }
 
 enum { PER_LOSS = sizeof(double) / sizeof(skep_real), PER_PART = 3 };
@@ -311,6 +315,7 @@ static void backward(const struct skep_layer *layer, const struct skep_pass *pas
 const struct skep_layer_type skep_layer_head = {.name = "head",
 	.tensors = tensors,
 	.inside = inside,
+	.between = between,
 	.work = work,
 	.flop = flop,
 	.forward = forward,

@@ -69,7 +69,9 @@ struct skep_layer_type {
 	const char *name;
 	/* Names, shapes and first values; returns how many. */
 	uint32_t (*tensors)(const struct skep_layer *layer, struct skep_tensor ret[SKEP_TENSORS_MAX]);
-	size_t (*inside)(const struct skep_layer *layer);                 /* per sample */
+	size_t (*inside)(const struct skep_layer *layer); /* per sample ... */
+	/* ... of which so much is not inside of products that ranks split: on each, or by its own tokens. NULL: nothing */
+	size_t (*between)(const struct skep_layer *layer);
 	size_t (*work)(const struct skep_layer *layer, uint32_t samples); /* NULL: as much as the output, forwards */
 	size_t (*strips)(const struct skep_layer *layer);                 /* the same, of each thread; NULL: nothing */
 	/* FLOPs per sample; `ret_attention`: the part of them that is attention, whose backward pass is 2.5 times as much

@@ -36,6 +36,9 @@ static void shape_of(const struct skep_model *m, uint32_t part, struct skep_tens
 		.role = part == TABLE   ? SKEP_TENSOR_TABLE
 	                : part == DENSE ? SKEP_TENSOR_MATRIX
 	                                : SKEP_TENSOR_VECTOR,
+		.cut = part == TABLE  ? SKEP_TENSOR_BY_ROWS
+	               : part == BIAS ? SKEP_TENSOR_BY_COLUMNS
+	                              : SKEP_TENSOR_REPLICATED,
 		.decays = decays,
 		.copied = part == TABLE && m->copied};
 }
@@ -53,10 +56,14 @@ static uint32_t tensors(const struct skep_layer *layer, struct skep_tensor ret[S
 	return count;
 }
 
+static size_t between(const struct skep_layer *layer)
+{
+	return (size_t)layer->model->predicted * (layer->model->hidden + SKEP_NORM_KEPT);
+}
+
 static size_t inside(const struct skep_layer *layer)
 {
-	const struct skep_model *m = layer->model;
-	return (size_t)m->predicted * (m->hidden + SKEP_NORM_KEPT + m->vocabulary);
+	return between(layer) + (size_t)layer->model->predicted * layer->model->vocabulary;
 }
 
 enum { PER_LOSS = sizeof(double) / sizeof(skep_real) };
@@ -270,6 +277,7 @@ static void backward(const struct skep_layer *layer, const struct skep_pass *pas
 const struct skep_layer_type skep_layer_masked_head = {.name = "head",
 	.tensors = tensors,
 	.inside = inside,
+	.between = between,
 	.work = work,
 	.flop = flop,
 	.forward = forward,

@@ -54,6 +54,9 @@ static void shape_of(const struct block *b, uint32_t part, struct skep_tensor *r
 	                : norm ? 1.0f
 	                       : 0.0f,
 		.role = matrix ? SKEP_TENSOR_MATRIX : SKEP_TENSOR_VECTOR,
+		.cut = of == QKV || of == UP         ? SKEP_TENSOR_BY_COLUMNS
+	               : part == OUT || part == DOWN ? SKEP_TENSOR_BY_ROWS
+	                                             : SKEP_TENSOR_REPLICATED,
 		.decays = matrix};
 }
 
@@ -94,10 +97,23 @@ static uint32_t tensors(const struct skep_layer *layer, struct skep_tensor ret[S
 	return count;
 }
 
+/* Of one block the sums before its norms, and what these keep. */
+static size_t kept_between(const struct block *b)
+{
+	return b->tokens * (2 * b->hidden + 2 * SKEP_NORM_KEPT);
+}
+
+static size_t between(const struct skep_layer *layer)
+{
+	const struct block b = block_of(layer, 1);
+	const size_t n = layer->model->shared;
+	return n * kept_between(&b) + (n - 1) * b.tokens * b.hidden;
+}
+
 /* Of one block, its output left out. */
 static size_t kept_numbers(const struct block *b)
 {
-	return b->tokens * (b->qkv + 3 * b->hidden + b->feed + b->attention.heads + 2 * SKEP_NORM_KEPT);
+	return b->tokens * (b->qkv + b->hidden + b->feed + b->attention.heads) + kept_between(b);
 }
 
 static size_t inside(const struct skep_layer *layer)
@@ -319,6 +335,7 @@ static void backward(const struct skep_layer *layer, const struct skep_pass *pas
 const struct skep_layer_type skep_layer_post_blocks = {.name = "blocks",
 	.tensors = tensors,
 	.inside = inside,
+	.between = between,
 	.work = work,
 	.strips = strips,
 	.flop = flop,

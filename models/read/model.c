@@ -10,10 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "models/layers/layer.h"
 #include "models/read/architecture.h"
 #include "models/read/given.h"
 #include "models/read/hf_config.h"
+#include "models/read/layer_cost.h"
 
 enum { WIDTH_MAX = 65536, HIDDEN_LAYERS_MAX = 4095 };
 
@@ -173,177 +173,6 @@ void skep_model_finish(struct skep_model *model)
 	*model = (struct skep_model){0};
 }
 
-/* ---- one layer ---------------------------------------------------------------------------------------------- */
-
-struct layer { /* per sample, of one of the GPUs that share it; numbers are floats */
-	uint64_t parameters, trained, forward_flop, backward_flop;
-	uint64_t numbers;    /* that a forward pass reads and writes, parameters left out */
-	uint64_t kept_bytes; /* from forward to backward */
-	/* The same if only the inputs of blocks are kept, and one block at a time is done again ... */
-	uint64_t recompute_bytes;
-	uint64_t block_bytes; /* ... that has so many */
-	uint64_t widest;      /* array */
-	uint64_t work;        /* numbers, beside the two widest arrays */
-	uint32_t forward_gathers, backward_gathers;
-	uint64_t forward_gathered, backward_gathered; /* numbers */
-	uint64_t forward_ns, backward_ns, step_ns;    /* of a microbatch, where that is given */
-};
-
-/* Split by columns where they can be: each GPU makes a part of the outputs, which all then gather; backwards the gradients of
- * the inputs are all-reduced. */
-static struct layer dense_layer(const struct skep_model *model, uint32_t l, const struct skep_split *split)
-{
-	uint64_t in = model->width[l], out = model->width[l + 1];
-	bool splits = split->gpus > 1 && out % split->gpus == 0;
-	uint64_t own = splits ? out / split->gpus : out;
-	struct layer layer = {.parameters = in * own + own,
-		.forward_flop = 2 * in * own,
-		.backward_flop = 2 * in * own * (l > model->frozen ? 2 : 1),
-		.numbers = in + out,
-		.widest = in > out ? in : out};
-	if (splits) {
-		layer.forward_gathers = 1;
-		layer.forward_gathered = out;
-		layer.backward_gathers = l > model->frozen ? 2 : 0;
-		layer.backward_gathered = l > model->frozen ? 2 * in : 0;
-	}
-	return layer;
-}
-
-/* What a block keeps, in bytes: Korthikanti et al. 2022, equations 1, 2 and 4, with 4 bytes for what has 2 there, unless the
- * model is in halves. Inputs of the two norms, of the attention and of the feed-forward part are s h numbers each, the masks of
- * two dropouts s h bytes each: on every GPU unless the sequence is split. Queries, keys, values and the attention's output are
- * s h numbers each, the insides of the feed-forward part 8 s h (relu: 4 s h, its input is not needed), the attention's matrices
- * a s^2 (with dropout twice and the mask). */
-static uint64_t block_bytes(const struct skep_model *model, const struct skep_split *split)
-{
-	uint64_t h = model->hidden, s = model->sequence, a = model->heads, g = split->gpus;
-	uint64_t mask = model->dropout == SKEP_DROPOUT_NONE ? 0 : 1, drops = model->dropout == SKEP_DROPOUT_ALL ? 1 : 0;
-	uint64_t number = skep_model_number_bytes(model);
-	uint64_t between = s * h * (4 * number + 2 * mask);
-	uint64_t inside = s * h * (model->relus ? 8 : 12) * number;
-	if (model->keeps_attention)
-		inside += a * s * s * (number + drops * (number + 1));
-	return between / (split->sequence ? g : 1) + inside / g;
-}
-
-/* Products are split in one direction, then in the other (Shoeybi et al. 2019): one all-reduce for attention and one for the
- * feed-forward part, each way. With the sequence split each becomes a reduce-scatter and an all-gather of the same bytes;
- * the gather of kept inputs that comes on top backwards is hidden behind a product (Korthikanti et al.), and not counted. Of
- * what moves through memory, 34 s h numbers, 10 are on every GPU, as of what is kept. Norms and the biases behind the second
- * product are not split: 6 h of the 13 h. Shapes and FLOPs: Narayanan et al. 2021, 24 s h^2 + 4 s^2 h forward, 12 h^2 + 13 h
- * parameters. */
-static struct layer block_layer(const struct skep_model *model, const struct skep_split *split)
-{
-	uint64_t h = model->hidden, s = model->sequence, n = model->shared, g = split->gpus;
-	uint64_t whole = split->sequence ? g : 1, matrices = model->keeps_attention ? model->heads * s * s / g : 0;
-	uint64_t gathers = g > 1 ? 4 * n : 0;
-	return (struct layer){.parameters = (12 * h * h + 7 * h) / g + 6 * h,
-		.forward_flop = n * (24 * s * h * h + 4 * s * s * h) / g,
-		.numbers = n * s * (24 * h / g + 10 * h / whole),
-		.kept_bytes = n * block_bytes(model, split),
-		.recompute_bytes = n * (s * h * skep_model_number_bytes(model) / whole),
-		.block_bytes = block_bytes(model, split),
-		.widest = 4 * s * h / g > matrices ? 4 * s * h / g : matrices,
-		.forward_gathers = (uint32_t)gathers,
-		.backward_gathers = (uint32_t)gathers,
-		.forward_gathered = gathers * s * h,
-		.backward_gathered = gathers * s * h};
-}
-
-/* The vocabulary is split. Kept: the input of the last product, its output, and what the softmax makes of that: measured, by
- * the tables of OPT that tests/unit/test_memory.c quotes (Korthikanti et al. 2022, 4.3, count one of the two). The sums of
- * the loss over the vocabulary are three numbers a token, and not counted. */
-static struct layer head_layer(const struct skep_model *model, const struct skep_split *split)
-{
-	uint64_t h = model->hidden, s = model->sequence, g = split->gpus, whole = split->sequence ? g : 1;
-	uint64_t own = (model->vocabulary + g - 1) / g, number = skep_model_number_bytes(model);
-	return (struct layer){.parameters = own * h + 2 * h,
-		.forward_flop = 2 * s * h * own,
-		.numbers = s * (h / whole + 2 * own),
-		.kept_bytes = s * (h / whole + 2 * own) * number,
-		.recompute_bytes = s * h / whole * number,
-		.block_bytes = 2 * s * own * number,
-		.widest = s * own,
-		.forward_gathers = split->sequence && g > 1 ? 1 : 0, /* of the input */
-		.forward_gathered = split->sequence && g > 1 ? s * h : 0,
-		.backward_gathers = g > 1 ? (split->sequence ? 1 : 2) : 0,
-		.backward_gathered = g > 1 ? (split->sequence ? 1 : 2) * s * h : 0};
-}
-
-/* A layer of what can be trained, from what its arithmetic does and allocates. Split over g GPUs: matrices, work and what is
- * kept g-fold, norms on every one; gathers as above. */
-static struct layer trained_layer(const struct skep_model *model, uint32_t l, const struct skep_split *split)
-{
-	const struct skep_layer trained = skep_layer_of(model, l);
-	struct skep_layer_products products;
-	uint64_t attention, g = split->gpus, flop = trained.type->flop(&trained, &attention);
-	size_t kept = trained.type->inside(&trained), work = trained.type->work ? trained.type->work(&trained, 1) : 0;
-	bool last = l + 1 == model->layers, block = l > 0 && !last;
-	uint64_t gathers = g > 1 && block ? 4 * (uint64_t)model->shared : 0,
-		 edge = (uint64_t)model->sequence * model->hidden;
-	skep_model_products(model, l, 1, &products);
-	return (struct layer){.parameters = trained.parameters / g + (trained.parameters % g != 0),
-		.forward_flop = flop / g,
-		.backward_flop = (2 * flop + attention / 2) / g,
-		.numbers = (uint64_t)(products.repeats * products.numbers) / g,
-		.kept_bytes = skep_model_number_bytes(model) * kept / g,
-		.widest = trained.in > trained.out ? trained.in : trained.out,
-		.work = work / g,
-		.forward_gathers = (uint32_t)gathers,
-		.backward_gathers = (uint32_t)gathers,
-		.forward_gathered = gathers * edge,
-		.backward_gathered = gathers * edge};
-}
-
-static struct layer given_layer(const struct skep_model *model, uint32_t l)
-{
-	const struct skep_given *given = &model->given[l];
-	return (struct layer){.parameters = given->parameters,
-		.kept_bytes = given->kept_bytes,
-		.widest = model->width[l + 1],
-		.forward_ns = given->forward_ns,
-		.backward_ns = given->backward_ns,
-		.step_ns = given->step_ns};
-}
-
-static struct layer whole_layer(const struct skep_model *model, uint32_t l, const struct skep_split *split)
-{
-	if (model->kind == SKEP_MODEL_GIVEN)
-		return given_layer(model, l);
-	if (model->architecture != SKEP_ARCHITECTURE_NONE)
-		return trained_layer(model, l, split);
-	if (model->kind != SKEP_MODEL_TRANSFORMER)
-		return dense_layer(model, l, split);
-	struct layer layer = l + 1 < model->layers ? block_layer(model, split) : head_layer(model, split);
-	layer.backward_flop = 2 * layer.forward_flop;
-	return layer;
-}
-
-/* Of a head whose table is frozen, where it is a copy: on each GPU. */
-static uint64_t frozen_table(const struct skep_model *model, uint64_t gpus)
-{
-	uint64_t table = skep_model_copied(model);
-	return table / gpus + (table % gpus != 0);
-}
-
-/* A frozen layer is not gone back through: what is trained lies behind it. Of a head whose table is frozen the gradient of its
- * input is made, which its norm needs, and no other product. */
-static struct layer layer_of(const struct skep_model *model, uint32_t l, const struct skep_split *split)
-{
-	struct layer layer = whole_layer(model, l, split);
-	layer.trained = layer.parameters;
-	if (l < model->frozen) {
-		layer.trained = layer.backward_flop = layer.backward_ns = layer.step_ns = 0;
-		layer.backward_gathers = 0;
-		layer.backward_gathered = 0;
-	} else if (l + 1 == model->layers && skep_model_table_is_frozen(model)) {
-		layer.trained -= frozen_table(model, split->gpus);
-		layer.backward_flop = layer.forward_flop;
-	}
-	return layer;
-}
-
 void skep_model_part(struct skep_model *model, uint32_t stages)
 {
 	model->copied = model->tied && stages > 1;
@@ -378,7 +207,7 @@ struct flops {
 
 static uint64_t work_out(const struct skep_model *model, uint32_t layer)
 {
-	struct layer one = layer_of(model, layer, &SKEP_SPLIT_NONE);
+	struct skep_layer_cost one = skep_layer_cost_of(model, layer, &SKEP_SPLIT_NONE);
 	return one.forward_flop + one.backward_flop + one.forward_ns +
 	       one.backward_ns; /* it has the ones or the others */
 }
@@ -485,22 +314,19 @@ static bool is_like_the_last(const struct skep_model *model, uint32_t l)
 	return model->kind == SKEP_MODEL_TRANSFORMER && l >= 2 && l + 1 < model->layers && l != model->frozen;
 }
 
-/* The stash is what models/stage/stage.c lays out: inputs of the first stage, what each layer keeps, outputs within the stage. */
-static uint64_t stash_numbers(const struct skep_model *model, uint32_t first, uint32_t count)
+/* Beside what its layers keep, of what models/stage/stage.c lays out as a stash: inputs of the first stage, and outputs within
+ * the stage, which every GPU has whole unless the sequence is split. */
+static uint64_t stash_edges(
+	const struct skep_model *model, uint32_t first, uint32_t count, const struct skep_split *split)
 {
-	uint64_t numbers = first ? 0 : model->width[0], inside = 0;
-	for (uint32_t l = first; l < first + count; l++) {
-		if (l == first || !is_like_the_last(model, l)) {
-			const struct skep_layer layer = skep_layer_of(model, l);
-			inside = layer.type->inside(&layer);
-		}
-		numbers += inside + (l + 1 < first + count ? model->width[l + 1] : 0);
-	}
-	return numbers;
+	uint64_t outputs = 0;
+	for (uint32_t l = first + 1; l < first + count; l++)
+		outputs += model->width[l];
+	return (first > 0 ? 0 : model->width[0]) + outputs / (split->sequence ? split->gpus : 1);
 }
 
 /* Where nothing is trained nothing is gone back through. */
-static void add_layer(const struct layer *layer, uint64_t number, bool goes_back, struct skep_cost *ret)
+static void add_layer(const struct skep_layer_cost *layer, uint64_t number, bool goes_back, struct skep_cost *ret)
 {
 	ret->parameters += layer->parameters;
 	ret->trained += layer->trained;
@@ -531,17 +357,17 @@ void skep_model_share(const struct skep_model *model, uint32_t stages, uint32_t 
 	uint32_t first, count;
 	uint64_t block = 0, number = skep_model_number_bytes(model);
 	skep_model_cut(model, stages, stage, &first, &count);
-	struct layer layer = {0};
+	struct skep_layer_cost layer = {0};
 	bool trains = model->kind == SKEP_MODEL_MLP || model->architecture != SKEP_ARCHITECTURE_NONE;
 	*ret = (struct skep_cost){0};
 	for (uint32_t l = first; l < first + count; l++) {
 		if (l == first || !is_like_the_last(model, l))
-			layer = layer_of(model, l, split);
+			layer = skep_layer_cost_of(model, l, split);
 		add_layer(&layer, number, l >= model->frozen, ret);
 		block = layer.block_bytes > block ? layer.block_bytes : block;
 	}
 	if (trains)
-		ret->stash_bytes = ret->recompute_bytes = number * stash_numbers(model, first, count) / split->gpus;
+		ret->recompute_bytes = ret->stash_bytes += number * stash_edges(model, first, count, split);
 	ret->recompute_bytes += block;
 	ret->forward_bytes = (double)(number * ret->parameters);
 	if (first + count <= model->frozen) { /* what a pass makes is needed in that pass alone */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * memory.c - what a stage takes of the memory of each GPU and host that serves it. docs/costs.md has the formulas and
- * where they come from; models/read/model.c those of a layer.
+ * where they come from; models/read/layer_cost.c those of a layer.
  *
  * Keeps true: on a CPU device weights, gradients, optimizer and the result of a reduction are what
  * models/stage/stage.c allocates.

@@ -2,9 +2,9 @@
  *
  * split.c - what each part of a stage costs that is spread over GPUs, hosts or machines. See split.h.
  *
- * Inside a machine: each all-reduce of a pass (models/read/model.c counts them) is a ring over the inner link, 2 (g - 1) hops of
- * V / g bytes: 2 ((g - 1) latency + (g - 1) / g V / B); a gather or a scatter half of that. Nothing else uses that link, and
- * no product hides it.
+ * Inside a machine: each all-reduce of a pass (models/read/layer_cost.c counts them) is a ring over the inner link, 2 (g - 1)
+ * hops of V / g bytes: 2 ((g - 1) latency + (g - 1) / g V / B); a gather or a scatter half of that. Nothing else uses that
+ * link, and no product hides it.
  *
  * Offload. `optimizer`: the step brings the gradient down, makes it on the host, which is bound by the host's memory, and
  * brings the parameters up, one after the other. `gradients` (Ren et al. 2021, ZeRO-Offload): each backward pass sends its

@@ -74,6 +74,41 @@ static void test_the_head_over_four_gpus(void **state)
 	assert_int_equal(sequence.backward_gathered_bytes, 4 * 2048);
 }
 
+/* What can be trained has its own formulas: of a block 8 s h numbers and the attention's sums, s a, are inside of split products,
+ * and s h, two norms' measures of 2 s each, and the output lie between them. */
+static void test_trained_blocks_over_four_gpus(void **state)
+{
+	(void)state;
+	const uint64_t s = 32, h = 64, a = 8, v = 100, inside = s * (8 * h + a), between = s * (h + 4), edge = s * h;
+	struct skep_cost first, last, sequence;
+	write_file("gpt2.yaml",
+		"name: g\nkind: transformer\ntransformer: {architecture: gpt2, hidden: 64, sequence: 32, "
+		"blocks: 4, vocabulary: 100, heads: 8}\n");
+	share_of("gpt2.yaml", 2, 0, (struct skep_split){4, false},
+		&first); /* embedding and two blocks; two and the head */
+	share_of("gpt2.yaml", 2, 1, (struct skep_split){4, false}, &last);
+	assert_int_equal(first.stash_bytes, 4 * (s + 1 + 2 * edge + 2 * (between + inside / 4)));
+	assert_int_equal(last.stash_bytes, 4 * (2 * edge + 2 * (between + inside / 4) + 2 * s + s * v / 4));
+	assert_int_equal(first.recompute_bytes, first.stash_bytes);
+	/* norms, biases behind the second products, and positions are on every GPU */
+	assert_int_equal(first.parameters, v * h / 4 + s * h + 2 * ((12 * h * h + 7 * h) / 4 + 6 * h));
+	assert_int_equal(last.parameters, 2 * ((12 * h * h + 7 * h) / 4 + 6 * h) + 2 * h + v * h / 4);
+	/* four all-reduces of two blocks, the embedding's forwards and the head's backwards */
+	assert_true(first.forward_gathers == 8 + 2 && first.backward_gathers == 8);
+	assert_true(last.forward_gathers == 8 && last.backward_gathered_bytes == 4 * 10 * edge);
+	share_of("gpt2.yaml", 2, 0, (struct skep_split){4, true}, &sequence);
+	assert_int_equal(sequence.stash_bytes, 4 * (s + 1 + 2 * edge / 4 + 2 * (between + inside) / 4));
+	assert_true(sequence.forward_gathers == 8 + 1 && sequence.backward_gathers == 8 + 1);
+	assert_true(sequence.parameters == first.parameters && sequence.sample_bytes < first.sample_bytes);
+	write_file("bert.yaml",
+		"name: g\nkind: transformer\ntransformer: {architecture: bert, hidden: 64, sequence: 32, "
+		"blocks: 4, vocabulary: 100, heads: 8}\n");
+	share_of("bert.yaml", 2, 0, (struct skep_split){1, false}, &first);
+	share_of("bert.yaml", 2, 0, (struct skep_split){4, false}, &last);
+	assert_int_equal(first.stash_bytes - last.stash_bytes, 3 * 4 * 2 * inside / 4);
+	assert_int_equal(first.parameters - last.parameters, 3 * (v * h + 2 * (12 * h * h + 7 * h)) / 4);
+}
+
 /* 1 -> 8 and 8 -> 8 are split by columns, 8 -> 1 is not. */
 static void test_dense_layers_over_two_gpus(void **state)
 {
@@ -86,6 +121,8 @@ static void test_dense_layers_over_two_gpus(void **state)
 	assert_int_equal(two.forward_gathered_bytes, 4 * (8 + 8));
 	assert_int_equal(two.backward_gathers, 2); /* one all-reduce of the second layer's input gradient */
 	assert_int_equal(two.backward_gathered_bytes, 4 * 2 * 8);
+	assert_int_equal(
+		two.stash_bytes, 4 * (1 + 8 + 8 + (4 + 4 + 1))); /* inputs, gathered outputs, slopes of the own */
 }
 
 static void test_what_else_a_block_may_keep(void **state)
@@ -523,6 +560,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_blocks_over_four_gpus),
 		cmocka_unit_test(test_the_head_over_four_gpus),
+		cmocka_unit_test(test_trained_blocks_over_four_gpus),
 		cmocka_unit_test(test_dense_layers_over_two_gpus),
 		cmocka_unit_test(test_what_else_a_block_may_keep),
 		cmocka_unit_test(test_time_of_a_machine_with_four_gpus),
