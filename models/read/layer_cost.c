@@ -151,6 +151,7 @@ static struct skep_layer_cost given_layer(const struct skep_model *model, uint32
 	const struct skep_given *given = &model->given[l];
 	return (struct skep_layer_cost){.parameters = given->parameters,
 		.kept_bytes = given->kept_bytes,
+		.recompute_bytes = given->kept_bytes, /* of all layers of a stage: it is done again as a whole */
 		.widest = model->width[l + 1],
 		.forward_ns = given->forward_ns,
 		.backward_ns = given->backward_ns,

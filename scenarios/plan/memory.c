@@ -24,6 +24,7 @@ struct terms { /* of one stage on one kind of machine */
 	struct skep_plan plan; /* with the stages that are asked for */
 	struct skep_cost share;
 	double in, out; /* bytes of a microbatch on one GPU, encoded; of several virtual stages the largest */
+	double decoded; /* of these two, as floats */
 	double model_chunk
 		[MODEL_CHUNKS_MAX]; /* bytes that one microbatch takes in each virtual stage between its passes */
 	double gpus;
@@ -84,13 +85,17 @@ uint32_t skep_memory_held(const struct skep_scenario *s, const struct skep_memor
 
 /* ---- the columns ------------------------------------------------------------------------------------------------ */
 
-static double payload(const struct terms *t, uint32_t vstage)
+static double payload(const struct terms *t, uint32_t vstage, enum skep_codec codec)
 {
 	struct skep_cost cost;
 	skep_model_cost(&t->s->model, skep_plan_vstages(&t->plan), vstage, &cost);
-	double bytes =
-		(double)skep_cost_payload_bytes(&cost, t->s->activation_codec, t->s->activation_block, t->of->samples);
+	double bytes = (double)skep_cost_payload_bytes(&cost, codec, t->s->activation_block, t->of->samples);
 	return t->whole ? bytes : bytes / t->gpus;
+}
+
+static double encoded(const struct terms *t, uint32_t vstage)
+{
+	return payload(t, vstage, t->s->activation_codec);
 }
 
 static uint64_t larger(uint64_t a, uint64_t b)
@@ -122,12 +127,15 @@ static struct terms terms_of(
 		skep_model_share(&s->model, vstages, vstage, &split, &share);
 		if (skep_plan_recomputes(&t.plan, of->checkpoint_activations, vstage))
 			skep_cost_checkpoint(&share);
-		double in = vstage > 0 ? payload(&t, vstage - 1) : 0,
-		       out = vstage + 1 < vstages ? payload(&t, vstage) : 0;
+		double in = vstage > 0 ? encoded(&t, vstage - 1) : 0,
+		       out = vstage + 1 < vstages ? encoded(&t, vstage) : 0;
+		double floats = (vstage > 0 ? payload(&t, vstage - 1, SKEP_CODEC_NONE) : 0) +
+		                (vstage + 1 < vstages ? payload(&t, vstage, SKEP_CODEC_NONE) : 0);
 		add_vstage(&t.share, &share);
 		t.model_chunk[vstage / of->stages] = in + out + of->samples * (double)share.stash_bytes;
 		t.in = fmax(t.in, in);
 		t.out = fmax(t.out, out);
+		t.decoded = fmax(t.decoded, floats);
 	}
 	return t;
 }
@@ -174,7 +182,7 @@ static double activations(const struct terms *t, uint32_t stage, uint32_t microb
 	double kept = stashes(t, stage, microbatches) * samples * (double)t->share.stash_bytes;
 	if (stage == 0 && t->plan.routing == SKEP_ROUTING_TRAINER)
 		for (uint32_t later = 1; later + 1 < t->plan.stages; later++)
-			each += payload(t, later);
+			each += encoded(t, later);
 	return microbatches * each + kept + samples * (double)t->share.workspace_bytes;
 }
 
@@ -206,8 +214,7 @@ static double download(const struct terms *t, double state)
 static double passes(const struct terms *t)
 {
 	double samples = t->of->samples, scratch = samples * (double)t->share.scratch_bytes;
-	double edge = skep_scenario_encodes(t->s) ? 4 * (t->in + t->out) : 0;
-	return t->in + t->out + scratch + edge;
+	return t->in + t->out + scratch + (skep_scenario_encodes(t->s) ? t->decoded : 0);
 }
 
 /* The most vectors, in units of its own, that a worker of a stage with so many members holds while it aggregates their parts. */
@@ -233,7 +240,7 @@ struct skep_memory skep_memory_of(
 	double inner = periodic ? skep_optimizer_moments(&s->optimizer) : 0;
 	struct skep_memory m = {.held = skep_memory_held(s, of, stage)};
 	double reduced = periodic ? trained : sums, master = s->model.halves ? trained / n : 0;
-	m.weights = (of->offload == SKEP_OFFLOAD_NONE ? skep_plan_versions(&t.plan, stage) : 1) * small;
+	m.weights = skep_plan_versions(&t.plan, stage) * small;
 	m.weights += (periodic + t.plan.async) * array;
 	const bool waves = skep_plan_waves(&t.plan); /* each microbatch has what it reads behind its stash */
 	m.weights += skep_plan_moves_weights(&t.plan) * (waves ? m.held : 1) * small;

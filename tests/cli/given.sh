@@ -81,6 +81,17 @@ same 'a codec makes them smaller' "$(figures --set schedule.compression=fp16)" "
 run_skep check scenario.yaml
 check 'the check says whose times they are' grep -q '^  type      times of passes are given by the model' "$out"
 
+# What two layers keep of the one microbatch that is done again is in flight too, beside what goes out: 8 B of each that is held.
+model 'count: 2, parameters: 1000, activations: 8 B, kept: 250 MB, forward: 1 ms, backward: 2 ms' \
+	'count: 2, parameters: 7000, kept: 100 MB, activations: 8 B, forward: 1 ms'
+scenario 2 2 1f1b 8
+in_flight() {
+	run_skep check scenario.yaml --json "$@"
+	python3 -c 'import json, sys; print([int(row["activations_bytes"]) for row in json.load(sys.stdin)["memory"]])' <"$out"
+}
+same 'kept of two microbatches, and of one' "$(in_flight)" '[1000000016, 200000008]'
+same 'kept of the one that is done again' "$(in_flight --set schedule.checkpoint_activations=true)" '[500000016, 200000008]'
+
 # ---- refused ------------------------------------------------------------------------------------------------------------
 
 refuses 'another microbatch' 'schedule.microbatch: the figures of eight layers are of microbatches of 2' \

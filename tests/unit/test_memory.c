@@ -135,6 +135,43 @@ static void test_offload(void **state)
 	skep_scenario_finish(&s);
 }
 
+/* The version that a round reads, and the one that the step beside it makes. */
+static void test_offload_of_delayed_updates(void **state)
+{
+	(void)state;
+	static const char *const offloads[] = {
+		"train.optimizer.offload=optimizer", "train.optimizer.offload=gradients"};
+	for (int i = 0; i < 2; i++) {
+		const char *sets[] = {"sync={delayed: true}", offloads[i]};
+		struct skep_scenario s;
+		struct skep_diag diag;
+		assert_true(try_read("block.yaml", "host.yaml", sets, 2, &s, &diag));
+		check(s.memory[0].weights, 2 * 4 * ALL);
+		skep_scenario_finish(&s);
+	}
+}
+
+/* An edge has 2048 numbers a sample. What is encoded has fewer bytes on its way out, and room for its floats beside that. */
+static void test_edges_that_are_encoded(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *codec;
+		double bytes;
+	} cases[] = {{"schedule.compression=none", 2 * 2048 * 4}, {"schedule.compression=fp16", 2 * 2048 * 2},
+		{"schedule.compression=int8", 2 * 2048 + 2 * 2048 / 64 * 4}};
+	double plain = 0;
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		const char *sets[] = {"model.stages=2", cases[i].codec};
+		struct skep_scenario s;
+		struct skep_diag diag;
+		assert_true(try_read("block.yaml", "four.yaml", sets, 2, &s, &diag));
+		plain = i == 0 ? s.memory[0].buffers - cases[0].bytes : plain;
+		check(s.memory[0].buffers, plain + cases[i].bytes + (i > 0 ? 2 * 2048 * 4 : 0));
+		skep_scenario_finish(&s);
+	}
+}
+
 /* ---- a device ------------------------------------------------------------------------------------------------------ */
 
 static void check_device(const struct skep_scenario *s, uint32_t stage, uint32_t gpu)
@@ -413,6 +450,8 @@ int main(void)
 		cmocka_unit_test(test_zero),
 		cmocka_unit_test(test_zero_in_stages),
 		cmocka_unit_test(test_offload),
+		cmocka_unit_test(test_offload_of_delayed_updates),
+		cmocka_unit_test(test_edges_that_are_encoded),
 		cmocka_unit_test(test_a_device_allocates_that),
 		cmocka_unit_test(test_what_a_refusal_advises),
 		cmocka_unit_test(test_all_that_is_advised_holds),
