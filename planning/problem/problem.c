@@ -274,11 +274,10 @@ static bool check_links(const struct skep_planning *p, struct skep_diag *reterr)
 /* What would do with the scenario's own allocation, in which every worker holds a stage: so it would do here. */
 static bool fail_memory(const struct skep_planning *p, const char *what, struct skep_diag *reterr)
 {
-	char advice[256];
+	char advice[SKEP_MEMORY_ADVICE_BYTES];
 	const struct skep_memory_reading reading = {skep_scenario_read_text, skep_scenario_finish};
 	skep_memory_advise(p->scenario, &reading, reterr, advice, sizeof advice);
-	return skep_fail(reterr, "%s; %s%s", what,
-		advice[0] ? "any of these would do: " : "no single change would do: take smaller parts of all", advice);
+	return skep_fail(reterr, "%s; %s", what, advice);
 }
 
 static bool explain_memory(const struct skep_planning *p, const struct skep_problem_check *c, struct skep_diag *reterr)

@@ -43,6 +43,8 @@ struct skep_memory_reading {
 void skep_memory_check(struct skep_reader *r, const struct skep_yaml_node *model, const struct skep_scenario *s,
 	const struct skep_memory_reading *reading);
 
-/* Which single changes would make every worker fit, as in "model.stages: 8, schedule.microbatch: 16"; "": none would. */
+/* Which single changes would make every worker fit, as in "any of these would do: model.stages: 8, schedule.microbatch: 16"; or
+ * that none of those would that were tried. */
+enum { SKEP_MEMORY_ADVICE_BYTES = 384 };
 void skep_memory_advise(const struct skep_scenario *s, const struct skep_memory_reading *reading,
 	const struct skep_diag *diag, char *ret, size_t size);

@@ -77,16 +77,43 @@ static bool offer_number(struct advice *a, const struct skep_scenario *s, const 
 
 /* ---- what would help -------------------------------------------------------------------------------------------- */
 
-/* A list of what each stage does says how many there are. */
+/* A list of what each stage does says how many there are. Without a flush the versions that a stage keeps depend on who serves
+ * it, so the scenario alone says it. */
 static void try_stages(struct advice *a, const struct skep_scenario *s)
 {
 	struct skep_memory_terms terms = skep_memory_terms_of(s);
-	uint32_t most = s->model.layers < s->plan.workers ? s->model.layers : s->plan.workers;
+	uint32_t parts = s->model.layers / skep_plan_model_chunks(&s->plan);
+	uint32_t most = parts < s->plan.workers ? parts : s->plan.workers;
 	bool listed = s->plan.reduction_codecs != NULL || s->plan.sum_every != NULL;
-	bool free = s->zero == 0 && !skep_plan_fixed(&s->plan) && !listed;
-	for (terms.stages++; free && terms.stages <= most && terms.stages <= STAGES_TRIED; terms.stages++)
-		if (skep_memory_all_fit(s, &terms) && offer_number(a, s, "model.stages", terms.stages))
+	for (terms.stages++; !listed && terms.stages <= most && terms.stages <= STAGES_TRIED; terms.stages++)
+		if ((skep_plan_no_flush(&s->plan) || skep_memory_all_fit(s, &terms)) &&
+			offer_number(a, s, "model.stages", terms.stages))
 			return;
+}
+
+/* More GPUs of each machine. */
+static void try_tensor_parallel(struct advice *a, const struct skep_scenario *s)
+{
+	uint32_t most = s->tensor_parallel;
+	for (uint32_t gpu = 0; s->tensor_parallel > 0 && gpu < s->topology.gpus; gpu++)
+		if (s->topology.gpu[gpu].board.gpus > most)
+			most = s->topology.gpu[gpu].board.gpus;
+	for (uint32_t gpus = s->tensor_parallel + 1; gpus <= most; gpus++)
+		if (offer_number(a, s, "cluster.tensor_parallel", gpus))
+			return;
+}
+
+static void try_zero(struct advice *a, const struct skep_scenario *s)
+{
+	for (uint32_t zero = s->zero + 1; zero <= 3; zero++)
+		if (offer_number(a, s, "sync.zero", zero))
+			return;
+}
+
+static void try_mixed(struct advice *a, const struct skep_scenario *s)
+{
+	if (!s->compute.mixed)
+		offer(a, s, "cluster.compute.mixed", "true");
 }
 
 /* Of the divisors of the batch the largest that suffices. */
@@ -171,12 +198,19 @@ static void try_offload(struct advice *a, const struct skep_scenario *s)
 
 static void advise(struct advice *a, const struct skep_scenario *s)
 {
-	static void (*const tries[])(struct advice *, const struct skep_scenario *) = {
-		try_stages, try_microbatch, try_checkpoints, try_schedule, try_offload};
+	static void (*const tries[])(struct advice *, const struct skep_scenario *) = {try_stages, try_microbatch,
+		try_checkpoints, try_schedule, try_offload, try_tensor_parallel, try_zero, try_mixed};
 	for (size_t i = 0; i < sizeof tries / sizeof tries[0]; i++) {
 		a->reads = 0;
 		tries[i](a, s);
 	}
+}
+
+static void print(const struct advice *a, char *ret, size_t size)
+{
+	const char *help = a->any ? "any of these would do: "
+	                          : "no single change that was tried would do: take smaller parts of all";
+	snprintf(ret, size, "%s%s", help, a->text);
 }
 
 void skep_memory_advise(const struct skep_scenario *s, const struct skep_memory_reading *reading,
@@ -184,7 +218,7 @@ void skep_memory_advise(const struct skep_scenario *s, const struct skep_memory_
 {
 	struct advice a = {.scenario = s->text, .reading = reading, .diag = diag};
 	advise(&a, s);
-	snprintf(ret, size, "%s", a.text);
+	print(&a, ret, size);
 }
 
 /* ---- refusal ---------------------------------------------------------------------------------------------------- */
@@ -202,18 +236,17 @@ void skep_memory_check(struct skep_reader *r, const struct skep_yaml_node *model
 	const struct skep_memory *m = &s->memory[(size_t)gpu * s->plan.stages + stage];
 	advise(&a, s);
 	free(text);
-	const char *help =
-		a.any ? "; any of these would do: " : "; no single change would do: take smaller parts of all";
+	char help[SKEP_MEMORY_ADVICE_BYTES];
+	print(&a, help, sizeof help);
 	if (m->total > type->memory_bytes)
 		skep_reader_fail(r, model, "stages",
 			"stage %u needs %.4g GB on worker %u, a %.31s with %.4g GB: weights %.3g, gradients %.3g, "
-			"optimizer %.3g, %u microbatches in flight %.3g, buffers %.3g%s%s",
+			"optimizer %.3g, %u microbatches in flight %.3g, buffers %.3g; %s",
 			stage, m->total / GB, worker, type->name, type->memory_bytes / GB, m->weights / GB,
-			m->gradients / GB, m->optimizer / GB, m->held, m->activations / GB, m->buffers / GB, help,
-			a.text);
+			m->gradients / GB, m->optimizer / GB, m->held, m->activations / GB, m->buffers / GB, help);
 	else
 		skep_reader_fail(r, model, "stages",
 			"stage %u needs %.4g GB of host memory for what is offloaded, the machine of worker %u has %.4g "
-			"GB%s%s",
-			stage, m->host / GB, worker, type->board.host_bytes / GB, help, a.text);
+			"GB; %s",
+			stage, m->host / GB, worker, type->board.host_bytes / GB, help);
 }

@@ -240,7 +240,7 @@ static void test_what_a_refusal_advises(void **state)
 	write_gpu("10 MB"); /* 10.13 with the optimizer on the host */
 	must_refuse("block.yaml", "small.yaml", NULL, "any of these would do: train.optimizer.offload: gradients");
 	write_gpu("3 MB");
-	must_refuse("block.yaml", "small.yaml", NULL, "no single change would do");
+	must_refuse("block.yaml", "small.yaml", NULL, "no single change that was tried would do");
 	write_topology("small.yaml", "{gpu: small, count: 4}");
 	write_gpu("11 MB");
 	must_refuse("block.yaml", "small.yaml", NULL, "any of these would do: model.stages: 2");
@@ -249,6 +249,37 @@ static void test_what_a_refusal_advises(void **state)
 	write_topology("small.yaml", "{gpu: g, host: {memory: 3 MB, bandwidth: 1 GB/s}}");
 	must_refuse("block.yaml", "small.yaml", "train.optimizer={offload: optimizer}",
 		"stage 0 needs 0.003303 GB of host memory for what is offloaded, the machine of worker 0 has 0.003 GB");
+}
+
+static void must_advise(const char *topology, const char *set, const char *change)
+{
+	struct skep_scenario s;
+	struct skep_diag diag;
+	assert_false(try_read("block.yaml", topology, &set, 1, &s, &diag));
+	const char *advised = strstr(diag.message, "any of these would do: ");
+	if (advised == NULL || !strstr(advised, change))
+		fail_msg("%s: '%s' is not in '%s'", set, change, diag.message);
+}
+
+/* Of fixed pipelines and shards too, and what splits a worker or its numbers. */
+static void test_a_refusal_tries_what_is_fixed(void **state)
+{
+	(void)state;
+	write_gpu("11 MB");
+	write_topology("small.yaml", "{gpu: small, count: 4}");
+	must_advise("small.yaml", "schedule={pipeline: 1f1b, global_batch: 8, microbatch: 2}", "model.stages: 2");
+	must_refuse("block.yaml", "small.yaml", "schedule={pipeline: pipedream, global_batch: 8, microbatch: 2}",
+		"no single change that was tried would do"); /* with other stages it has other pipelines, and another batch */
+	must_advise("small.yaml", "schedule={global_batch: 8, microbatch: 2, in_flight: 1}", "sync.zero: 1");
+	write_gpu("9 MB");
+	must_advise("small.yaml", "sync={zero: 1}", "model.stages: 2");
+	write_topology("small.yaml", "{gpu: small, gpus: 4, inner: {bandwidth: 1 GB/s, latency: 1 us}}");
+	must_advise("small.yaml", "cluster.tensor_parallel=1", "cluster.tensor_parallel: 2");
+	write_file("gpus/small.yaml",
+		"name: S\nsource: assumed\nflops: 1 TFLOP/s\npeaks: {bf16: 1 TFLOP/s}\nefficiency: 1\n"
+		"memory_bandwidth: 1000 GB/s\nmemory: 11 MB\noverhead: 0.01 ms\n");
+	write_topology("small.yaml", "{gpu: small}");
+	must_advise("small.yaml", "cluster.compute={type: bf16}", "cluster.compute.mixed: true");
 }
 
 static void must_hold(const char *const *set, uint32_t sets, char *advised)
@@ -301,7 +332,7 @@ static void test_all_that_is_advised_holds(void **state)
 				continue;
 			}
 			char *advised = strstr(diag.message, "any of these would do: ");
-			if (advised == NULL && !strstr(diag.message, "no single change would do"))
+			if (advised == NULL && !strstr(diag.message, "no single change that was tried would do"))
 				fail_msg("%zu: %s", i, diag.message);
 			refused[i] += advised != NULL;
 			if (advised != NULL)
@@ -454,6 +485,7 @@ int main(void)
 		cmocka_unit_test(test_edges_that_are_encoded),
 		cmocka_unit_test(test_a_device_allocates_that),
 		cmocka_unit_test(test_what_a_refusal_advises),
+		cmocka_unit_test(test_a_refusal_tries_what_is_fixed),
 		cmocka_unit_test(test_all_that_is_advised_holds),
 		cmocka_unit_test(test_published_sizes),
 		cmocka_unit_test(test_published_peaks),
