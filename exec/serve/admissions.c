@@ -545,8 +545,9 @@ struct skep_admissions *skep_admissions_create(const struct skep_admissions_setu
 	a->next = setup->scenario->plan.workers + 1;
 	a->process = calloc(a->ranks, sizeof *a->process);
 	a->taken = calloc(setup->scenario->plan.workers, sizeof *a->taken);
+	a->agreeing = calloc(skep_plan_parts(&setup->scenario->plan), sizeof *a->agreeing);
 	struct skep_offer *offer = &a->setup.offer;
-	bool fine = a->process != NULL && a->taken != NULL &&
+	bool fine = a->process != NULL && a->taken != NULL && a->agreeing != NULL &&
 	            skep_manifest_encode(setup->manifest, &a->list, &a->list_bytes) &&
 	            skep_digest_of(a->list, a->list_bytes, offer->list);
 	offer->list_bytes = a->list_bytes;
@@ -576,5 +577,6 @@ void skep_admissions_destroy(struct skep_admissions *admissions)
 	free(admissions->list);
 	free(admissions->process);
 	free(admissions->taken);
+	free(admissions->agreeing);
 	free(admissions);
 }

@@ -60,6 +60,9 @@ bool skep_admissions_complete(const struct skep_admissions *admissions);
  * memory. */
 bool *skep_admissions_begin(struct skep_admissions *admissions, const struct skep_clock *clock);
 
+/* Behind the run: waits until a majority of the replicas, if there are any, has all that was handed over. */
+void skep_admissions_settle(struct skep_admissions *admissions);
+
 /* How many guests were told that they may not join; each of the first ones has its line on standard error. */
 uint64_t skep_admissions_refused(const struct skep_admissions *admissions);
 

@@ -19,7 +19,7 @@ struct guest {
 	char *report; /* what `memory` points to, where it is the guest's own */
 	uint64_t at, end;
 	struct skep_arrival *arrival; /* BRINGING: what it hands over; SAVING: the saver has it */
-	struct skep_state_word word;  /* KEEPING: what is here, and not with a majority of the replicas yet */
+	struct skep_state_word word;  /* KEEPING: what is here, and is not handed on to the replicas yet */
 	uint32_t rank, worker;        /* PREPARING */
 };
 
@@ -35,7 +35,9 @@ struct skep_admissions {
 	struct skep_admissions_setup setup;
 	struct skep_mesh *mesh;
 	struct skep_saver *saver; /* NULL: no states are kept */
-	uint8_t *list;            /* the manifest's bytes */
+	uint32_t *
+		agreeing; /* [parts] with replicas: the version of which a majority is to say that it has it; 0: none */
+	uint8_t *list;    /* the manifest's bytes */
 	size_t list_bytes;
 	struct guest guest[SKEP_GUESTS_MAX];
 	struct process *process; /* [ranks] */

@@ -1,11 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * admissions_states.c - see admissions.h: states that processes hand over, and ask for. The guest waits until its state is on the
- * disk (saver.h), and where there are replicas until a majority of them has it (lease.h).
+ * disk (saver.h), and trains on while replicas fetch it (lease.h).
+ *
+ * Kept true: of each part of the state one version at most is on its way to a majority. A guest that brings the next one waits
+ * until that is there, so that a line that is slower than states are made holds them up, and each comes to a majority in its
+ * turn.
  */
 #include "exec/serve/admissions_internal.h"
 
 #include <assert.h>
+#include <time.h>
+
+#define SETTLE_REST_NS 5000000
 
 static void answer_state(struct skep_admissions *a, uint32_t number, uint64_t bytes)
 {
@@ -17,12 +24,37 @@ static void is_here_now(struct skep_admissions *a, uint32_t number)
 {
 	assert(number < SKEP_GUESTS_MAX);
 	struct guest *guest = &a->guest[number];
-	if (a->setup.lease == NULL) {
-		answer_state(a, number, 0);
+	uint32_t *agreeing = a->setup.lease != NULL ? &a->agreeing[guest->word.stage] : NULL;
+	if (agreeing != NULL && *agreeing != 0 && *agreeing != guest->word.version) {
+		guest->state = KEEPING;
 		return;
 	}
-	guest->state = KEEPING;
-	skep_lease_keep(a->setup.lease, guest->word.stage, guest->word.version, guest->word.bytes);
+	if (agreeing != NULL) {
+		*agreeing = guest->word.version;
+		skep_lease_keep(a->setup.lease, guest->word.stage, guest->word.version, guest->word.bytes);
+	}
+	answer_state(a, number, 0);
+}
+
+static void hear_replicas(struct skep_admissions *a)
+{
+	uint32_t stage, version;
+	while (skep_lease_kept(a->setup.lease, &stage, &version))
+		if (a->agreeing[stage] == version)
+			a->agreeing[stage] = 0;
+}
+
+void skep_admissions_settle(struct skep_admissions *a)
+{
+	const struct timespec rest = {.tv_nsec = SETTLE_REST_NS};
+	assert(a->setup.lease == NULL || a->setup.states != NULL);
+	for (uint32_t part = 0; a->setup.lease != NULL && part < skep_plan_parts(&a->setup.scenario->plan);) {
+		hear_replicas(a);
+		if (a->agreeing[part] == 0)
+			part++;
+		else
+			nanosleep(&rest, NULL); /* the lease's thread ends this process if no majority is there */
+	}
 }
 
 /* What is on the disk by now, or cannot be kept. */
@@ -47,18 +79,17 @@ static void hear_saver(struct skep_admissions *a)
 void skep_admissions_on_turn(void *self)
 {
 	struct skep_admissions *a = self;
-	uint32_t stage, version;
 	if (a->saver != NULL)
 		hear_saver(a);
-	/* What a majority of the replicas has by now. */
-	while (a->setup.lease != NULL && skep_lease_kept(a->setup.lease, &stage, &version)) {
-		for (uint32_t i = 0; i < SKEP_GUESTS_MAX; i++) {
-			struct guest *guest = &a->guest[i];
-			if (guest->state != KEEPING || guest->word.stage != stage || guest->word.version != version)
-				continue;
-			answer_state(a, i, 0);
-			guest->state = BRINGING;
-		}
+	if (a->setup.lease == NULL)
+		return;
+	hear_replicas(a);
+	for (uint32_t i = 0; i < SKEP_GUESTS_MAX; i++) {
+		struct guest *guest = &a->guest[i];
+		if (guest->state != KEEPING || a->agreeing[guest->word.stage] != 0)
+			continue;
+		guest->state = BRINGING;
+		is_here_now(a, i);
 	}
 }
 

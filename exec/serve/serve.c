@@ -171,6 +171,8 @@ static bool loop(struct serving *s, const struct skep_recorder *recorder, struct
 		.scale_context = s->options->scaler,
 		.newcomers = skep_admissions_newcomers(s->admissions)};
 	bool fine = skep_loop_run(&setup, ret, ret_clean, reterr);
+	if (fine)
+		skep_admissions_settle(s->admissions);
 	skep_rejects_close(&s->rejects);
 	free(absent);
 	return fine;
