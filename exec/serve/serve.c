@@ -99,6 +99,29 @@ void skep_serve_say_ticket(const struct skep_scenario *scenario, const struct sk
 		server, text, options->servers != NULL ? " --stay" : "");
 }
 
+/* What a loss of this server costs, where that is more than the open round; NULL: it is not. */
+static const char *loss_costs(const struct skep_plan *plan)
+{
+	if (plan->checkpoint_every == 0)
+		return "the run begins with its first step: nothing is kept (add `checkpoint`)";
+	if (plan->sharded)
+		return "the run goes on from its newest checkpoint: with `sync.zero` a worker has a part of a state alone";
+	if (plan->async)
+		return "the run goes on from its newest checkpoint: with `sync.method: async` the server alone knows what is in "
+		       "a state";
+	if (skep_plan_no_flush(plan))
+		return "the run goes on from what workers hold, or from its newest checkpoint if stages are a step apart then "
+		       "(`pipeline: pipedream`)";
+	return plan->together ? NULL : "the run goes on from its newest checkpoint (`directory.back_with: checkpoints`)";
+}
+
+static void say_what_a_loss_costs(const struct serving *s)
+{
+	const char *costs = loss_costs(&s->scenario->plan);
+	if (costs != NULL && !s->options->quiet)
+		fprintf(stderr, "skep: if this server is lost, %s\n", costs);
+}
+
 /* From now on machines are asked for, if they are. */
 static bool begin_scaling(const struct serving *s, struct skep_diag *reterr)
 {
@@ -264,6 +287,7 @@ bool skep_serve_run(const struct skep_scenario *scenario, const struct skep_mani
 	if (fine) {
 		if (!options->announced)
 			skep_serve_say_ticket(scenario, options, &s.ticket);
+		say_what_a_loss_costs(&s);
 		fine = begin_scaling(&s, reterr) && wait_for_all(&s, ret, reterr) &&
 		       loop(&s, recorder, ret, &clean, reterr);
 		say_strangers(&s);

@@ -120,4 +120,22 @@ check 'when all of them are there' grep -q 'no newer states of all stages have c
 check 'with the first step' test "$(first_of 2)" = 0
 wait
 
+# ---- what a loss costs is said at the start ------------------------------------------------------------------------------
+
+says() { # says NAME WORDS OPTION...: "": nothing of it
+	serve left.yaml "${@:3}"
+	if [ -n "$2" ]; then
+		check "$1: said" until_said served.err "if this server is lost, .*$2"
+	else
+		check "$1: nothing is said" bash -c '! grep -q "if this server is lost" served.err'
+	fi
+	lose_server
+}
+says 'stages that step together' ''
+says 'no checkpoint' 'begins with its first step: nothing is kept' --set checkpoint=null
+says 'async' 'newest checkpoint: with .sync.method: async. the server alone knows' --set 'sync={method: async, every: 2}'
+says 'shards' 'newest checkpoint: with .sync.zero. a worker has a part' --set sync.zero=1
+says 'without a flush' 'what workers hold, or from its newest checkpoint' --set 'schedule={pipeline: pipedream, global_batch: 64, microbatch: 32}'
+says 'checkpoints alone' 'newest checkpoint .*back_with: checkpoints' --set directory.back_with=checkpoints
+
 plan
