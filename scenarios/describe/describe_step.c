@@ -9,11 +9,14 @@
 #include <string.h>
 
 #include "base/layout.h"
+#include "scenarios/outage/outage.h"
 #include "scenarios/plan/loss.h"
 #include "scenarios/plan/plan.h"
 
 struct whole {                                 /* a run without losses or joins, in whole rounds */
 	double steps, time_s, usd, egress_usd; /* usd: NAN, prices unknown; of it, egress_usd for traffic */
+	double lost_s;                         /* of the time, since the directory is lost ... */
+	uint32_t outages;                      /* ... so often */
 	const char *ended_by;                  /* the key of train.until */
 	bool at_most;                          /* train.until.loss may end it earlier: when is not known */
 	bool unreached;                        /* by its law it never has that loss */
@@ -42,9 +45,19 @@ static double machines_usd(const struct skep_scenario *s, double time_s)
 	return usd;
 }
 
+/* With the losses of the directory that the scenario has; *ret_times: how many. */
+static double time_with_losses(
+	const struct skep_scenario *s, const struct skep_described_step *step, double steps, uint32_t *ret_times)
+{
+	uint32_t rounds = skep_plan_rounds_of(&s->plan, (uint32_t)steps);
+	double kept_s = s->plan.checkpoint_every > 0 ? step->pace.last_checkpoint_s : 0;
+	return skep_outage_run_s(s, skep_pace_time_s(s, &step->pace, steps), rounds, kept_s, ret_times);
+}
+
 static double time_behind(const struct skep_scenario *s, const struct skep_described_step *step, double steps)
 {
-	return skep_pace_time_s(s, &step->pace, steps);
+	uint32_t times;
+	return time_with_losses(s, step, steps, &times);
 }
 
 static double usd_behind(const struct skep_scenario *s, const struct skep_described_step *step, double steps)
@@ -97,7 +110,8 @@ static struct whole whole_run(const struct skep_scenario *s, const struct skep_d
 	if (by_loss < least)
 		whole.ended_by = "loss";
 	whole.steps = fmin(least, by_loss);
-	whole.time_s = time_behind(s, step, whole.steps);
+	whole.time_s = time_with_losses(s, step, whole.steps, &whole.outages);
+	whole.lost_s = whole.time_s - skep_pace_time_s(s, &step->pace, whole.steps);
 	whole.egress_usd = skep_pace_traffic_usd(s, &step->pace, whole.steps);
 	whole.usd = usd_behind(s, step, whole.steps);
 	return whole;
@@ -134,6 +148,11 @@ static void describe_whole(const struct skep_scenario *s, const struct skep_desc
 		describe_loss(s, &whole, out);
 	else if (whole.unreached)
 		fputs("          train.until.loss is not reached by then, by its law\n", out);
+	if (whole.outages > 0)
+		fprintf(out,
+			"          in that the directory is lost %" PRIu32
+			" time%s, which takes %s with what is made again\n",
+			whole.outages, skep_plural(whole.outages), skep_time_text(whole.lost_s, time));
 }
 
 /* Each time, in that. */
@@ -190,6 +209,8 @@ void skep_describe_step_json(const struct skep_scenario *scenario, const struct 
 	const struct whole whole = whole_run(scenario, step);
 	skep_json_add_number(row, "steps", whole.steps);
 	skep_json_add_number(row, "time_s", whole.time_s);
+	skep_json_add_number(row, "outages", whole.outages);
+	skep_json_add_number(row, "outages_s", whole.lost_s);
 	skep_json_add_number(row, "cost_usd", whole.usd);
 	skep_json_add_number(row, "egress_usd", scenario->topology.egress_usd_per_B ? whole.egress_usd : (double)NAN);
 	cJSON_AddStringToObject(row, "ended_by", whole.ended_by);

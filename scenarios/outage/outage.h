@@ -39,6 +39,11 @@ double skep_outage_let_in_s(const struct skep_topology *topology, uint32_t machi
 /* From the loss of the directory until all begin again at `version`. */
 skep_time skep_outage_lasts_ns(const struct skep_scenario *s, uint32_t version);
 
+/* How long a run takes that would take `run_s` for so many rounds, if the directory were not lost; a state is kept `kept_s`
+ * behind its round. *ret_times: how often it is lost. */
+double skep_outage_run_s(
+	const struct skep_scenario *s, double run_s, uint32_t rounds, double kept_s, uint32_t *ret_times);
+
 #define SKEP_OUTAGE_LINE 256u
 /* One line for `skep check`, without its end; false: the directory is not lost. */
 bool skep_outage_describe(const struct skep_scenario *s, char *ret, size_t size);

@@ -269,6 +269,27 @@ for ms in 3000 3040 3080 3120 3160 3200; do
 	same "held, as flows, at $ms ms" "$status" 0
 done
 
+# What check expects of a run has the losses of the directory in it.
+within() { # within NAME PERCENT SEEN WANTED
+	check "$1: $3 for $4" awk "BEGIN { exit !($3 > (1 - $2 / 100) * $4 && $3 < (1 + $2 / 100) * $4) }"
+}
+expects() { # expects NAME PERCENT OPTION...
+	run_skep check scenario.yaml --json --set train.until.steps=40 "${@:3}"
+	read -r expected_s expected_outages < <(python3 -c 'import json, sys; e = json.load(open(sys.argv[1]))["expected"]; print(e["time_s"], e["outages"])' "$out")
+	play --set train.until.steps=40 "${@:3}"
+	within "expected, $1" "$2" "$expected_s" "$(said time_s)"
+	same "expected, $1: how often" "$expected_outages" "$(said outages)"
+}
+often=(--set 'directory.lost_at=[7 s, 8 s, 22 s, 41 s, 1000 s]' --set 'directory.back_after=2 s')
+expects 'none' 1
+expects 'with what workers hold' 1 "${often[@]}" "${held[@]}"
+expects 'with checkpoints' 2 "${often[@]}" --set 'checkpoint={every: 5, to: kept, bandwidth: 100 kB/s}' --set directory.back_with=checkpoints
+expects 'with nothing' 1 "${often[@]}"
+expects 'drawn' 2 --set 'directory.lost_every=15 s' "${held[@]}"
+expects 'by time' 4 "${often[@]}" "${held[@]}" --set train.until.time='30 s'
+run_skep check scenario.yaml --set train.until.steps=40 "${often[@]}" "${held[@]}"
+check 'expected: said' grep -qE 'in that the directory is lost 3 times, which takes [0-9.]+ s with what is made again' "$out"
+
 # What is refused.
 refused() { # refused WORDS OPTION...
 	run_skep check scenario.yaml "${@:2}"
