@@ -50,6 +50,14 @@ static void orphan(struct skep_world *world, uint32_t worker)
 		let_knock(world, worker);
 }
 
+/* The number under which the worker keeps its part of the stage. */
+static uint32_t part_of(const struct skep_world *world, uint32_t worker, uint32_t stage)
+{
+	const struct skep_plan *plan = world->plan;
+	assert(stage < plan->stages);
+	return skep_plan_part(plan, stage, plan->sharded ? skep_plan_first_rank(plan, worker) : 0);
+}
+
 void skep_outage_op_ended(struct skep_world *world, uint32_t worker, const struct skep_op *op, bool well)
 {
 	struct skep_process *process = &world->process[worker];
@@ -58,7 +66,7 @@ void skep_outage_op_ended(struct skep_world *world, uint32_t worker, const struc
 	if (kept && well) {
 		process->held_before = process->held;
 		process->held = op->round;
-		process->held_of = op->stage;
+		process->held_of = part_of(world, worker, op->stage);
 	}
 	if (!skep_node_keeps(process->node))
 		let_knock(world, worker);
@@ -70,17 +78,17 @@ static bool has(const struct skep_process *process, uint32_t version)
 	return process->knocks && (process->held == version || process->held_before == version);
 }
 
-static bool all_stages_hold(const struct skep_world *world, uint32_t version)
+static bool is_held(const struct skep_world *world, uint32_t version)
 {
-	uint32_t stage = 0;
-	for (bool holds = true; stage < world->plan->stages && holds; stage += holds) {
+	uint32_t part = 0, parts = skep_plan_parts(world->plan);
+	for (bool holds = true; part < parts && holds; part += holds) {
 		holds = false;
 		for (uint32_t i = 0; i < world->plan->workers && !holds; i++) {
 			const struct skep_process *process = &world->process[i];
-			holds = has(process, version) && process->held_of == stage;
+			holds = has(process, version) && process->held_of == part;
 		}
 	}
-	return stage == world->plan->stages;
+	return part == parts;
 }
 
 /* The newest version that those who knock hold of all stages; 0: there is none. */
@@ -93,7 +101,7 @@ static uint32_t newest_held(const struct skep_world *world)
 		if (!process->knocks || version <= newest || version == tried)
 			continue;
 		tried = version;
-		newest = all_stages_hold(world, tried) ? tried : newest;
+		newest = is_held(world, tried) ? tried : newest;
 	}
 	return newest;
 }

@@ -62,7 +62,7 @@ struct skep_process { /* a machine and its process: a worker or, last, the direc
 	bool dead;              /* it has ended, and has not started again */
 	bool knocks;   /* the directory is lost, and its machine is there, and waits for that; dead, but for: */
 	bool orphaned; /* it is to keep what it holds first */
-	/* What it then has: a version, and one that it kept before; 0: none; of which stage. */
+	/* What it then has: a version, and one that it kept before; 0: none; of which part of the state. */
 	uint32_t held, held_before, held_of;
 	uint64_t digest; /* digest of earlier incarnations */
 	uint64_t events; /* steps of the state machine in all incarnations */

@@ -259,11 +259,10 @@ uint8_t skep_method_of(const struct skep_plan *plan);
 /* `method`: skep_method_of() the plan. */
 struct skep_methods skep_methods_of_worker(const struct skep_plan *plan, uint8_t method);
 struct skep_methods skep_methods_of_directory(const struct skep_plan *plan, uint8_t method);
-/* skep_plan_leaves_states(), of the methods of a worker. In shards it has a part of the state, which is of no version before the
- * others have given it theirs. */
+/* skep_plan_leaves_states(), of the methods of a worker. */
 static inline bool skep_methods_leave_states(const struct skep_methods *how, const struct skep_plan *plan)
 {
-	return plan->checkpoint_every > 0 && !plan->sharded && how->worker->held_as != NULL;
+	return plan->checkpoint_every > 0 && how->worker->held_as != NULL;
 }
 /* Asserts that what the plan asks for goes together. */
 void skep_methods_check(const struct skep_plan *plan);

@@ -20,6 +20,9 @@
  * sums: so each of them, if it is not lost as well, has stepped, or has its sum and presumes. What is left are rounds whose
  * divisor is not known beforehand: something of them was lost, the step needs the norm of all gradients (plan->clip), or pairs
  * sum (gossip).
+ *
+ * In shards (plan->sharded) a worker that has stepped its own holds no version before all others have given it theirs, which they
+ * do not any more: it keeps nothing then, and one that was told to step and has not begun does not. Nothing is presumed.
  */
 #include <assert.h>
 
@@ -46,7 +49,8 @@ bool skep_orphan_presumes(const struct worker *w, const struct skep_plan *plan)
 {
 	const struct reduction *r = &w->reduction;
 	assert(w->orphan != ORPHAN_NO);
-	return w->orphan == ORPHAN_KEPT && plan->together && r->complete && !r->committed && r->expected > 0;
+	bool knows = plan->together && !plan->sharded && r->expected > 0;
+	return w->orphan == ORPHAN_KEPT && knows && r->complete && !r->committed;
 }
 
 /* What a virtual stage would have been told. */

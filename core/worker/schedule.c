@@ -163,10 +163,12 @@ static void presume(struct worker *w, struct step *step)
 static void next_of_orphan(struct worker *w, struct step *step)
 {
 	assert(w->orphan != ORPHAN_NO);
-	bool may = w->beside || w->compute_op == 0;
+	bool may = !w->sharded && (w->beside || w->compute_op == 0), runs = w->reduce_ops > 0;
 	if (w->orphan == ORPHAN_DONE || (may && start_step(w, step)) || w->compute_op != 0)
 		return;
-	if (w->reduction.stepping || (w->reduction.committed && w->reduce_ops > 0))
+	if (w->reduction.stepping && w->sharded && !runs)
+		w->orphan = ORPHAN_DONE;
+	if (w->reduction.stepping || (w->reduction.committed && !w->sharded && runs))
 		return;
 	if ((w->orphan == ORPHAN_KEEPS || w->orphan == ORPHAN_STEPS) && keep_held(w, step))
 		return;

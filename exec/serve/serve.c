@@ -104,15 +104,17 @@ static const char *loss_costs(const struct skep_plan *plan)
 {
 	if (plan->checkpoint_every == 0)
 		return "the run begins with its first step: nothing is kept (add `checkpoint`)";
-	if (plan->sharded)
-		return "the run goes on from its newest checkpoint: with `sync.zero` a worker has a part of a state alone";
+	if (plan->sharded && plan->together)
+		return "the run goes on from what all workers hold, or from its newest checkpoint if one is gone too, or within "
+		       "a step (`sync.zero`)";
 	if (plan->async)
 		return "the run goes on from its newest checkpoint: with `sync.method: async` the server alone knows what is in "
 		       "a state";
 	if (skep_plan_no_flush(plan))
 		return "the run goes on from what workers hold, or from its newest checkpoint if stages are a step apart then "
 		       "(`pipeline: pipedream`)";
-	return plan->together ? NULL : "the run goes on from its newest checkpoint (`directory.back_with: checkpoints`)";
+	return plan->together ? NULL
+	                      : "the run goes on from its newest checkpoint (`directory.back_with: checkpoints`)";
 }
 
 static void say_what_a_loss_costs(const struct serving *s)

@@ -92,8 +92,8 @@ void skep_outage_check(struct skep_reader *r, const struct skep_yaml_node *map, 
 			"FOLDER}`");
 	if (!r->diag->set && s->outages.with_workers && !skep_plan_leaves_states(&s->plan))
 		skep_reader_fail(r, map, "back_with",
-			"directory.back_with: what a worker holds is no state of a step by itself with `sync.method: async` and "
-			"with `sync.zero`: take `checkpoints`");
+			"directory.back_with: a worker holds no state of a step by itself with `sync.method: async`: take "
+			"`checkpoints`");
 	if (!r->diag->set && !skep_read_has(r, map, "back_with"))
 		s->outages.with_workers = s->plan.checkpoint_every > 0 && skep_plan_leaves_states(&s->plan);
 	s->plan.together = !r->diag->set && s->outages.with_workers && !skep_plan_no_flush(&s->plan);

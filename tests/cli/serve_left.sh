@@ -134,7 +134,7 @@ says() { # says NAME WORDS OPTION...: "": nothing of it
 says 'stages that step together' ''
 says 'no checkpoint' 'begins with its first step: nothing is kept' --set checkpoint=null
 says 'async' 'newest checkpoint: with .sync.method: async. the server alone knows' --set 'sync={method: async, every: 2}'
-says 'shards' 'newest checkpoint: with .sync.zero. a worker has a part' --set sync.zero=1
+says 'shards' 'what all workers hold, or from its newest checkpoint if one is gone' --set sync.zero=1
 says 'without a flush' 'what workers hold, or from its newest checkpoint' --set 'schedule={pipeline: pipedream, global_batch: 64, microbatch: 32}'
 says 'checkpoints alone' 'newest checkpoint .*back_with: checkpoints' --set directory.back_with=checkpoints
 

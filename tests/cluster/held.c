@@ -26,6 +26,12 @@ void held_changed(struct ledger *ledger, struct skep_peer who, const struct skep
 	if (holding->epoch != who.epoch)
 		*holding = (struct holding){.epoch = who.epoch};
 	holding->stage = op->stage % ledger->plan->stages;
+	if (ledger->plan->sharded && (op->kind == SKEP_OP_STEP || op->kind == SKEP_OP_STORE_SHARD)) {
+		uint32_t all = device_chunk_mask(ledger->plan, holding->stage, 0, 1);
+		holding->newest = (effect->known & all) == all ? op->round + 1 : 0;
+		holding->version = 0; /* that it has all of it only it knows, and says so when it keeps it */
+		return;
+	}
 	if (op->kind != SKEP_OP_STEP) {
 		holding->newest = op->kind == SKEP_OP_LOAD ? effect->version : op->version;
 		return;
@@ -46,11 +52,14 @@ static bool has(const struct holding *holding, uint32_t version)
 
 bool held_by_all(const struct ledger *ledger, uint64_t stayed, uint32_t version)
 {
-	uint32_t stages = 0;
-	for (uint32_t w = 0; w < ledger->plan->workers; w++)
+	uint32_t stages = 0, lacking = 0;
+	for (uint32_t w = 0; w < ledger->plan->workers; w++) {
 		if (stayed >> w & 1 && has(&ledger->holding[w], version))
 			stages |= 1u << ledger->holding[w].stage;
-	return stages + 1 == 1u << ledger->plan->stages;
+		else if (ledger->plan->sharded && ledger->plan->first_stage_of[w] != SKEP_NO_STAGE)
+			lacking++; /* its part, which no other worker has */
+	}
+	return stages + 1 == 1u << ledger->plan->stages && lacking == 0;
 }
 
 uint32_t held_of_all(const struct ledger *ledger, uint64_t stayed)
@@ -70,6 +79,8 @@ void held_kept(struct ledger *ledger, struct skep_peer who, const struct skep_op
 	assert(op->kind == SKEP_OP_CHECKPOINT && op->round < 64);
 	if (!ledger->lost || holding->epoch != who.epoch)
 		return;
+	if (well && ledger->plan->sharded)
+		holding->version = op->round;
 	if (well)
 		holding->kept |= UINT64_C(1) << op->round;
 	else if (holding->kept > 0) /* what the step has made is nowhere else */
@@ -130,12 +141,15 @@ uint32_t held_newest(struct cluster *c)
 	const struct skep_plan *plan = c->setup.plan;
 	uint32_t newest = 0;
 	for (uint32_t version = 1; version <= plan->rounds; version++) {
-		uint32_t stages = 0;
-		for (uint32_t w = 0; w < plan->workers; w++)
-			if (c->process[w].alive &&
-				(c->process[w].held == version || c->process[w].held_before == version))
-				stages |= 1u << c->process[w].held_of;
-		newest = stages + 1 == 1u << plan->stages ? version : newest;
+		uint32_t stages = 0, lacking = 0;
+		for (uint32_t w = 0; w < plan->workers; w++) {
+			const struct process *p = &c->process[w];
+			if (p->alive && (p->held == version || p->held_before == version))
+				stages |= 1u << p->held_of;
+			else if (plan->sharded && plan->first_stage_of[w] != SKEP_NO_STAGE)
+				lacking++;
+		}
+		newest = stages + 1 == 1u << plan->stages && lacking == 0 ? version : newest;
 	}
 	return newest > 0 && sabotaged(c, SABOTAGE_HELD_FORGOTTEN) ? 0 : newest;
 }

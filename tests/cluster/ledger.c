@@ -242,7 +242,8 @@ void ledger_op_done(struct ledger *ledger, struct skep_peer who, const struct sk
 {
 	bool pipeline = op->kind == SKEP_OP_FORWARD || op->kind == SKEP_OP_BACKWARD;
 	frozen_did(ledger, who, op, effect);
-	if (op->kind == SKEP_OP_STEP || op->kind == SKEP_OP_LOAD || op->kind == SKEP_OP_RESTORE)
+	if (op->kind == SKEP_OP_STEP || op->kind == SKEP_OP_LOAD || op->kind == SKEP_OP_RESTORE ||
+		op->kind == SKEP_OP_STORE_SHARD)
 		held_changed(ledger, who, op, effect);
 	if (ledger->plan->async ? merge_did(ledger, who, op, effect)
 				: ledger->plan->gossip && gossip_did(ledger, who, op, effect))
