@@ -186,22 +186,22 @@ static bool read_gpus(struct skep_store *store, struct figure *f, uint32_t i, st
 
 /* ---- the script ------------------------------------------------------------------------------------------------- */
 
-/* Time, mean, mean less and plus one standard deviation; a block for each group. */
+/* Time, mean, mean less and plus one standard deviation, of the runs as a sample, as a sweep has it; a block for each group. */
 static void write_group(const struct figure *f, const struct group *group, enum panel panel, double unit, FILE *script)
 {
 	for (uint32_t b = 0; b < BINS && b * f->end_s / BINS < group->end_s; b++) {
-		double sum = 0, squares = 0, n = 0;
+		double mean = 0, squares = 0, n = 0;
 		for (uint32_t r = 0; r < group->runs; r++) {
 			const struct curve *curve = &f->curve[group->run[r]];
-			double weight = curve->weight[panel][b],
-			       value = weight > 0 ? curve->sum[panel][b] / weight : NAN;
-			if (isnan(value))
+			double weight = curve->weight[panel][b];
+			if (!(weight > 0))
 				continue;
-			sum += value;
-			squares += value * value;
-			n++;
+			double value = curve->sum[panel][b] / weight, before = mean;
+			mean += (value - mean) / ++n;
+			squares += (value - before) * (value - mean);
 		}
-		double mean = n > 0 ? sum / n : NAN, spread = n > 0 ? sqrt(fmax(squares / n - mean * mean, 0)) : NAN;
+		double spread = n > 1 ? sqrt(squares / (n - 1)) : 0;
+		mean = n > 0 ? mean : NAN;
 		double most = panel == SPREAD ? 100 : INFINITY;
 		fprintf(script, "%.9g %.6g %.6g %.6g\n", (b + 0.5) * f->end_s / BINS * unit, mean,
 			fmax(mean - spread, 0), fmin(mean + spread, most));

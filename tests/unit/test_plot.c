@@ -456,6 +456,23 @@ static void test_throughput(void **state)
 	synthetic_finish(&s);
 }
 
+/* 32 samples in each 100 and each 80 ms: 320 and 400, of which the standard deviation is 80 over the root of 2. */
+static void test_throughput_has_the_deviation_of_a_sample(void **state)
+{
+	(void)state;
+	struct synthetic s;
+	struct skep_store *store = open_store();
+	synthetic_init(&s, "band", 4, 2);
+	record(store, &s, "sim");
+	s.scenario.seed = 8;
+	s.period_ns = 80000000;
+	record(store, &s, "sim");
+	play_gnuplot();
+	assert_non_null(strstr(script_of(store, "throughput"), " 360 303.431 416.569\n"));
+	skep_store_close(store);
+	synthetic_finish(&s);
+}
+
 /* gnuplot leaves out what a key has no room for, without a word. */
 static void test_key_has_all_groups(void **state)
 {
@@ -528,6 +545,7 @@ int main(void)
 		TEST(test_legend),
 		TEST(test_axis_and_title),
 		TEST(test_throughput),
+		TEST(test_throughput_has_the_deviation_of_a_sample),
 		TEST(test_key_has_all_groups),
 		TEST(test_script),
 	};
