@@ -12,7 +12,8 @@
 #include "base/grow.h"
 #include "exec/transport/wire.h"
 
-#define MAGIC 0x4d50454bu /* "KEPM" */
+#define BYTES_AT_FIRST 4096u /* encoded, of most; SKEP_MANIFEST_BYTES_MAX is so many times a power of two */
+#define MAGIC 0x4d50454bu    /* "KEPM" */
 #define VERSION 1u
 
 /* A constant: whatever else stands there is refused. */
@@ -99,15 +100,14 @@ static void whole(struct skep_wire *wire, struct skep_manifest *m)
 	overrides(wire, m);
 }
 
-bool skep_manifest_encode(const struct skep_manifest *manifest, uint8_t **ret, size_t *ret_size)
+/* In so much memory; false: it takes more, or there is none. */
+static bool encode_in(size_t room, const struct skep_manifest *manifest, uint8_t **ret, size_t *ret_size)
 {
 	struct skep_manifest same = *manifest; /* a writer does not write to it */
-	uint8_t *bytes = malloc(SKEP_MANIFEST_BYTES_MAX);
-	*ret = NULL;
-	*ret_size = 0;
+	uint8_t *bytes = malloc(room);
 	if (bytes == NULL)
 		return false;
-	struct skep_wire wire = skep_wire_writer(bytes, SKEP_MANIFEST_BYTES_MAX);
+	struct skep_wire wire = skep_wire_writer(bytes, room);
 	whole(&wire, &same);
 	if (!wire.ok) {
 		free(bytes);
@@ -116,6 +116,16 @@ bool skep_manifest_encode(const struct skep_manifest *manifest, uint8_t **ret, s
 	*ret = bytes;
 	*ret_size = (size_t)(wire.at - bytes);
 	return true;
+}
+
+bool skep_manifest_encode(const struct skep_manifest *manifest, uint8_t **ret, size_t *ret_size)
+{
+	*ret = NULL;
+	*ret_size = 0;
+	for (size_t room = BYTES_AT_FIRST; room <= SKEP_MANIFEST_BYTES_MAX; room *= 2)
+		if (encode_in(room, manifest, ret, ret_size))
+			return true;
+	return false;
 }
 
 bool skep_manifest_decode(const uint8_t *bytes, size_t size, struct skep_manifest *ret, struct skep_diag *reterr)
