@@ -52,7 +52,7 @@ make_debian() {
 [ -d "$debian" ] || make_debian
 inside "$debian" sh -c 'set -e
 	build() {
-		{ [ -f /build/build.ninja ] || meson setup /build /src -Dmpi=enabled; } && nice ninja -C /build skep
+		{ [ -f /build/build.ninja ] || meson setup /build /src -Dmpi=enabled -Ddebug=false -Doptimization=1; } && nice ninja -C /build skep
 	}
 	build >/tmp/log 2>&1 || { rm -rf /build; build >/tmp/log 2>&1; } || { cat /tmp/log >&2; exit 1; } # it may be of another tree
 	cd /src && exec "$@"' sh "$@"
