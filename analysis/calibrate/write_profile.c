@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "analysis/calibrate/calibration.h"
+#include "scenarios/plan/split.h"
 #include "topologies/import/writer.h"
 
 #define SOURCE_BYTES 240
@@ -136,16 +137,25 @@ void skep_calibration_put_profile(const struct skep_calibration *c, uint32_t gpu
 		c->run);
 	fputs("    ", file);
 	skep_put_quoted(file, "source", text);
+	if (c->scenario->offload != SKEP_OFFLOAD_NONE)
+		fprintf(file, "    offload: %s\n", skep_offload_names[c->scenario->offload]);
 	for (uint32_t i = 0; i < of->tables; i++)
 		put_table(&of->table[i], file);
 }
 
 /* ---- the table of stages ----------------------------------------------------------------------------------------- */
 
+/* Microseconds with compute_scale 1 in a second of the run. Where a worker has a part of a step to do, of the whole step. */
+static double us_of(const struct skep_calibration *c, uint32_t vstage, int column)
+{
+	const struct skep_scenario *s = c->scenario;
+	const bool part = column == SKEP_STAGE_STEP && !skep_plan_periodic(&s->plan);
+	return 1e6 / s->compute_scale * (part ? skep_split_owners(s, vstage % s->plan.stages) : 1);
+}
+
 static void put_comment(
 	const struct skep_calibration *c, const struct skep_pass_figures *pass, uint32_t vstage, FILE *file)
 {
-	double us = 1e6 / c->scenario->compute_scale;
 	bool any = false;
 	fprintf(file, "# stage %" PRIu32 ":", vstage);
 	for (int i = 0; i < SKEP_STAGE_COLUMNS; i++) {
@@ -153,10 +163,20 @@ static void put_comment(
 		if (r->samples == 0)
 			continue;
 		fprintf(file, "%s %s %.6g to %.6g us of %" PRIu32, any ? ";" : "", skep_stage_column_names[i],
-			us * r->low, us * r->high, r->samples);
+			us_of(c, vstage, i) * r->low, us_of(c, vstage, i) * r->high, r->samples);
 		any = true;
 	}
 	fprintf(file, "%s\n", any ? "; the rest as before" : " not seen on this GPU, as before");
+}
+
+/* Local steps that the run does not make have no time in it. */
+static void put_cell(
+	const struct skep_calibration *c, const struct skep_pass_figures *pass, uint32_t vstage, int column, FILE *file)
+{
+	const bool local = column == SKEP_STAGE_INNER || column == SKEP_STAGE_PSEUDO;
+	putc(',', file);
+	if (!local || skep_plan_periodic(&c->scenario->plan))
+		fprintf(file, "%.9g", us_of(c, vstage, column) * skep_figure_value(&pass->column[column]));
 }
 
 struct order {
@@ -174,7 +194,6 @@ void skep_calibration_put_stages(const struct skep_calibration *c, uint32_t gpu,
 	const struct skep_scenario *s = c->scenario;
 	uint32_t vstages = skep_plan_vstages(&s->plan);
 	struct order *order = calloc(vstages, sizeof *order);
-	double us = 1e6 / s->compute_scale;
 	skep_calibration_put_head(c, file);
 	fprintf(file, "# Time of a stage of %s on %s for a microbatch, hand-over included; us with `compute_scale: 1`",
 		s->model.name, c->topology.gpu[gpu].name);
@@ -196,7 +215,7 @@ void skep_calibration_put_stages(const struct skep_calibration *c, uint32_t gpu,
 		put_comment(c, pass, order[i].vstage, file);
 		fprintf(file, "%" PRIu32 ",%" PRIu32 ",%" PRIu32, order[i].first, order[i].layers, s->samples);
 		for (int k = 0; k < SKEP_STAGE_COLUMNS; k++)
-			fprintf(file, ",%.9g", us * skep_figure_value(&pass->column[k]));
+			put_cell(c, pass, order[i].vstage, k, file);
 		putc('\n', file);
 	}
 	free(order);

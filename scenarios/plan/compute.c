@@ -365,13 +365,13 @@ static void draw_roofline(const struct skep_compute_draw *draw, struct skep_op_t
 		*memory[i] = rounded_ns(draw->factor[SKEP_TIME_MEMORY] * (double)*memory[i]);
 }
 
-/* What was measured is an update of all parameters of the stage on the GPU: with periodic sync that of an inner step, with ZeRO
- * each worker has a part of it to do, and an optimizer on the host another time. */
-static void take_update(struct skep_scenario *s, uint32_t gpu, uint32_t vstage, struct skep_compute_stage *timing,
-	struct skep_op_time *time)
+/* What was measured is an update of all parameters of the stage, where the optimizer was on the host or was not: with periodic
+ * sync that of an inner step, with ZeRO each worker has a part of it to do, and an optimizer elsewhere another time. */
+static void take_update(struct skep_scenario *s, uint32_t gpu, uint32_t vstage, enum skep_offload offload,
+	struct skep_compute_stage *timing, struct skep_op_time *time)
 {
 	const struct skep_compute_time none = {0};
-	const bool known = timing->step_known && s->offload == SKEP_OFFLOAD_NONE;
+	const bool known = timing->step_known && s->offload == offload;
 	const uint32_t owners = skep_split_owners(s, vstage % s->plan.stages);
 	if (known && skep_plan_periodic(&s->plan)) {
 		time->inner_ns = whole_ns(s, gpu, &timing->step);
@@ -406,10 +406,10 @@ void skep_compute_predict(struct skep_scenario *s, uint32_t gpu, uint32_t vstage
 	skep_compute_time(&s->predictor[gpu], &task, &s->timing[at]);
 	s->op_time[at].forward_ns = whole_ns(s, gpu, &s->timing[at].forward);
 	s->op_time[at].backward_ns = whole_ns(s, gpu, &s->timing[at].backward);
-	take_update(s, gpu, vstage, &s->timing[at], &s->op_time[at]);
+	take_update(s, gpu, vstage, SKEP_OFFLOAD_NONE, &s->timing[at], &s->op_time[at]);
 }
 
-/* Where the time of a column is kept, and where what `skep check` says of it; NULL: it says nothing. */
+/* Where the time of a pass is kept, and where what `skep check` says of it; NULL: it says nothing. */
 static uint64_t *time_of(struct skep_op_time *time, enum skep_stage_column column)
 {
 	uint64_t *const of[SKEP_STAGE_COLUMNS] = {&time->forward_ns, &time->backward_ns, &time->recompute_ns,
@@ -421,14 +421,11 @@ static struct skep_compute_time *origin_of(struct skep_compute_stage *timing, en
 {
 	if (column == SKEP_STAGE_STEP)
 		timing->step_known = true;
-	if (column == SKEP_STAGE_INNER)
-		timing->inner_known = true;
 	if (column == SKEP_STAGE_BACKWARD)
 		timing->backward_measured = true;
 	return column == SKEP_STAGE_FORWARD    ? &timing->forward
 	       : column == SKEP_STAGE_BACKWARD ? &timing->backward
 	       : column == SKEP_STAGE_STEP     ? &timing->step
-	       : column == SKEP_STAGE_INNER    ? &timing->inner
 	                                       : NULL;
 }
 
@@ -439,27 +436,51 @@ static bool as_measured(const struct skep_scenario *s, uint32_t vstage, enum ske
 	       column == SKEP_STAGE_RECOMPUTE;
 }
 
-void skep_compute_take_measured(struct skep_scenario *s, uint32_t gpu, uint32_t vstage)
+struct measured { /* of one stage */
+	bool has[SKEP_STAGE_COLUMNS];
+	struct skep_compute_time time[SKEP_STAGE_COLUMNS];
+};
+
+static struct measured look_up(const struct skep_scenario *s, const struct skep_stage_table *table, uint32_t vstage)
 {
-	const struct skep_stage_table *table = s->predictor ? s->predictor[gpu].stages : NULL;
-	size_t at = (size_t)gpu * skep_plan_vstages(&s->plan) + vstage;
 	struct skep_measured_stage query = {.microbatch = s->samples};
-	if (!table || strcmp(table->model, s->model.name) != 0 || skep_split_of(s, gpu).gpus > 1)
-		return;
+	struct measured ret = {0};
 	skep_model_cut(&s->model, skep_plan_vstages(&s->plan), vstage, &query.first_layer, &query.layers);
 	for (int c = 0; c < SKEP_STAGE_COLUMNS; c++) {
 		double seconds;
 		bool exact;
-		if (!as_measured(s, vstage, (enum skep_stage_column)c))
+		ret.has[c] = as_measured(s, vstage, (enum skep_stage_column)c) &&
+		             skep_stage_table_look(table, &query, (enum skep_stage_column)c, &seconds, &exact);
+		if (ret.has[c])
+			add(&ret.time[c], exact ? SKEP_TIME_MEASURED : SKEP_TIME_INTERPOLATED,
+				s->compute_scale * seconds);
+	}
+	return ret;
+}
+
+void skep_compute_take_measured(struct skep_scenario *s, uint32_t gpu, uint32_t vstage)
+{
+	const struct skep_stage_table *table = s->predictor ? s->predictor[gpu].stages : NULL;
+	size_t at = (size_t)gpu * skep_plan_vstages(&s->plan) + vstage;
+	struct skep_compute_stage *timing = &s->timing[at];
+	if (!table || strcmp(table->model, s->model.name) != 0 || skep_split_of(s, gpu).gpus > 1)
+		return;
+	const struct measured m = look_up(s, table, vstage);
+	const bool outer = m.has[SKEP_STAGE_INNER]; /* the step that was measured is behind local ones */
+	const int update = outer ? SKEP_STAGE_INNER : SKEP_STAGE_STEP;
+	if (m.has[update] && table->offload == s->offload) {
+		timing->step = m.time[update];
+		timing->step_known = true;
+		take_update(s, gpu, vstage, s->offload, timing, &s->op_time[at]);
+	}
+	for (int c = 0; c < SKEP_STAGE_COLUMNS; c++) {
+		const bool here = c != SKEP_STAGE_STEP || (outer && skep_plan_periodic(&s->plan));
+		if (!m.has[c] || !here || c == SKEP_STAGE_INNER)
 			continue;
-		if (!skep_stage_table_look(table, &query, (enum skep_stage_column)c, &seconds, &exact))
-			continue;
-		struct skep_compute_time time = {0};
-		add(&time, exact ? SKEP_TIME_MEASURED : SKEP_TIME_INTERPOLATED, s->compute_scale * seconds);
-		*time_of(&s->op_time[at], (enum skep_stage_column)c) = whole_ns(s, gpu, &time);
-		struct skep_compute_time *origin = origin_of(&s->timing[at], (enum skep_stage_column)c);
+		*time_of(&s->op_time[at], (enum skep_stage_column)c) = whole_ns(s, gpu, &m.time[c]);
+		struct skep_compute_time *origin = origin_of(timing, (enum skep_stage_column)c);
 		if (origin)
-			*origin = time;
+			*origin = m.time[c];
 	}
 }
 

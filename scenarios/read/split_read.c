@@ -158,8 +158,8 @@ void skep_split_check_zero(struct skep_reader *r, const struct skep_yaml_node *s
 
 void skep_split_read_optimizer(struct skep_reader *r, const struct skep_yaml_node *optimizer, struct skep_scenario *s)
 {
-	static const char *const offloads[] = {"none", "optimizer", "gradients", NULL};
-	s->offload = (enum skep_offload)skep_read_choice(r, optimizer, "offload", offloads, SKEP_OFFLOAD_NONE);
+	s->offload =
+		(enum skep_offload)skep_read_choice(r, optimizer, "offload", skep_offload_names, SKEP_OFFLOAD_NONE);
 	if (!r->diag->set && s->offload != SKEP_OFFLOAD_NONE && skep_plan_no_flush(&s->plan))
 		skep_reader_fail(r, optimizer, "offload",
 			"train.optimizer.offload: with `pipeline: pipedream` a step follows each microbatch, and the "

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include <cmocka.h>
 
@@ -125,6 +126,76 @@ static void test_measured_steps(void **state)
 	MUST_READ("scenarios/baselines/ddp-offload.yaml", &local, "cluster.compute.predictor=table");
 	assert_false(timing_of(&local, 0, 0)->step_known);
 	skep_scenario_finish(&local);
+}
+
+/* tests/data/stages.csv, or another table, of two GPUs that have it. */
+static void write_stages(const char *folder, const char *table, const char *offload)
+{
+	char path[128];
+	snprintf(path, sizeof path, "%s/gpus/m.yaml", folder);
+	FILE *file = fopen(path, "w");
+	assert_non_null(file);
+	fprintf(file,
+		"name: M\nsource: assumed\nflops: 10 TFLOP/s\nefficiency: 1\nmemory_bandwidth: 900 GB/s\nmemory: 16 GB\n"
+		"overhead: 0 ms\ntables: [{file: %s, of: stages, model: square-mlp, source: measured, offload: %s}]\n",
+		table, offload);
+	fclose(file);
+	snprintf(path, sizeof path, "%s/two.yaml", folder);
+	file = fopen(path, "w");
+	assert_non_null(file);
+	fputs("name: two\nsource: assumed\ndirectory: a\nsites:\n  a:\n    machines: [{count: 2, gpu: m, pcie: 10 GB/s, "
+	      "host: {memory: 64 GB, bandwidth: 100 GB/s}}]\n    inside: {bandwidth: 1 GB/s, latency: 1 ms}\n",
+		file);
+	fclose(file);
+}
+
+static struct skep_op_time updates_of(const char *folder, const char *change, bool *ret_step, bool *ret_inner)
+{
+	struct skep_scenario s;
+	char topology[128];
+	snprintf(topology, sizeof topology, "cluster.topology=%s/two.yaml", folder);
+	MUST_READ("scenarios/one-worker.yaml", &s, topology, "cluster.compute={predictor: table, type: fp32}",
+		"train.arithmetic=none", change);
+	struct skep_op_time ret = *time_of(&s, 0, 0);
+	*ret_step = timing_of(&s, 0, 0)->step_known;
+	*ret_inner = timing_of(&s, 0, 0)->inner_known;
+	skep_scenario_finish(&s);
+	return ret;
+}
+
+/* The 400 us that were measured are those of train.optimizer, of all parameters, on the GPU. */
+static void test_measured_stages(void **state)
+{
+	(void)state;
+	char folder[] = "/tmp/skep-stages-XXXXXX", path[64], table[80];
+	bool step, inner;
+	assert_non_null(mkdtemp(folder));
+	snprintf(path, sizeof path, "%s/gpus", folder);
+	assert_int_equal(mkdir(path, 0700), 0);
+	write_stages(folder, "tests/data/stages.csv", "none");
+	assert_int_equal(updates_of(folder, "seed=1", &step, &inner).step_ns, 400000);
+	assert_true(step && !inner);
+	assert_int_equal(updates_of(folder, "sync.zero=1", &step, &inner).step_ns, 200000);
+	struct skep_op_time time = updates_of(folder, "sync={method: diloco, every: 4}", &step, &inner);
+	assert_true(inner && !step && time.inner_ns == 400000 && time.step_ns < 10000);
+	const uint64_t host_ns = updates_of(folder, "train.optimizer.offload=optimizer", &step, &inner).step_ns;
+	assert_true(!step && host_ns > 60000 && host_ns < 200000); /* 0.93 MB by 10 GB/s, 3.2 MB by 100 GB/s */
+	write_stages(folder, "tests/data/stages.csv", "optimizer");
+	assert_int_equal(updates_of(folder, "train.optimizer.offload=optimizer", &step, &inner).step_ns, 400000);
+	assert_true(updates_of(folder, "seed=1", &step, &inner).step_ns < 10000 && !step);
+	/* of a run with local steps */
+	snprintf(table, sizeof table, "%s/stages.csv", folder);
+	FILE *file = fopen(table, "w");
+	assert_non_null(file);
+	fprintf(file, SKEP_STAGE_TABLE_HEADER "\n0,9,64,1500,3100,,,70,300,20\n");
+	fclose(file);
+	write_stages(folder, table, "none");
+	time = updates_of(folder, "sync={method: diloco, every: 4}", &step, &inner);
+	assert_true(step && inner && time.inner_ns == 300000 && time.step_ns == 70000 && time.pseudo_ns == 20000);
+	assert_int_equal(updates_of(folder, "seed=1", &step, &inner).step_ns, 300000);
+	assert_int_equal(updates_of(folder, "sync.zero=1", &step, &inner).step_ns, 150000);
+	snprintf(path, sizeof path, "rm -r %s", folder);
+	assert_int_equal(system(path), 0);
 }
 
 static void test_recompute_and_scale(void **state)
@@ -353,6 +424,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_measured_layers),
 		cmocka_unit_test(test_measured_steps),
+		cmocka_unit_test(test_measured_stages),
 		cmocka_unit_test(test_recompute_and_scale),
 		cmocka_unit_test(test_between_and_beyond),
 		cmocka_unit_test(test_products),

@@ -201,6 +201,7 @@ static void read_stages(struct skep_reader *r, const struct skep_yaml_node *map,
 	const char *file = skep_read_string(r, map, "file", NULL);
 	read_source(r, map, t->source, sizeof t->source);
 	copy(r, map, "model", t->model, sizeof t->model);
+	t->offload = (uint32_t)skep_read_choice(r, map, "offload", skep_offload_names, 0);
 	skep_reader_close_map(r, map);
 	if (!r->diag->set && t->path[0] != 0)
 		skep_reader_fail(r, map, "of", "a second table of stages: one is taken");

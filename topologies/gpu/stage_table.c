@@ -24,6 +24,8 @@
 const char *const skep_stage_column_names[SKEP_STAGE_COLUMNS] = {
 	"forward", "backward", "recompute", "recomputed", "step", "inner", "pseudo"};
 
+const char *const skep_offload_names[] = {"none", "optimizer", "gradients", NULL};
+
 /* Less than, equal to or greater than 0, as first layer, layers and microbatch of a are to those of b. */
 static int compare(const struct skep_measured_stage *a, const struct skep_measured_stage *b)
 {

@@ -15,11 +15,12 @@ enum skep_stage_column {
 	SKEP_STAGE_BACKWARD,
 	SKEP_STAGE_RECOMPUTE,  /* an operation of its own that computes the forward pass anew ... */
 	SKEP_STAGE_RECOMPUTED, /* ... and the backward pass after it */
-	SKEP_STAGE_STEP,
-	SKEP_STAGE_INNER,
+	SKEP_STAGE_STEP, /* of all parameters of the stage, by train.optimizer; with local steps the outer one, and ... */
+	SKEP_STAGE_INNER,  /* ... this by train.optimizer */
 	SKEP_STAGE_PSEUDO, /* of the pseudo-gradient */
 	SKEP_STAGE_COLUMNS
 };
+extern const char *const skep_offload_names[]; /* of train.optimizer.offload, NULL behind the last one */
 extern const char *const skep_stage_column_names[SKEP_STAGE_COLUMNS]; /* as the header has them, without _us */
 
 struct skep_measured_stage {
@@ -31,6 +32,7 @@ struct skep_stage_table {
 	char path[512];
 	char source[256];                /* measured or derived, of what, by whom */
 	char model[64];                  /* whose layers */
+	uint32_t offload;                /* what of the optimizer was on the host, as in skep_offload_names */
 	struct skep_measured_stage *row; /* [rows], rising */
 	uint32_t rows;                   /* 0: not read yet */
 };
