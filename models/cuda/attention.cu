@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * attention.cu - causal attention forwards (Dao et al., arXiv 2205.14135 and 2307.08691). A block has 64 queries of a head
- * and goes over the keys up to the last of them, 64 at a time; a warp has 16 of the queries. Scores and weights stay in
+ * attention.cu - attention forwards (Dao et al., arXiv 2205.14135 and 2307.08691). A block has 64 queries of a head and goes
+ * over the keys up to the last of them, or over all where it is bidirectional, 64 at a time; a warp has 16 of the queries. Scores and weights stay in
  * registers; the sum so far is scaled down whenever a larger score is met. What is kept of a query is the logarithm of its
  * sum.
  */
@@ -56,12 +56,13 @@ __device__ static inline void score(
 	}
 }
 
-/* Units of ln 2, and no query sees a later key: of queries `first` on only the keys from there on can be later. */
-__device__ static inline void scale_and_mask(
-	const struct share &own, unsigned first, unsigned mine, unsigned key, float scale, float s[KEYS][4])
+/* Units of ln 2, and no query sees a later key, or one that is not there: of queries `first` on only the keys from there on can be
+ * later. */
+__device__ static inline void scale_and_mask(const struct share &own, const struct skep_cuda_attention &a,
+	unsigned first, unsigned mine, unsigned key, float scale, float s[KEYS][4])
 {
 	const unsigned query = first + mine;
-	if (key < first) {
+	if (a.bidirectional ? key + ROWS <= a.sequence : key < first) {
 #pragma unroll
 		for (int n = 0; n < KEYS; n++)
 #pragma unroll
@@ -74,7 +75,7 @@ __device__ static inline void scale_and_mask(
 #pragma unroll
 		for (int e = 0; e < 4; e++) {
 			const unsigned i = query + own.group + e / 2 * 8, j = key + n * 8 + own.pair + e % 2;
-			s[n][e] = j > i ? -INFINITY : s[n][e] * scale;
+			s[n][e] = sees(a, i, j) ? s[n][e] * scale : -INFINITY;
 		}
 }
 
@@ -124,12 +125,12 @@ __global__ void __launch_bounds__(THREADS) attend(struct skep_cuda_attention a, 
 #pragma unroll
 	for (int d = 0; d < D / 16; d++)
 		q.as_a(own, mine, d * 16, own_q[d]);
-	for (unsigned key = 0; key <= first; key += ROWS) {
-		load_keys(a, h, qkv, key < first ? key + ROWS : a.sequence, next_k, next_v);
+	for (unsigned key = 0; key < keys_end(a, first); key += ROWS) {
+		load_keys(a, h, qkv, key + ROWS < keys_end(a, first) ? key + ROWS : a.sequence, next_k, next_v);
 		await<1>();
 		__syncthreads();
 		score<D>(own, own_q, k, s);
-		scale_and_mask(own, first, mine, key, scale, s);
+		scale_and_mask(own, a, first, mine, key, scale, s);
 		soften(&soft, s, factor);
 		add_values<D>(own, s, v, factor, o);
 		__syncthreads();

@@ -35,6 +35,17 @@ __device__ static inline unsigned rows_left(const struct skep_cuda_attention &a,
 	return first < a.sequence ? a.sequence - first : 0;
 }
 
+/* The key behind the last one that queries `first` on see, or so many that are not there. */
+__device__ static inline unsigned keys_end(const struct skep_cuda_attention &a, unsigned first)
+{
+	return a.bidirectional ? a.sequence : first + ROWS;
+}
+
+__device__ static inline bool sees(const struct skep_cuda_attention &a, unsigned query, unsigned key)
+{
+	return a.bidirectional ? key < a.sequence : key <= query;
+}
+
 /* Keys and values `key` on of a head; none where that is behind its last one. */
 template <int D>
 __device__ static inline void load_keys(const struct skep_cuda_attention &a, const struct head_at &h, const bf16 *qkv,

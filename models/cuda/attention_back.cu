@@ -90,8 +90,8 @@ __global__ void __launch_bounds__(THREADS) back_to_queries(struct skep_cuda_atte
 			mean[half] = along[h.kept + i];
 		}
 	}
-	for (unsigned key = 0; key <= first; key += ROWS) {
-		load_keys(a, h, qkv, key < first ? key + ROWS : a.sequence, next_k, next_v);
+	for (unsigned key = 0; key < keys_end(a, first); key += ROWS) {
+		load_keys(a, h, qkv, key + ROWS < keys_end(a, first) ? key + ROWS : a.sequence, next_k, next_v);
 		await<1>();
 		__syncthreads();
 		cross<D, ROWS / 8>(own, q, mine, k, s);
@@ -102,7 +102,7 @@ __global__ void __launch_bounds__(THREADS) back_to_queries(struct skep_cuda_atte
 			for (int e = 0; e < 4; e++) {
 				const unsigned i = first + mine + own.group + e / 2 * 8;
 				const unsigned j = key + n * 8 + own.pair + e % 2;
-				const bool seen = j <= i && i < a.sequence;
+				const bool seen = sees(a, i, j) && i < a.sequence;
 				const float p = seen ? exp2f(s[n][e] * scale - log_sum[e / 2]) : 0;
 				s[n][e] = p * (dp[n][e] - mean[e / 2]);
 			}
@@ -130,7 +130,7 @@ template <int D> __device__ static inline struct queries<D> queries_at(void *mem
 	return {{at}, {at + queries<D>::tiles / 2}, sums, sums + queries<D>::rows};
 }
 
-/* What a block goes over: all queries from its first key on, of one head after the other. */
+/* What a block goes over: all queries that see its keys, those from its first key on or all, of one head after the other. */
 struct walk {
 	unsigned first, steps; /* of a head */
 };
@@ -163,7 +163,8 @@ __global__ void __launch_bounds__(THREADS) back_to_keys(struct skep_cuda_attenti
 	struct queries<D> at = queries_at<D>(v.at + ROWS * v.row),
 			  next = queries_at<D>((unsigned char *)at.q.at + queries<D>::bytes);
 	const unsigned heads = a.heads / a.kv_heads, first = blockIdx.x * ROWS, mine = threadIdx.x / WARP * 16;
-	const struct walk w = {first, (rows_left(a, first) + Q - 1) / Q};
+	const unsigned begin = a.bidirectional ? 0 : first;
+	const struct walk w = {begin, (rows_left(a, begin) + Q - 1) / Q};
 	const struct share own = own_share();
 	const float root = 1 / sqrtf((float)a.width), scale = LOG2_E * root;
 	const float one[2] = {1, 1}, roots[2] = {root, root};
@@ -173,7 +174,7 @@ __global__ void __launch_bounds__(THREADS) back_to_keys(struct skep_cuda_attenti
 	load_tile(v, ROWS, rows_left(a, first), a.width, qkv + h.v + first * h.row, h.row);
 	load_queries<D>(a, w, 0, qkv, kept, gradient, along, at);
 	for (unsigned nth = 0; nth < heads * w.steps; nth++) {
-		const unsigned query = first + nth % w.steps * Q, there = rows_left(a, query);
+		const unsigned query = begin + nth % w.steps * Q, there = rows_left(a, query);
 		load_queries<D>(a, w, nth + 1, qkv, kept, gradient, along, next);
 		await<1>();
 		__syncthreads();
@@ -185,7 +186,7 @@ __global__ void __launch_bounds__(THREADS) back_to_keys(struct skep_cuda_attenti
 			for (int e = 0; e < 4; e++) {
 				const unsigned j = first + mine + own.group + e / 2 * 8;
 				const unsigned i = c * 8 + own.pair + e % 2;
-				const bool seen = j <= query + i && i < there;
+				const bool seen = sees(a, query + i, j) && i < there;
 				s[c][e] = seen ? exp2f(s[c][e] * scale - at.log_sum[i]) : 0;
 				dp[c][e] = s[c][e] * (dp[c][e] - at.mean[i]);
 			}

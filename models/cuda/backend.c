@@ -29,11 +29,6 @@ static bool can_train(const struct skep_training *training, struct skep_diag *re
 		return refuse("the CUDA device trains transformers that have an architecture, and model %s is none: "
 			      "use --device cpu",
 			m->name);
-	if (m->architecture == SKEP_ARCHITECTURE_BERT)
-		return refuse(
-			"the CUDA device has kernels for attention to what came before alone, and model %s is a BERT, "
-			"whose tokens see all of a sequence: use --device cpu",
-			m->name);
 	if (m->hidden / m->heads > SKEP_CUDA_HEAD_MAX)
 		return refuse("the CUDA device has attention for heads of up to %d numbers, and those of model %s have "
 			      "%u: use --device cpu",
@@ -83,8 +78,10 @@ static bool equip(struct skep_cuda_lane *lane, const struct skep_training *train
 	lane->count = calloc(training->model->vocabulary, sizeof *lane->count);
 	lane->inputs = skep_cuda_take(
 		lane->queue, SKEP_MEMORY_HOST, skep_cuda_inputs(samples, sequence) * sizeof *lane->inputs);
-	lane->targets = skep_cuda_take(lane->queue, SKEP_MEMORY_HOST, (lane->tokens + samples) * sizeof *lane->targets);
-	lane->losses = skep_cuda_take(lane->queue, SKEP_MEMORY_HOST, lane->tokens * sizeof *lane->losses);
+	lane->predicted = skep_cuda_predicted(training);
+	lane->targets =
+		skep_cuda_take(lane->queue, SKEP_MEMORY_HOST, skep_cuda_targets(training) * sizeof *lane->targets);
+	lane->losses = skep_cuda_take(lane->queue, SKEP_MEMORY_HOST, lane->predicted * sizeof *lane->losses);
 	return lane->count && lane->inputs && lane->targets && lane->losses;
 }
 
@@ -149,10 +146,10 @@ static bool wait(void *queue, char *why, size_t why_size)
 	lane->loss = NULL;
 	if (!skep_cuda_wait(lane->queue, why, why_size))
 		return false;
-	for (size_t i = 0; loss && i < lane->tokens; i++)
+	for (size_t i = 0; loss && i < lane->predicted; i++)
 		sum += (double)lane->losses[i];
 	if (loss)
-		*loss = sum / (double)lane->tokens;
+		*loss = sum / (double)lane->predicted;
 	return true;
 }
 
@@ -164,7 +161,7 @@ static struct skep_cuda_pass pass_of(struct skep_cuda_lane *lane, const struct s
 	const struct skep_cuda_own *own = stage->own;
 	const float *parameter = skep_stage_read(stage, training, op);
 	const skep_bf16 *narrowed = own->narrowed + (parameter - stage->parameter);
-	const bool ties = stage->shared != SIZE_MAX && layer->type == &skep_layer_head;
+	const bool ties = stage->shared != SIZE_MAX && layer->number + 1 == layer->model->layers;
 	return (struct skep_cuda_pass){.queue = lane->queue,
 		.own = own,
 		.lane = lane,
@@ -181,7 +178,7 @@ static bool bring_inputs(struct skep_cuda_lane *lane, const struct skep_training
 	float *ret_stash, struct skep_diag *reterr)
 {
 	const uint32_t samples = training->samples, sequence = training->model->sequence;
-	if (!skep_corpus_tokens(training, op->round, op->microbatch, lane->inputs, reterr))
+	if (!skep_corpus_inputs(training, op->round, op->microbatch, lane->inputs, reterr))
 		return false;
 	skep_cuda_group_inputs(samples, sequence, training->model->vocabulary, lane->count, lane->inputs);
 	skep_cuda_copy(
@@ -216,7 +213,7 @@ static bool forward(void *queue, const struct skep_stage *stage, const struct sk
 	*ret_loss = 0;
 	if (!recompute(queue, stage, training, op, in, ret_stash, reterr))
 		return false;
-	if (stage->layer[stage->layers - 1].type == &skep_layer_head)
+	if (stage->layer[stage->layers - 1].number + 1 == training->model->layers)
 		lane->loss = ret_loss;
 	return true;
 }

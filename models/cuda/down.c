@@ -9,7 +9,7 @@
 
 static bool ties(const struct skep_stage *stage, const struct skep_layer *layer)
 {
-	return stage->shared != SIZE_MAX && layer->type == &skep_layer_head;
+	return stage->shared != SIZE_MAX && layer->number + 1 == layer->model->layers;
 }
 
 static size_t table_floats(const struct skep_layer *layer)

@@ -42,6 +42,20 @@ __global__ void add_positions(uint32_t samples, size_t numbers, const float *gra
 	positions[i] += sum;
 }
 
+__global__ void gather(size_t width, const int32_t *place, const float *x, bf16 *out)
+{
+	const size_t row = blockIdx.x;
+	for (size_t j = threadIdx.x; j < width; j += blockDim.x)
+		out[row * width + j] = narrow(x[(size_t)place[row] * width + j]);
+}
+
+__global__ void scatter(size_t width, const int32_t *place, const float *x, float *out)
+{
+	const size_t row = blockIdx.x;
+	for (size_t j = threadIdx.x; j < width; j += blockDim.x)
+		out[(size_t)place[row] * width + j] = x[row * width + j];
+}
+
 #define SCORES 8 /* scores that a thread reads at once */
 
 __device__ static inline void read_scores(const bf16 *from, float x[SCORES])
@@ -119,6 +133,18 @@ void skep_cuda_embed_backward(struct skep_cuda_queue *queue, uint32_t samples, u
 	if (positions)
 		launch(queue, "positions backwards", add_positions, dim3(blocks_for(numbers, THREADS)), dim3(THREADS),
 			0, samples, numbers, gradient, positions);
+}
+
+void skep_cuda_gather(
+	struct skep_cuda_queue *queue, size_t rows, size_t width, const int32_t *place, const float *x, skep_bf16 *ret)
+{
+	launch(queue, "gathering", gather, dim3((unsigned)rows), dim3(THREADS), 0, width, place, x, halves(ret));
+}
+
+void skep_cuda_scatter(
+	struct skep_cuda_queue *queue, size_t rows, size_t width, const int32_t *place, const float *x, float *ret)
+{
+	launch(queue, "scattering", scatter, dim3((unsigned)rows), dim3(THREADS), 0, width, place, x, ret);
 }
 
 void skep_cuda_surprise(struct skep_cuda_queue *queue, uint32_t samples, uint32_t sequence, uint32_t vocabulary,

@@ -8,6 +8,8 @@
 #define THREADS 256
 #define GELU_A 0.79788456080286536f /* sqrt(2 / pi) */
 #define GELU_B 0.044715f
+#define ROOT_HALF 0.70710678118654752f
+#define DENSITY 0.39894228040143268f /* 1 / sqrt(2 pi) */
 
 /* Number of the thread among all: more than 2^31 of them are possible. */
 __device__ static inline size_t own()
@@ -46,6 +48,35 @@ __global__ void gelu_backward(size_t n, const bf16 *in, const bf16 *gradient, bf
 	const float x = wide(in[i]), t = tanhf(x * (GELU_A + GELU_A * GELU_B * x * x));
 	const float slope = 0.5f * (1 + t) + 0.5f * x * (1 - t * t) * (GELU_A + 3 * GELU_A * GELU_B * x * x);
 	out[i] = narrow(wide(gradient[i]) * slope);
+}
+
+__device__ static inline void put(float x, bf16 *to)
+{
+	*to = narrow(x);
+}
+
+__device__ static inline void put(float x, float *to)
+{
+	*to = x;
+}
+
+template <typename Number> __global__ void gelu_erf_forward(size_t n, const Number *in, Number *out)
+{
+	const size_t i = own();
+	if (i >= n)
+		return;
+	const float x = wide(in[i]);
+	put(0.5f * x * (1 + erff(x * ROOT_HALF)), out + i);
+}
+
+template <typename Number>
+__global__ void gelu_erf_backward(size_t n, const Number *in, const Number *gradient, Number *out)
+{
+	const size_t i = own();
+	if (i >= n)
+		return;
+	const float x = wide(in[i]), below = 0.5f * (1 + erff(x * ROOT_HALF));
+	put(wide(gradient[i]) * (below + x * DENSITY * expf(-0.5f * x * x)), out + i);
 }
 
 __global__ void swiglu_forward(size_t n, size_t width, const bf16 *in, bf16 *out)
@@ -122,6 +153,28 @@ void skep_cuda_gelu_backward(
 	struct skep_cuda_queue *queue, size_t n, const skep_bf16 *in, const skep_bf16 *gradient, skep_bf16 *ret)
 {
 	EACH(queue, "gelu backwards", gelu_backward, n, halves(in), halves(gradient), halves(ret));
+}
+
+void skep_cuda_gelu_erf_forward(struct skep_cuda_queue *queue, size_t n, const skep_bf16 *in, skep_bf16 *ret)
+{
+	EACH(queue, "gelu", gelu_erf_forward<bf16>, n, halves(in), halves(ret));
+}
+
+void skep_cuda_gelu_erf_backward(
+	struct skep_cuda_queue *queue, size_t n, const skep_bf16 *in, const skep_bf16 *gradient, skep_bf16 *ret)
+{
+	EACH(queue, "gelu backwards", gelu_erf_backward<bf16>, n, halves(in), halves(gradient), halves(ret));
+}
+
+void skep_cuda_wide_gelu_erf_forward(struct skep_cuda_queue *queue, size_t n, const float *in, float *ret)
+{
+	EACH(queue, "gelu", gelu_erf_forward<float>, n, in, ret);
+}
+
+void skep_cuda_wide_gelu_erf_backward(
+	struct skep_cuda_queue *queue, size_t n, const float *in, const float *gradient, float *ret)
+{
+	EACH(queue, "gelu backwards", gelu_erf_backward<float>, n, in, gradient, ret);
 }
 
 void skep_cuda_swiglu_forward(

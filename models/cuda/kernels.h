@@ -51,6 +51,14 @@ void skep_cuda_norm_backward(struct skep_cuda_queue *queue, const struct skep_cu
 	const float *kept, const skep_bf16 *y_gradient, float *weight_gradient, float *bias_gradient, bool fresh,
 	float *sum, skep_bf16 *ret_sum);
 
+/* The same as skep_cuda_norm_forward(), and what it makes in fp32 too; ret_y NULL: in fp32 alone. */
+void skep_cuda_norm_forward_wide(struct skep_cuda_queue *queue, const struct skep_cuda_norm *norm, const float *x,
+	float *ret_kept, skep_bf16 *ret_y, float *ret_wide);
+/* gradient[rows][width], at y, becomes that at x; ret_sum is the same in bf16. Adds to the gradients of weight and bias; NULL:
+ * not wanted. */
+void skep_cuda_norm_backward_wide(struct skep_cuda_queue *queue, const struct skep_cuda_norm *norm, const float *x,
+	const float *kept, float *gradient, float *weight_gradient, float *bias_gradient, skep_bf16 *ret_sum);
+
 /* ---- feed.cu: element by element, and sums over rows --------------------------------------------------------------- */
 
 void skep_cuda_narrow(struct skep_cuda_queue *queue, size_t n, const float *x, skep_bf16 *ret);
@@ -58,6 +66,17 @@ void skep_cuda_narrow(struct skep_cuda_queue *queue, size_t n, const float *x, s
 void skep_cuda_accumulate(struct skep_cuda_queue *queue, size_t n, const float *x, float *sum);
 /* sum[width] += the rows of x[rows][width]. */
 void skep_cuda_add_rows(struct skep_cuda_queue *queue, size_t rows, size_t width, const skep_bf16 *x, float *sum);
+void skep_cuda_add_wide_rows(struct skep_cuda_queue *queue, size_t rows, size_t width, const float *x, float *sum);
+/* The same where a row is followed by the next one `stride` numbers on. */
+void skep_cuda_add_strided_rows(
+	struct skep_cuda_queue *queue, size_t rows, size_t width, size_t stride, const skep_bf16 *x, float *sum);
+/* GELU by erf; the backward pass may write where the gradient is. */
+void skep_cuda_gelu_erf_forward(struct skep_cuda_queue *queue, size_t n, const skep_bf16 *in, skep_bf16 *ret);
+void skep_cuda_gelu_erf_backward(
+	struct skep_cuda_queue *queue, size_t n, const skep_bf16 *in, const skep_bf16 *gradient, skep_bf16 *ret);
+void skep_cuda_wide_gelu_erf_forward(struct skep_cuda_queue *queue, size_t n, const float *in, float *ret);
+void skep_cuda_wide_gelu_erf_backward(
+	struct skep_cuda_queue *queue, size_t n, const float *in, const float *gradient, float *ret);
 /* GELU in its tanh form. `in` may be `ret`. */
 void skep_cuda_gelu_forward(struct skep_cuda_queue *queue, size_t n, const skep_bf16 *in, skep_bf16 *ret);
 void skep_cuda_gelu_backward(
@@ -76,6 +95,7 @@ void skep_cuda_add_wide_bias(struct skep_cuda_queue *queue, size_t rows, size_t 
 enum { SKEP_CUDA_HEAD_MAX = 128 }; /* the widest head */
 struct skep_cuda_attention {       /* as struct skep_attention */
 	uint32_t samples, sequence, heads, kv_heads, width;
+	bool bidirectional;
 };
 /* qkv[tokens][(heads + 2 kv_heads) width], out[tokens][heads width], kept[samples][heads][sequence]: attention.h. */
 void skep_cuda_attention_forward(struct skep_cuda_queue *queue, const struct skep_cuda_attention *a,
@@ -102,6 +122,12 @@ struct skep_cuda_groups {
 /* table[id] += the gradients of the tokens that have it, in the order given; positions as well, unless NULL. */
 void skep_cuda_embed_backward(struct skep_cuda_queue *queue, uint32_t samples, uint32_t sequence, size_t width,
 	const struct skep_cuda_groups *groups, const float *gradient, float *table, float *positions);
+
+/* ret[rows][width] = rows `place` of x; and back: rows `place` of ret[..][width] = x[rows][width], no two of them the same. */
+void skep_cuda_gather(
+	struct skep_cuda_queue *queue, size_t rows, size_t width, const int32_t *place, const float *x, skep_bf16 *ret);
+void skep_cuda_scatter(
+	struct skep_cuda_queue *queue, size_t rows, size_t width, const int32_t *place, const float *x, float *ret);
 
 /* score[samples * sequence][stride] become the gradient of the mean cross-entropy; of the stride, a multiple of eight,
  * `vocabulary` are used, and the rest become 0. ret_loss[samples * sequence] in nats. id[samples][sequence + 1]: a token's

@@ -21,7 +21,8 @@ struct skep_cuda_lane {
 	const struct skep_stage *stage; /* the stage that this device steps */
 	int32_t *count;                 /* [vocabulary] tokens by id, while inputs are drawn */
 	int32_t *inputs, *targets;      /* on the host, on their way to the device */
-	float *losses;                  /* [tokens], on the host */
+	float *losses;                  /* [predicted], on the host */
+	size_t predicted;               /* tokens of a microbatch that have a loss */
 	double *norms, *sum; /* a sum of squares: skep_cuda_norms_bytes() on the device, one number on the host */
 	size_t tokens;       /* tokens of a microbatch */
 	double *loss;        /* receives the mean of the losses; NULL: the operation reports no loss */
@@ -44,7 +45,8 @@ struct skep_cuda_own {              /* memory of one stage; all but `host` lies 
 	float *down[2];   /* gradients of a layer on their way there; NULL: they stay */
 	double *norms;    /* of LAMB */
 	float *losses;    /* [tokens] */
-	int32_t *targets; /* [samples][sequence + 1] */
+	int32_t *targets; /* skep_cuda_targets(): [samples][sequence + 1], or of a bert what layer_bert.c puts there */
+	float *at_head;   /* of a bert, [predicted][hidden]: gradients within the head */
 };
 
 struct skep_cuda_pass { /* one operation on one layer */
@@ -66,8 +68,9 @@ struct skep_cuda_layer_type {
 		const float *inside, float *gradient);
 };
 
-extern const struct skep_cuda_layer_type skep_cuda_embedding, skep_cuda_head; /* layer_ends.c */
-extern const struct skep_cuda_layer_type skep_cuda_blocks;                    /* layer_block.c */
+extern const struct skep_cuda_layer_type skep_cuda_embedding, skep_cuda_head;          /* layer_ends.c */
+extern const struct skep_cuda_layer_type skep_cuda_blocks;                             /* layer_block.c */
+extern const struct skep_cuda_layer_type skep_cuda_post_blocks, skep_cuda_masked_head; /* layer_bert.c */
 
 /* Arrays begin at multiples of 256 bytes. */
 enum { SKEP_CUDA_ALIGN_FLOATS = 64 };
@@ -93,6 +96,18 @@ static inline skep_bf16 *skep_cuda_carve_halves(float **rest, size_t n)
 /* Integers that come with the samples of the first stage, tokens by id after the ids: layer_ends.c. */
 size_t skep_cuda_inputs(uint32_t samples, uint32_t sequence);
 void skep_cuda_group_inputs(uint32_t samples, uint32_t sequence, uint32_t vocabulary, int32_t *count, int32_t *inputs);
+
+/* Tokens of a microbatch that have a loss; integers that say what these are, with the samples that they are found in. */
+static inline size_t skep_cuda_predicted(const struct skep_training *training)
+{
+	const struct skep_model *m = training->model;
+	return (size_t)training->samples * (m->predicted > 0 ? m->predicted : m->sequence);
+}
+static inline size_t skep_cuda_targets(const struct skep_training *training)
+{
+	const size_t ids = (size_t)training->samples * ((size_t)training->model->sequence + 1);
+	return ids + (training->model->predicted > 0 ? 2 * skep_cuda_predicted(training) + 1 : 0);
+}
 
 /* down.c. Backwards, before the pass of layer l, the `turn`th of the operation: where it adds its gradient; and after the last
  * one: all is done when all is in the accumulator. Floats: that a layer's gradient takes on its way. */

@@ -74,11 +74,22 @@ void skep_cuda_group_inputs(uint32_t samples, uint32_t sequence, uint32_t vocabu
 
 /* ---- embedding ---------------------------------------------------------------------------------------------------------- */
 
-static size_t nothing_inside(const struct skep_layer *layer, uint32_t samples)
+static bool is_bert(const struct skep_model *m)
 {
-	(void)layer;
-	(void)samples;
-	return 0;
+	return m->architecture == SKEP_ARCHITECTURE_BERT;
+}
+
+/* Of a bert the sum, and what its norm keeps. */
+static size_t embedding_inside(const struct skep_layer *layer, uint32_t samples)
+{
+	const struct skep_model *m = layer->model;
+	const size_t tokens = (size_t)samples * m->sequence;
+	return is_bert(m) ? skep_cuda_floats(tokens * m->hidden) + skep_cuda_floats(SKEP_NORM_KEPT * tokens) : 0;
+}
+
+static bool has_positions(const struct skep_model *m)
+{
+	return m->architecture != SKEP_ARCHITECTURE_LLAMA;
 }
 
 static size_t positions_offset(const struct skep_model *m)
@@ -86,34 +97,74 @@ static size_t positions_offset(const struct skep_model *m)
 	return (size_t)m->vocabulary * m->hidden;
 }
 
+/* Behind the positions: two segments, of which tokens have the first, and the norm. */
+static size_t segment_offset(const struct skep_model *m)
+{
+	return positions_offset(m) + (size_t)(m->context > 0 ? m->context : m->sequence) * m->hidden;
+}
+
+static struct skep_cuda_norm embedding_norm(const struct skep_layer *layer, const struct skep_cuda_pass *pass)
+{
+	const struct skep_model *m = layer->model;
+	const float *weight = pass->of.parameter + segment_offset(m) + 2 * (size_t)m->hidden;
+	return (struct skep_cuda_norm){.rows = (size_t)samples_of(pass) * m->sequence,
+		.width = m->hidden,
+		.weight = weight,
+		.bias = weight + m->hidden,
+		.epsilon = (float)m->norm_epsilon};
+}
+
+static void add_segment(
+	const struct skep_layer *layer, const struct skep_cuda_pass *pass, float *inside, float *ret_out)
+{
+	const struct skep_cuda_norm norm = embedding_norm(layer, pass);
+	skep_cuda_add_wide_bias(
+		pass->queue, norm.rows, norm.width, pass->of.parameter + segment_offset(layer->model), inside);
+	skep_cuda_norm_forward_wide(
+		pass->queue, &norm, inside, inside + skep_cuda_floats(norm.rows * norm.width), NULL, ret_out);
+}
+
 static void embed(const struct skep_layer *layer, const struct skep_cuda_pass *pass, const float *in, float *ret_out,
 	float *ret_inside)
 {
 	const struct skep_model *m = layer->model;
-	const bool has = m->architecture == SKEP_ARCHITECTURE_GPT2;
-	(void)ret_inside;
 	skep_cuda_embed(pass->queue, samples_of(pass), m->sequence, m->hidden, (const int32_t *)(const void *)in,
-		pass->of.parameter, has ? pass->of.parameter + positions_offset(m) : NULL, ret_out);
+		pass->of.parameter, has_positions(m) ? pass->of.parameter + positions_offset(m) : NULL,
+		is_bert(m) ? ret_inside : ret_out);
+	if (is_bert(m))
+		add_segment(layer, pass, ret_inside, ret_out);
+}
+
+/* Through a bert's norm and its segment. */
+static void segment_back(
+	const struct skep_layer *layer, const struct skep_cuda_pass *pass, const float *inside, float *gradient)
+{
+	const struct skep_cuda_norm norm = embedding_norm(layer, pass);
+	float *segment = pass->of.gradient + segment_offset(layer->model), *weight = segment + 2 * norm.width;
+	skep_cuda_norm_backward_wide(pass->queue, &norm, inside, inside + skep_cuda_floats(norm.rows * norm.width),
+		gradient, weight, weight + norm.width, pass->own->narrow_gradient);
+	skep_cuda_add_wide_rows(pass->queue, norm.rows, norm.width, gradient, segment);
 }
 
 static void embed_backward(const struct skep_layer *layer, const struct skep_cuda_pass *pass, const float *in,
 	const float *inside, float *gradient)
 {
 	const struct skep_model *m = layer->model;
-	const bool has = m->architecture == SKEP_ARCHITECTURE_GPT2;
 	const size_t tokens = (size_t)samples_of(pass) * m->sequence;
 	/* It is not written through. */
 	const struct inputs at = inputs_of(samples_of(pass), m->sequence, (int32_t *)(void *)(uintptr_t)in);
 	struct skep_cuda_groups groups = {.count = at.groups, .id = at.group, .start = at.start, .order = at.order};
 	groups.most = (uint32_t)(tokens < m->vocabulary ? tokens : m->vocabulary);
-	(void)inside;
-	if (pass->of.gradient)
-		skep_cuda_embed_backward(pass->queue, samples_of(pass), m->sequence, m->hidden, &groups, gradient,
-			pass->of.gradient, has ? pass->of.gradient + positions_offset(m) : NULL);
+	if (!pass->of.gradient)
+		return;
+	if (is_bert(m))
+		segment_back(layer, pass, inside, gradient);
+	skep_cuda_embed_backward(pass->queue, samples_of(pass), m->sequence, m->hidden, &groups, gradient,
+		pass->of.gradient, has_positions(m) ? pass->of.gradient + positions_offset(m) : NULL);
 }
 
 const struct skep_cuda_layer_type skep_cuda_embedding = {
-	.type = &skep_layer_embedding, .inside = nothing_inside, .forward = embed, .backward = embed_backward};
+	.type = &skep_layer_embedding, .inside = embedding_inside, .forward = embed, .backward = embed_backward};
 
 /* ---- head: kept are what the norm keeps, and the gradient at the scores -------------------------------------------------- */
 

@@ -153,6 +153,11 @@ __device__ static inline float wide(bf16 x)
 	return __bfloat162float(x);
 }
 
+__device__ static inline float wide(float x)
+{
+	return x;
+}
+
 __device__ static inline bf16 narrow(float x)
 {
 	return __float2bfloat16(x);

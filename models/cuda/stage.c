@@ -14,8 +14,8 @@
 
 const struct skep_cuda_layer_type *skep_cuda_layer(const struct skep_layer *layer)
 {
-	static const struct skep_cuda_layer_type *const types[] = {
-		&skep_cuda_embedding, &skep_cuda_blocks, &skep_cuda_head};
+	static const struct skep_cuda_layer_type *const types[] = {&skep_cuda_embedding, &skep_cuda_blocks,
+		&skep_cuda_head, &skep_cuda_post_blocks, &skep_cuda_masked_head};
 	for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
 		if (types[i]->type == layer->type)
 			return types[i];
@@ -51,6 +51,7 @@ static void place_stashes(const struct skep_training *training, struct skep_stag
 
 struct sizes {
 	size_t tokens, hidden, heads, qkv, feed, up, widest;
+	size_t predicted; /* of a bert */
 };
 
 static struct sizes sizes_of(const struct skep_training *training)
@@ -65,6 +66,9 @@ static struct sizes sizes_of(const struct skep_training *training)
 		.up = (m->architecture == SKEP_ARCHITECTURE_LLAMA ? 2 : 1) * (size_t)m->feed_forward};
 	s.widest = s.qkv > s.up ? s.qkv : s.up;
 	s.widest = s.hidden > s.widest ? s.hidden : s.widest;
+	s.predicted = m->predicted > 0 ? skep_cuda_predicted(training) : 0;
+	if (s.predicted > 0 && m->vocabulary > s.widest) /* the head of a bert has a bias for each token */
+		s.widest = m->vocabulary;
 	return s;
 }
 
@@ -157,9 +161,10 @@ static void carve_stage(const struct skep_training *training, const struct skep_
 	carve_work(&s, arena, own);
 	own->norms = (double *)(void *)carve(arena, skep_cuda_norms_bytes() / sizeof(float));
 	own->losses = carve(arena, s.tokens);
-	own->targets = (int32_t *)(void *)carve(arena, s.tokens + training->samples);
+	own->targets = (int32_t *)(void *)carve(arena, skep_cuda_targets(training));
 	own->partial = carve(arena, partial);
 	own->partial_floats = partial;
+	own->at_head = carve(arena, s.predicted * s.hidden);
 }
 
 /* ---- first parameters

@@ -19,6 +19,7 @@
 #include "models/layers/norm.h"
 #include "tests/cuda/arrays.h"
 #include "tests/cuda/payloads.h"
+#include "tests/cuda/wide.h"
 #include "tests/unit/fresh.h"
 
 void emulate_backwards(bool backwards) __attribute__((weak));
@@ -200,7 +201,7 @@ static void check_products_apart(struct arrays *all)
 
 static void check_attention_of(struct arrays *all, struct skep_attention a)
 {
-	const struct skep_cuda_attention of = {a.samples, a.sequence, a.heads, a.kv_heads, a.width};
+	const struct skep_cuda_attention of = {a.samples, a.sequence, a.heads, a.kv_heads, a.width, a.bidirectional};
 	const size_t tokens = (size_t)a.samples * a.sequence, numbers = tokens * a.heads * a.width;
 	const size_t all_numbers = tokens * (a.heads + 2 * a.kv_heads) * a.width;
 	struct array qkv = array_random(all, all_numbers, true, 2), out = array_of(all, numbers, true, 7),
@@ -227,6 +228,7 @@ static void check_attention_of(struct arrays *all, struct skep_attention a)
 static void check_attention(struct arrays *all)
 {
 	check_attention_of(all, (struct skep_attention){2, 150, 4, 4, 16, NULL, false});
+	check_attention_of(all, (struct skep_attention){2, 150, 4, 4, 16, NULL, true});
 }
 
 static void check_attention_shared(struct arrays *all)
@@ -238,6 +240,7 @@ static void check_attention_wide(struct arrays *all)
 {
 	check_attention_of(all, (struct skep_attention){1, 70, 2, 1, 128, NULL, false});
 	check_attention_of(all, (struct skep_attention){1, 129, 1, 1, 64, NULL, false});
+	check_attention_of(all, (struct skep_attention){1, 128, 2, 1, 128, NULL, true});
 }
 
 static void check_attention_odd(struct arrays *all)
@@ -245,12 +248,14 @@ static void check_attention_odd(struct arrays *all)
 	check_attention_of(all, (struct skep_attention){1, 67, 3, 3, 13, NULL, false});
 	check_attention_of(all, (struct skep_attention){1, 65, 2, 2, 40, NULL, false});
 	check_attention_of(all, (struct skep_attention){3, 1, 2, 2, 8, NULL, false});
+	check_attention_of(all, (struct skep_attention){2, 65, 3, 3, 13, NULL, true});
+	check_attention_of(all, (struct skep_attention){3, 1, 2, 2, 8, NULL, true});
 }
 
 static void check_rotation(struct arrays *all)
 {
 	struct skep_attention a = {2, 21, 4, 2, 12, NULL, false};
-	const struct skep_cuda_attention of = {2, 21, 4, 2, 12};
+	const struct skep_cuda_attention of = {2, 21, 4, 2, 12, false};
 	const size_t n = 2 * 21 * (4 + 2 * 2) * 12;
 	struct array qkv = array_random(all, n, true, 1), turns = array_random(all, 21 * 12, false, 1);
 	for (int back = 0; back < 2; back++) {
@@ -566,9 +571,10 @@ int main(void)
 	static const struct {
 		const char *name;
 		void (*check)(struct arrays *);
-	} checks[] = {{"norm", check_norm}, {"sums over many rows", check_many_rows}, {"feed", check_feed},
-		{"products", check_products}, {"products with nothing fused", check_products_apart},
-		{"attention", check_attention}, {"attention with shared keys", check_attention_shared},
+	} checks[] = {{"norm", check_norm}, {"norm in fp32", check_norm_wide}, {"sums over many rows", check_many_rows},
+		{"feed", check_feed}, {"feed in fp32", check_wide}, {"products", check_products},
+		{"products with nothing fused", check_products_apart}, {"attention", check_attention},
+		{"attention with shared keys", check_attention_shared},
 		{"attention with wide heads", check_attention_wide}, {"attention of odd shapes", check_attention_odd},
 		{"rotation", check_rotation}, {"embedding", check_embedding}, {"cross-entropy", check_surprise},
 		{"steps", check_steps}, {"steps by turns", check_steps_by_turns}, {"following", check_following},

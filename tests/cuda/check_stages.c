@@ -157,6 +157,9 @@ static void test_as_the_cpu(void **state)
 			.part = 0.02},
 		{.model = "tiny-gpt2", .stages = 1, .frozen = 2, .tied = true, .rounds = 2, .part = 0.02},
 		{.model = "tiny-llama", .stages = 3, .frozen = 4, .recomputes = true, .rounds = 2, .part = 0.02},
+		{.model = "tiny-bert", .stages = 1, .shared = 2, .words = 5, .tied = true, .rounds = 2, .part = 0.02},
+		{.model = "tiny-bert", .stages = 3, .offload = SKEP_OFFLOAD_GRADIENTS, .rounds = 2, .part = 0.02},
+		{.model = "tiny-bert", .stages = 1, .frozen = 2, .tied = true, .rounds = 2, .part = 0.02},
 	};
 	(void)state;
 	for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++)
@@ -210,6 +213,7 @@ static void test_a_cut_changes_no_bit(void **state)
 	(void)state;
 	check_cuts("tiny-gpt2", 1);
 	check_cuts("tiny-llama", 1);
+	check_cuts("tiny-bert", 1);
 }
 
 /* ---- reductions, state ---------------------------------------------------------------------------------------------------- */
