@@ -48,6 +48,21 @@ void skep_planner_members(
 	}
 }
 
+/* "0-3", or of several virtual stages "4 in 2". */
+static void put_layers(const struct skep_planner *w, uint32_t stage, char *ret, size_t size)
+{
+	const uint32_t vstages = skep_plan_vstages(&w->scenario.plan), stages = w->planning.stages;
+	uint32_t first, layers, all = 0;
+	for (uint32_t vstage = stage; vstage < vstages; vstage += stages) {
+		skep_model_cut(&w->scenario.model, vstages, vstage, &first, &layers);
+		all += layers;
+	}
+	if (vstages > stages)
+		snprintf(ret, size, "%" PRIu32 " in %" PRIu32, all, vstages / stages);
+	else
+		snprintf(ret, size, "%" PRIu32 "-%" PRIu32, first, first + layers - 1);
+}
+
 static void print_stages(const struct skep_planner *w, const struct skep_throughput_parts *parts,
 	const struct skep_throughput_stage *stage, const struct skep_scenario *planned, FILE *out)
 {
@@ -55,24 +70,29 @@ static void print_stages(const struct skep_planner *w, const struct skep_through
 		"backward", "pace", "by", "reduction", "who"};
 	static const char *const by[] = {"computing", "sending", "receiving"};
 	struct skep_layout layout;
-	char text[SKEP_TEXT_BYTES], stage_workers[200];
+	char text[SKEP_TEXT_BYTES], layers[40], stage_workers[200];
 	const uint32_t *stage_of = w->candidate[w->chosen].stage_of;
 	uint32_t vstages = skep_plan_vstages(&w->scenario.plan);
 	skep_layout_begin(&layout, "rrrrrrrrrlrl", head);
 	for (uint32_t i = 0; i < w->planning.stages; i++) {
-		uint32_t first, layers, gpu = w->scenario.topology.machine[w->planning.machine[stage[i].slowest]].gpu;
-		const struct skep_op_time *time = &w->scenario.op_time[(size_t)gpu * vstages + i];
-		skep_model_cut(&w->scenario.model, vstages, i, &first, &layers);
+		const uint32_t gpu = w->scenario.topology.machine[w->planning.machine[stage[i].slowest]].gpu;
+		const struct skep_op_time *time = &w->scenario.op_time[(size_t)gpu * vstages];
+		uint64_t forward_ns = 0, backward_ns = 0;
+		for (uint32_t vstage = i; vstage < vstages; vstage += w->planning.stages) {
+			forward_ns += time[vstage].forward_ns;
+			backward_ns += time[vstage].backward_ns;
+		}
+		put_layers(w, i, layers, sizeof layers);
 		skep_planner_members(w, stage_of, i, stage_workers, sizeof stage_workers);
 		skep_layout_cell(&layout, "%" PRIu32 "%s", i, i == parts->slowest_stage ? " *" : "");
-		skep_layout_cell(&layout, "%" PRIu32 "-%" PRIu32, first, first + layers - 1);
+		skep_layout_cell(&layout, "%s", layers);
 		skep_layout_cell(&layout, "%" PRIu32, stage[i].workers);
 		skep_layout_cell(&layout, "%s", skep_bytes_text(planned->memory_bytes[i], text));
 		skep_layout_cell(&layout, "%s",
 			skep_bytes_text(i + 1 < w->planning.stages ? w->planning.forward_bytes[i] : 0, text));
 		skep_layout_cell(&layout, "%s", skep_bytes_text(w->planning.reduced_bytes[i], text));
-		skep_layout_cell(&layout, "%s", skep_time_text(1e-9 * (double)time->forward_ns, text));
-		skep_layout_cell(&layout, "%s", skep_time_text(1e-9 * (double)time->backward_ns, text));
+		skep_layout_cell(&layout, "%s", skep_time_text(1e-9 * (double)forward_ns, text));
+		skep_layout_cell(&layout, "%s", skep_time_text(1e-9 * (double)backward_ns, text));
 		skep_layout_cell(&layout, "%s", skep_time_text(stage[i].pace_s, text));
 		skep_layout_cell(&layout, "%s", by[stage[i].bottleneck]);
 		skep_layout_cell(&layout, "%s", skep_time_text(stage[i].reduction_s, text));
@@ -221,26 +241,36 @@ static void print_classes(const struct skep_planning_traffic *traffic, FILE *out
 	skep_layout_end(&layout, out);
 }
 
+static void print_sent(const struct skep_planner *w, const struct skep_planning_traffic *t, FILE *out)
+{
+	const struct skep_plan *plan = &w->scenario.plan;
+	const bool by_owner = plan->routing == SKEP_ROUTING_TRAINER, several = skep_plan_model_chunks(plan) > 1;
+	char text[SKEP_TEXT_BYTES];
+	fprintf(out,
+		"  at most %s = %s%.6g x %" PRIu32 " x %.6g x %.6g x %.4g B = %s between stages\n"
+		"          (B microbatches of b samples, L tokens each; S stages%s; H bytes for a token)\n",
+		by_owner  ? "B (5 S - 8) b L H"
+		: several ? "2 B (v S - 1) b L H"
+			  : "2 B (S - 1) b L H",
+		by_owner ? "" : "2 x ", t->microbatches, by_owner ? t->sent : t->sent / 2, t->samples, t->tokens,
+		t->number_bytes, skep_bytes_text(t->closed.pipeline, text), several ? " of v virtual ones" : "");
+}
+
 static void print_complexity(const struct skep_planner *w, FILE *out)
 {
 	struct skep_planning_traffic t;
-	char a[SKEP_TEXT_BYTES], b[SKEP_TEXT_BYTES];
+	char text[SKEP_TEXT_BYTES];
 	if (!skep_planning_traffic(&w->planning, w->candidate[w->chosen].stage_of, &t))
 		return;
 	fputs("\nbytes of a step, in all, and on links by what one flow gets\n", out);
 	if (w->planning.stages > 1)
-		fprintf(out,
-			"  at most 2 B (S - 1) b L H = 2 x %.6g x %" PRIu32
-			" x %.6g x %.6g x %.4g B = %s between stages\n          (B microbatches of b samples, L tokens each; S "
-			"stages; H bytes for a token)\n",
-			t.microbatches, w->planning.stages - 1, t.samples, t.tokens, t.number_bytes,
-			skep_bytes_text(t.closed.pipeline, a));
+		print_sent(w, &t, out);
 	if (t.closed.reduction > 0) {
 		fprintf(out, "  about 2 (n - 1) V for each stage");
 		if (w->planning.throughput[0].period > 1)
 			fprintf(out, ", every %.4g steps,", w->planning.throughput[0].period);
 		fprintf(out, " = %s in reductions\n          (n workers, V bytes of gradients)\n",
-			skep_bytes_text(t.closed.reduction, b));
+			skep_bytes_text(t.closed.reduction, text));
 	}
 	fputs("\n", out);
 	print_classes(&t, out);

@@ -76,23 +76,30 @@ static void hand_on(struct walk *w, uint32_t stage)
 	}
 }
 
+static bool is_by_owner(const struct skep_planning *p)
+{
+	return p->scenario->plan.routing == SKEP_ROUTING_TRAINER;
+}
+
 static void fill_closed(const struct skep_planning *p, const uint32_t *stage_of, struct skep_planning_traffic *ret)
 {
 	uint32_t serve = 0;
 	for (uint32_t i = 0; i < p->workers; i++)
 		serve += stage_of[i] < p->stages;
 	const struct skep_scenario *s = p->scenario;
-	double widest = 0, reduced = 0;
-	for (uint32_t i = 0; i + 1 < p->stages; i++)
-		widest = fmax(widest, p->forward_bytes[i]);
+	double reduced = 0, widest = 0;
+	for (uint32_t vstage = 0; vstage + 1 < skep_plan_vstages(&s->plan); vstage++)
+		widest = fmax(widest, (double)(s->vstage_bytes[vstage] + SKEP_HEADER_BYTES));
 	for (uint32_t i = 0; i < p->stages; i++)
 		reduced += p->reduced_bytes[i];
+	ret->sent = skep_complexity_sent(p->stages, skep_plan_model_chunks(&s->plan), is_by_owner(p));
 	ret->microbatches = p->throughput[0].microbatches;
 	ret->samples = s->samples;
 	ret->tokens = s->model.sequence > 0 ? s->model.sequence : 1;
 	ret->number_bytes = widest / ret->samples / ret->tokens;
 	const struct skep_complexity closed = {.microbatches = ret->microbatches,
 		.stages = p->stages,
+		.sent = ret->sent,
 		.samples = ret->samples,
 		.tokens = ret->tokens,
 		.width = ret->number_bytes,
@@ -150,7 +157,7 @@ static bool begin_walk(const struct skep_planning *p, const uint32_t *stage_of, 
 		.part = skep_planning_by_latency(p) ? chosen_part : NULL,
 		.of_part = w,
 		.fixed = skep_plan_fixed(&p->scenario->plan),
-		.by_owner = p->scenario->plan.routing == SKEP_ROUTING_TRAINER,
+		.by_owner = is_by_owner(p),
 		.forward_bytes = p->forward_bytes,
 		.backward_bytes = p->backward_bytes,
 		.round = round_of,

@@ -16,7 +16,8 @@ struct skep_planning_bytes {
 };
 
 struct skep_planning_traffic {
-	/* 2 B (S - 1) b L H numbers, of the widest boundary ... */
+	/* What goes past the widest cut, as often as microbatches are sent ... */
+	uint32_t sent;                                      /* times that a microbatch is, there and back */
 	double microbatches, samples, tokens, number_bytes; /* B, b, L; bytes for the H numbers of a token */
 	struct skep_planning_bytes closed;
 	struct skep_planning_bytes

@@ -4,15 +4,24 @@
  */
 #include "planning/search/complexity.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "core/schedule/pipelines.h"
 
+uint32_t skep_complexity_sent(uint32_t stages, uint32_t chunks, bool by_owner)
+{
+	assert(stages > 0 && chunks > 0);
+	if (stages == 1)
+		return 0;
+	return by_owner ? 5 * stages - 8 : 2 * (chunks * stages - 1);
+}
+
 struct skep_complexity_bytes skep_complexity_of(const struct skep_complexity *c)
 {
-	double cuts = c->stages > 0 ? c->stages - 1 : 0, members = c->stages > 0 ? c->workers / c->stages : 0;
+	double members = c->stages > 0 ? c->workers / c->stages : 0;
 	struct skep_complexity_bytes bytes = {0, 0};
-	bytes.pipeline = 2 * c->microbatches * cuts * c->samples * c->tokens * c->width * c->number_bytes;
+	bytes.pipeline = c->microbatches * c->sent * c->samples * c->tokens * c->width * c->number_bytes;
 	if (members > 1)
 		bytes.reduction = 2 * (members - 1) * c->parameters * c->number_bytes / c->period;
 	return bytes;

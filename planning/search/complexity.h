@@ -2,10 +2,13 @@
  *
  * complexity.h - how many bytes a step moves, by class of link: what grows with the batch, the stages and the model.
  *
- * Forwards and backwards together each microbatch crosses each of the S - 1 cuts twice, with b samples of L tokens of H
- * numbers:
+ * A microbatch, b samples of L tokens of H numbers, is sent from device to device so many times, there and back:
  *
- *   pipeline   2 B (S - 1) b L H numbers for B microbatches a step
+ *   2 (v S - 1)  past the cuts of S stages of v virtual stages each, also from the last stage to the first
+ *   5 S - 8      where trainers route: from its owner to each of the later stages and back, and once more with its gradient to
+ *                all of them but the last
+ *
+ *   pipeline   B times that, times b L H numbers, for B microbatches a step
  *   reduction  2 (n - 1) V bytes in a stage of n workers, V bytes of gradients, once in `period` steps
  *
  * Which links carry it depends on the allocation: a swarm's microbatch goes from each worker to each of the next stage in
@@ -21,6 +24,7 @@
 struct skep_complexity {     /* the closed form */
 	double microbatches; /* B of a step */
 	uint32_t stages;     /* S */
+	uint32_t sent;       /* times that a microbatch is sent, skep_complexity_sent() */
 	double samples;      /* b of a microbatch */
 	double tokens;       /* L of a sample; 1 where there are none */
 	double width;        /* H numbers of a token */
@@ -33,6 +37,9 @@ struct skep_complexity {     /* the closed form */
 struct skep_complexity_bytes { /* a step, all links together */
 	double pipeline, reduction;
 };
+
+/* Of one microbatch, there and back; `chunks` virtual stages in each stage, one where trainers route. */
+uint32_t skep_complexity_sent(uint32_t stages, uint32_t chunks, bool by_owner);
 
 struct skep_complexity_bytes skep_complexity_of(const struct skep_complexity *complexity);
 

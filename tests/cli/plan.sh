@@ -229,6 +229,21 @@ accepts 'said in the file' plan "${fast[@]}" --set plan.cut=auto -o said.yaml
 check 'which then says what was found' grep -q 'cut: fixed' said.yaml
 accepts 'so that it can be checked' check said.yaml
 check 'explained with its layers' bash -c '"$0" plan "$@" --explain | grep -qE "^ +1 +[*]? +[0-9]+-[0-9]+ "' "$skep" "${fast[@]}"
+
+# What goes between stages, by the formula and by class of link: of equal cuts the same.
+same_bytes() { # same_bytes FORMULA SCENARIO [OPTION...]
+	local formula=$1
+	shift
+	"$skep" plan "$@" --explain >explained.txt || return 1
+	grep -qF "$formula = " explained.txt &&
+		awk '/ between stages$/ { for (i = 1; i < NF; i++) if ($i == "=") { told = $(i + 1) " " $(i + 2) } }
+		     /^from .*bit/ { moved = $4 " " $5 } END { if (told != moved) print "# " told " and " moved; exit told != moved }' explained.txt
+}
+check 'bytes of interleaved pipelines' same_bytes '2 B (v S - 1) b L H' "$root/scenarios/baselines/interleaved.yaml"
+check 'layers of interleaved pipelines are counted in all chunks' awk '/^ +[0-9]+[ *]+[0-9]+ in 2 / { n += $2 == "*" ? $3 : $2 } END { exit n != 9 }' \
+	explained.txt
+check 'bytes where trainers route' same_bytes 'B (5 S - 8) b L H' "$root/scenarios/two-datacentres.yaml" --set schedule.routing=trainer \
+	--set train.arithmetic=none --set train.until.steps=20 --set train.target_loss=null
 accepts 'a stage for each layer' plan "${fast[@]}" --set model.file=models/tiny-mlp.yaml --set model.stages=5 --json
 check 'has but one cut' python3 -c 'import json, sys
 seen = json.load(open(sys.argv[1]))

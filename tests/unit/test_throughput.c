@@ -545,6 +545,7 @@ static void bytes_add_up(void **state)
 	uint32_t half = 4, stage_of[8], scratch[2 + 8];
 	struct skep_complexity closed = {.microbatches = 16,
 		.stages = 2,
+		.sent = skep_complexity_sent(2, 1, false),
 		.samples = 4,
 		.tokens = 128,
 		.width = 512,
@@ -553,6 +554,7 @@ static void bytes_add_up(void **state)
 		.workers = 8,
 		.period = 5};
 	struct skep_complexity_bytes all = skep_complexity_of(&closed), by_class[2];
+	assert_true(skep_complexity_sent(4, 2, false) == 2 * 7 && skep_complexity_sent(4, 1, true) == 2 + 2 * 5);
 	assert_true(
 		same_s(all.pipeline, 2.0 * 16 * 1 * 4 * 128 * 512 * 2) && same_s(all.reduction, 2 * 3 * 2e6 * 2 / 5));
 	double bytes[] = {4 * 128 * 512 * 2, 0}, reduced[] = {2e6, 2e6};
