@@ -86,12 +86,15 @@ static bool local(void)
 
 /* What mpirun's children are to inherit. OpenBLAS: one thread a rank, before it starts its own. All ranks of a run that
  * mpirun starts outside of a cluster's allocation are on this host, so shared memory will do: Open MPI 5 complains for
- * each pair of ranks when no network interface suits it. */
+ * each pair of ranks when no network interface suits it, and libfabric, of which Open MPI asks for fast networks, looks at all
+ * devices of the machine and at all symbols of its kernel for some seconds first. */
 static void prepare_environment(bool shared_memory_only)
 {
 	setenv("OPENBLAS_NUM_THREADS", "1", 1);
-	if (shared_memory_only)
-		setenv("OMPI_MCA_btl", "^tcp", 0);
+	if (shared_memory_only) {
+		setenv("OMPI_MCA_pml", "ob1", 0);
+		setenv("OMPI_MCA_btl", "^tcp,ofi,openib,usnic", 0);
+	}
 	if (geteuid() != 0)
 		return;
 	static const char *const allow[] = {"OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", /* Open MPI 4 */
@@ -490,6 +493,7 @@ static int launch_surviving(uint32_t ranks, uint64_t largest, char *const argv[]
 		return -1;
 	prepare_environment(false);
 	if (local()) {
+		setenv("OMPI_MCA_pml", "ob1", 0);
 		setenv("OMPI_MCA_btl", "tcp,self", 0);
 		setenv("OMPI_MCA_btl_tcp_if_include", "lo", 0);
 	}
