@@ -4,7 +4,8 @@
  * of layers (topologies/gpu/gpu_table.h) is made of.
  *
  * Timed are stages as a pipeline has them (stage_bench.h): the embedding alone, one block, several blocks, and the head alone.
- * What the several take longer than one, over one less than their number, is a block. They are as many as the model has, but
+ * What the several take longer than one, over one less than their number, is a block, unless that is more than the stage of one
+ * takes: then it is what the several take, over their number. They are as many as the model has, but
  * three at least and five at most: the more there are, the less of each is left in the caches. What one block's stage takes
  * beyond its block is what the operation itself costs, and the way of a payload in and of one out, which on a GPU goes through
  * the host's memory: half of that is an edge. The embedding's stage has one edge, and so has the head's. So a stage takes the

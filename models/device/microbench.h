@@ -21,8 +21,9 @@ struct skep_microbench_product { /* C (m x n) = A (m x k) B (k x n): layers from
 
 struct skep_microbench {
 	double flops; /* the best rate of passes that was seen, FLOP/s, overhead taken off */
-	double memory_Bps; /* of a step, as the time of one is told from its bytes (scenarios/plan/plan.c); on a GPU of a pass or
-	                      a step, the best rate that was seen, since the time of a pass is told from its bytes as well */
+	/* Of a step of more than stays in a cache, as the time of one is told from its bytes (scenarios/plan/plan.c); on a GPU of
+	 * a pass or a step, the best rate that was seen, since the time of a pass is told from its bytes as well. */
+	double memory_Bps;
 	double overhead_s; /* of the smallest operation that there is */
 	struct skep_microbench_product
 		product[SKEP_MICROBENCH_PRODUCTS_MAX]; /* rising in m, then k, then n; of a CPU */

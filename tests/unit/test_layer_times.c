@@ -43,7 +43,7 @@ static void test_parts(void **state)
 			assert_true(near(part[p].s[c], (c + 1) * want[p]));
 }
 
-/* Whatever was disturbed, no part is 0 or less, and no block longer than a stage that has one. */
+/* Whatever was disturbed, no part is 0 or less, and no block longer than a stage that has one and than its part of several. */
 static void test_disturbed_parts(void **state)
 {
 	(void)state;
@@ -57,8 +57,24 @@ static void test_disturbed_parts(void **state)
 		skep_layer_times_part(&stages, part);
 		for (int p = 0; p < SKEP_LAYER_PARTS; p++)
 			assert_true(part[p].s[0] > 0);
-		assert_true(part[SKEP_PART_BLOCK].s[0] <= stages.one_block.s[0]);
+		assert_true(
+			part[SKEP_PART_BLOCK].s[0] <= fmax(stages.one_block.s[0], stages.several.s[0] / stages.blocks));
 		assert_true(part[SKEP_PART_HEAD].s[0] <= stages.head.s[0]);
+	}
+}
+
+/* Four blocks that do not stay in a cache where one does: they and the two edges are what was seen of four. */
+static void test_blocks_beyond_a_cache(void **state)
+{
+	(void)state;
+	const struct skep_layer_stages stages = {
+		.blocks = 4, .embedding = of(1), .one_block = of(0.6), .several = of(4), .head = of(1)};
+	struct skep_layer_time part[SKEP_LAYER_PARTS];
+	skep_layer_times_part(&stages, part);
+	for (int c = 0; c < SKEP_LAYER_COLUMNS; c++) {
+		const double block = part[SKEP_PART_BLOCK].s[c], edge = part[SKEP_PART_EDGE].s[c];
+		assert_true(near(4 * block + 2 * edge, (c + 1) * 4.0));
+		assert_true(near(edge, (c + 1) * 0.006));
 	}
 }
 
@@ -110,6 +126,7 @@ static void test_a_model(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_parts), cmocka_unit_test(test_disturbed_parts),
-		cmocka_unit_test(test_smoothing), cmocka_unit_test(test_a_model)};
+		cmocka_unit_test(test_blocks_beyond_a_cache), cmocka_unit_test(test_smoothing),
+		cmocka_unit_test(test_a_model)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
