@@ -82,24 +82,81 @@ static struct stage_ways ways_of(const struct skep_loads *l, uint32_t stage)
 	return w;
 }
 
+/* From the directory's word to worker i, with the update that the word is about if `updates`. */
+static double begins_s(const struct skep_loads *l, uint32_t i, bool updates)
+{
+	return skep_loads_down_s(l, i) + (updates ? l->p->update_s[(size_t)i * l->p->stages + l->stage_of[i]] : 0);
+}
+
+/* The delays of half a ring that ends with `last`, behind the beginning of the slowest of those that it goes past. */
+static double half_ring_to_s(const struct skep_loads *l, uint32_t last, bool updates)
+{
+	uint32_t i = l->next[last];
+	double at_s = begins_s(l, i, updates);
+	for (; i != last; i = l->next[i])
+		at_s = fmax(at_s + skep_loads_ring_hop_s(l, i), begins_s(l, l->next[i], updates));
+	return at_s;
+}
+
+/* Of half a ring the delays that reduce_s and gather_s have: of all its hops but the shortest. */
+static double half_ring_hops_s(const struct skep_loads *l, uint32_t stage)
+{
+	double sum_s = 0, shortest_s = INFINITY;
+	for (uint32_t i = 0; i < l->p->workers; i++) {
+		if (l->stage_of[i] != stage)
+			continue;
+		const double hop_s = skep_loads_ring_hop_s(l, i);
+		sum_s += hop_s;
+		shortest_s = fmin(shortest_s, hop_s);
+	}
+	return sum_s - shortest_s;
+}
+
+/* From the directory's word to a stage's workers until the last of them has what half a ring brings it, which takes `half_s`
+ * where all begin at once, and has said so if `says`. */
+static double halved_s(const struct skep_loads *l, uint32_t stage, double half_s, bool updates, bool says)
+{
+	const double rest_s = half_s - half_ring_hops_s(l, stage);
+	double most_s = 0;
+	for (uint32_t i = 0; i < l->p->workers; i++)
+		if (l->stage_of[i] == stage)
+			most_s = fmax(
+				most_s, half_ring_to_s(l, i, updates) + rest_s + (says ? skep_loads_up_s(l, i) : 0));
+	return most_s;
+}
+
+/* Half a ring, or nothing. */
+static bool is_halved(const struct skep_loads *l, uint32_t stage)
+{
+	const struct skep_plan *plan = &l->p->scenario->plan;
+	return plan->sharded && plan->collective == SKEP_COLLECTIVE_RING && l->count[stage] > 1;
+}
+
 /* From the directory's word to a stage's workers until their last TALLY is back, with the update that the word is about if
  * `updates`. What a member of a ring begins with goes all but twice round, and ends two ranks before it. */
 static double told_s(const struct skep_loads *l, uint32_t stage, bool updates)
 {
-	const struct skep_plan *plan = &l->p->scenario->plan;
-	bool ring = plan->collective == SKEP_COLLECTIVE_RING && !plan->sharded;
+	const bool ring = l->p->scenario->plan.collective == SKEP_COLLECTIVE_RING && !l->p->scenario->plan.sharded;
 	double told_s = 0, ready_s = 0, up_s = 0, sum_s = l->reduce_s[stage];
+	if (is_halved(l, stage))
+		return halved_s(l, stage, sum_s, updates, true);
 	for (uint32_t i = 0; i < l->p->workers; i++) {
 		if (l->stage_of[i] != stage)
 			continue;
-		uint32_t first = ring ? l->next[l->next[i]] : i;
-		double begins_s = skep_loads_down_s(l, first);
-		begins_s += updates ? l->p->update_s[(size_t)first * l->p->stages + stage] : 0;
-		ready_s = fmax(ready_s, begins_s);
+		const double from_s = begins_s(l, ring ? l->next[l->next[i]] : i, updates);
+		ready_s = fmax(ready_s, from_s);
 		up_s = fmax(up_s, skep_loads_up_s(l, i));
-		told_s = fmax(told_s, begins_s + sum_s + skep_loads_up_s(l, i));
+		told_s = fmax(told_s, from_s + sum_s + skep_loads_up_s(l, i));
 	}
 	return ring ? told_s : ready_s + sum_s + up_s;
+}
+
+/* From the directory's COMMIT until all of the stage have stepped and, in shards, have what the others did. */
+static double stepped_s(const struct skep_loads *l, uint32_t stage, const struct stage_ways *w)
+{
+	if (is_halved(l, stage))
+		return halved_s(l, stage, l->gather_s[stage], true, false);
+	return w->down_s + w->update_s + l->gather_s[stage];
 }
 
 /* From a round's last backward pass: FINISHED to the directory, REDUCE from it, the sum, TALLY; when those of all stages have
@@ -126,7 +183,7 @@ static void find_turn(struct skep_loads *l, struct skep_expected *e)
 				l->cycle_s, (told_s(l, s, true) + skep_pipelines_back_s(l, s)) / (plan->distance + 1));
 		pseudo_s = fmax(pseudo_s, w.pseudo_s);
 		late_s = fmax(late_s, tallied_s + w.down_s + w.update_s - travel_s);
-		gathered_s = fmax(gathered_s, tallied_s + w.down_s + w.update_s + l->gather_s[s] - travel_s);
+		gathered_s = fmax(gathered_s, tallied_s + stepped_s(l, s, &w) - travel_s);
 		travel_s += w.forward_s + l->forward_hop_s[s];
 	}
 	double updated_s = fmax(0, late_s - summed_s - first.down_s);

@@ -126,6 +126,9 @@ const struct skep_station *skep_loads_busiest(const struct skep_loads *loads); /
 /* Of a round, with the tables of tied embeddings behind them: each stage's into loads->reduce_s, and the longest. Of a step in
  * shards that is the first half of a ring, and the other one, behind the step, is loads->gather_s. Clears the loads. */
 double skep_reductions_s(struct skep_loads *loads);
+/* From a worker to the next of its stage's ring: the delay of the hop, with what the directory takes longer for a segment of a
+ * chunk that it passes on. After skep_reductions_s() of a ring. */
+double skep_loads_ring_hop_s(const struct skep_loads *loads, uint32_t worker);
 
 /* rehearsal.c: how long the sums of all stages take, transfer by transfer as core/collective/collective.h has them, on the
  * network of the topology. Who sends to whom decides what shares which line, which no closed form of a star knows: a

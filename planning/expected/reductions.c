@@ -26,23 +26,32 @@ static double summed_bytes(const struct skep_loads *l, uint32_t stage)
 	return l->p->reduced_bytes[stage] * skep_plan_sum_every(&l->p->scenario->plan, stage);
 }
 
-/* Each edge of the stage's ring carries so many bytes. The sum of the delays of all edges, with what the directory takes longer
- * for a segment of a chunk that it passes on. */
-static double carry_ring(struct skep_loads *l, uint32_t stage, double bytes)
+double skep_loads_ring_hop_s(const struct skep_loads *l, uint32_t worker)
 {
-	const struct skep_topology *t = &l->p->scenario->topology;
+	const uint32_t stage = l->stage_of[worker], next = l->next[worker], *machine = l->p->machine;
 	double segment = summed_bytes(l, stage) / l->count[stage];
 	segment /= skep_throughput_ring_segments(&l->p->throughput[0], segment);
-	double delay_s = 0;
+	return l->p->delay_s[(size_t)worker * l->p->workers + next] +
+	       skep_path_relay_s(&l->p->scenario->topology, machine[worker], machine[next], segment);
+}
+
+struct hops { /* of a ring */
+	double sum_s, shortest_s;
+};
+
+/* Each edge of the stage's ring carries so many bytes. */
+static struct hops carry_ring(struct skep_loads *l, uint32_t stage, double bytes)
+{
+	struct hops hops = {0, INFINITY};
 	for (uint32_t i = 0; i < l->p->workers; i++) {
 		if (l->stage_of[i] != stage)
 			continue;
-		uint32_t next = l->next[i];
-		skep_loads_carry(l, i, next, bytes, 1);
-		delay_s += l->p->delay_s[(size_t)i * l->p->workers + next];
-		delay_s += skep_path_relay_s(t, l->p->machine[i], l->p->machine[next], segment);
+		skep_loads_carry(l, i, l->next[i], bytes, 1);
+		const double hop_s = skep_loads_ring_hop_s(l, i);
+		hops.sum_s += hop_s;
+		hops.shortest_s = fmin(hops.shortest_s, hop_s);
 	}
-	return delay_s;
+	return hops;
 }
 
 static double busiest_s(struct skep_loads *l)
@@ -50,6 +59,19 @@ static double busiest_s(struct skep_loads *l)
 	skep_loads_list_stations(l, false, SKEP_WAY_BOTH);
 	const struct skep_station *most = skep_loads_busiest(l);
 	return most ? most->load_s : 0;
+}
+
+/* Of n members, with chunks of so many bytes. A chunk goes all but twice round, past each hop nearly as often; in half of that
+ * once past all hops but one, and the slowest chunk leaves out the shortest. */
+static double ring_s(struct skep_loads *l, uint32_t stage, double n, double bytes)
+{
+	const struct skep_throughput *t = &l->p->throughput[0];
+	const struct hops hops = n > 1 ? carry_ring(l, stage, bytes) : (struct hops){0, 0};
+	const double busy_s = busiest_s(l);
+	if (l->p->scenario->plan.sharded)
+		return skep_throughput_half_ring_s(
+			t, n, bytes, busy_s, n > 1 ? (hops.sum_s - hops.shortest_s) / (n - 1) : 0);
+	return skep_throughput_ring_s(t, n, bytes, busy_s, hops.sum_s / n);
 }
 
 /* Each stage's by itself, and all of them no sooner than what they share is done. Of a step in shards the halves of a ring. */
@@ -61,9 +83,7 @@ static void rings_s(struct skep_loads *l)
 		double n = skep_loads_sums(l, s) ? l->count[s] : 1;
 		skep_loads_clear(l);
 		find_ring(l, s);
-		double bytes = summed_bytes(l, s) / n, delay_s = n > 1 ? carry_ring(l, s, bytes) : 0;
-		l->reduce_s[s] = (halves ? skep_throughput_half_ring_s : skep_throughput_ring_s)(
-			&l->p->throughput[0], n, bytes, busiest_s(l), delay_s / n);
+		l->reduce_s[s] = ring_s(l, s, n, summed_bytes(l, s) / n);
 		longest_s = fmax(longest_s, l->reduce_s[s]);
 	}
 	skep_loads_clear(l);

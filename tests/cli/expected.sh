@@ -50,6 +50,22 @@ shipped() { # shipped NAME SCENARIO OPTION ..: within 10 %
 		fail "$name" "$expected s expected, $seen s simulated"
 	fi
 }
+# Halves of a ring: each goes past all of its hops but one, and ends where the next half begins.
+cat >far.yaml <<'END'
+name: far
+source: "assumed: by hand"
+directory: west
+sites:
+  west: {machines: [{count: 2, gpu: t4}], inside: {bandwidth: 10 Gbit/s, latency: 0.1 ms}}
+  east: {machines: [{count: 2, gpu: t4}], inside: {bandwidth: 10 Gbit/s, latency: 0.1 ms}}
+links:
+  - {between: [west, east], bandwidth: 1 Gbit/s, latency: 20 ms}
+END
+for stages in 1 2; do
+	shipped "ZeRO 1 over a long hop, stages: $stages" "$root/scenarios/two-datacentres.yaml" --set cluster.topology=far.yaml \
+		--set train.until.steps=20 --set "model.stages=$stages" --set sync.zero=1 --set sync.collective=ring --set schedule.pipeline=1f1b \
+		--set schedule.wiring=null --set schedule.in_flight=null
+done
 shipped 'diloco' "$root/scenarios/diloco.yaml" --set train.until.steps=240
 shipped 'diloco, smaller microbatches' "$root/scenarios/diloco-sweep.yaml" --set train.until.steps=240
 shipped 'three places' "$root/scenarios/three-spot.yaml" --set cluster.trace=null
