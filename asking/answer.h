@@ -138,7 +138,8 @@ void skep_ask_method(const struct skep_scenario *chosen, char *ret, size_t size)
 /* How many times as fast, or for the least money as cheap, it is as without it: over the seeds of both, in pairs. False: the
  * interval does not tell it from nothing. */
 bool skep_ask_gain(const struct skep_ask_answer *answer, uint32_t help, struct skep_interval *ret);
-/* What helps or harms as skep_ask_rank() has it, and behind it what is not told from nothing. Returns how many there are. */
+/* What helps or harms as skep_ask_rank() has it, and behind it what is not told from nothing; without machines that one would
+ * not use. Returns how many there are. */
 uint32_t skep_ask_rank_helps(const struct skep_ask_answer *answer, uint32_t *ret, uint32_t *ret_told);
 /* Rows by what they gain, the best first: indices into help[], without the first and those that cannot be. */
 uint32_t skep_ask_rank(const struct skep_ask_tried *tried, uint32_t count, bool money, uint32_t *ret);

@@ -28,6 +28,7 @@ struct skep_ask_variation {
 	bool keeps;                               /* the base's allocation may be one of it */
 	bool fit;   /* where memory is too small, smaller microbatches and activations that are computed twice */
 	bool stays; /* nothing is taken away */
+	bool more;  /* machines that could be left unused */
 	uint32_t first,
 		seeds; /* stretches `first` to `first + seeds - 1`; each has its seed, and its place in the trace */
 	uint32_t least_seeds; /* where two rounds have many more events than a stretch shall have */

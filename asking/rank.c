@@ -42,6 +42,12 @@ bool skep_ask_gain(const struct skep_ask_answer *a, uint32_t help, struct skep_i
 	return (ret->low > 1 || ret->high < 1) && fabs(ret->mean - 1) >= SKEP_ASK_NOTHING;
 }
 
+/* Slower with all of its machines than without those that are added, so one would not use them. */
+static bool is_better_unused(const struct skep_ask_tried *as_it_is, const struct skep_ask_tried *with)
+{
+	return with->variation.more && skep_ask_times(&as_it_is->figures, &with->figures, false).high < 1;
+}
+
 uint32_t skep_ask_rank_helps(const struct skep_ask_answer *a, uint32_t *ret, uint32_t *ret_told)
 {
 	uint32_t all[SKEP_ASK_VARIATIONS_MAX], at = 0;
@@ -49,9 +55,10 @@ uint32_t skep_ask_rank_helps(const struct skep_ask_answer *a, uint32_t *ret, uin
 	struct skep_interval gain;
 	for (uint32_t told = 2; told-- > 0;) {
 		for (uint32_t i = 0; i < ranked; i++)
-			if (skep_ask_gain(a, all[i], &gain) == (told == 1))
+			if (skep_ask_gain(a, all[i], &gain) == (told == 1) &&
+				!is_better_unused(&a->help[0], &a->help[all[i]]))
 				ret[at++] = all[i];
 		*ret_told = told == 1 ? at : *ret_told;
 	}
-	return ranked;
+	return at;
 }

@@ -444,11 +444,13 @@ static void list_cards(struct skep_ask_answer *a)
 	struct skep_ask_question *with = add_help(a, "%u more %s %s", more, f->gpu, q->site[f->site].where);
 	if (with) {
 		change_machines(a, with);
+		a->help[a->helps - 1].variation.more = true;
 		with->group[fast].count += more;
 	}
-	if (q->groups == 1 && s->count > 1 && (with = add_help(a, "half as many %s", s->gpu)) != NULL) {
+	const uint32_t half = (s->count + 1) / 2;
+	if (q->groups == 1 && s->count > 1 && (with = add_help(a, "%u of the %u %s", half, s->count, s->gpu)) != NULL) {
 		change_machines(a, with);
-		with->group[0].count = (s->count + 1) / 2;
+		with->group[0].count = half;
 	}
 }
 

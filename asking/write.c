@@ -288,6 +288,12 @@ static void write_stages(const struct skep_ask_job *job, FILE *out)
 	fputs(count > 0 ? "]\n" : "    model.stages: [1]\n", out);
 }
 
+static void write_schedule(const struct skep_ask_job *job, const char *pipeline, uint32_t microbatch, FILE *out)
+{
+	fprintf(out, "{pipeline: %s%s, global_batch: %u, microbatch: %u, compression: int8}\n", pipeline,
+		strcmp(pipeline, "swarm") == 0 ? ", wiring: throughput" : "", job->samples, microbatch);
+}
+
 /* One value for each pipeline and microbatch, so that both change at once where that is better. */
 static void write_schedules(const struct skep_ask_job *job, FILE *out)
 {
@@ -297,31 +303,36 @@ static void write_schedules(const struct skep_ask_job *job, FILE *out)
 	for (uint32_t i = 0; i < (given ? 1u : 2u); i++)
 		for (uint32_t m = 32; m >= 2;
 			m /= 2) { /* of equal ones the first, whose passes are fewest, is chosen */
-			const char *pipeline = given ? given : all[i];
 			if (job->samples % m != 0)
 				continue;
-			fprintf(out, "      - {pipeline: %s%s, global_batch: %u, microbatch: %u, compression: int8}\n",
-				pipeline, strcmp(pipeline, "swarm") == 0 ? ", wiring: throughput" : "", job->samples,
-				m);
+			fputs("      - ", out);
+			write_schedule(job, given ? given : all[i], m, out);
 		}
 	fputs("    schedule.checkpoint_activations: [false, true]\n", out);
 }
 
-static void write_syncs(const struct skep_ask_job *job, FILE *out)
+static void write_sync(uint32_t every, FILE *out)
 {
-	static const uint32_t every[] = {10, 30, 100, 300};
-	uint32_t given = job->question->request->every;
-	fputs("    sync:\n", out);
-	if (given <= 1)
-		fputs("      - {method: step}\n", out);
-	for (uint32_t i = 0; i < sizeof every / sizeof every[0]; i++)
-		if (given == 0 || (given > 1 && i == 0))
-			fprintf(out,
-				"      - {method: diloco, every: %u, compression: int8, outer: {optimizer: nesterov, "
-				"lr: 0.7, momentum: 0.9}}\n",
-				given > 0 ? given : every[i]);
+	if (every <= 1)
+		fputs("{method: step}\n", out);
+	else
+		fprintf(out,
+			"{method: diloco, every: %u, compression: int8, outer: {optimizer: nesterov, lr: 0.7, momentum: 0.9}}\n",
+			every);
 }
 
+static void write_syncs(const struct skep_ask_job *job, FILE *out)
+{
+	static const uint32_t every[] = {1, 10, 30, 100, 300};
+	const uint32_t given = job->question->request->every;
+	fputs("    sync:\n", out);
+	for (uint32_t i = 0; i < (given > 0 ? 1 : sizeof every / sizeof every[0]); i++) {
+		fputs("      - ", out);
+		write_sync(given > 0 ? given : every[i], out);
+	}
+}
+
+/* The search compares the scenario's own values with those that it lists, so these too are what was asked for. */
 bool skep_ask_write_scenario(
 	const struct skep_ask_job *job, const struct skep_ask_files *files, struct skep_diag *reterr)
 {
@@ -336,10 +347,11 @@ bool skep_ask_write_scenario(
 	fputs("cluster:\n  topology: topology.yaml\n", sheet.out);
 	if (q->request->spot)
 		write_trace(q, sheet.out);
-	fprintf(sheet.out,
-		"schedule: {pipeline: swarm, wiring: throughput, global_batch: %u, microbatch: 1, compression: int8}\n"
-		"sync: {method: step}\ndirectory: {heartbeat: 10 s, timeout: 30 s}\n",
-		job->samples);
+	fputs("schedule: ", sheet.out);
+	write_schedule(job, q->request->pipeline ? q->request->pipeline : "swarm", 1, sheet.out);
+	fputs("sync: ", sheet.out);
+	write_sync(q->request->every, sheet.out);
+	fputs("directory: {heartbeat: 10 s, timeout: 30 s}\n", sheet.out);
 	fprintf(sheet.out,
 		"train:\n  arithmetic: law\n  law: {file: law.yaml}\n  until: {steps: %u, loss: %.9g}\n"
 		"plan:\n  objective: %s\n  search:\n",

@@ -44,6 +44,10 @@ accepts 'and checked' check answer/scenario.yaml
 check 'which says when its loss ends it, and by which law' test "$(grep -A1 'train.until.loss ends the run after about' "$out" |
 	sed -E 's/.*after about ([0-9]+) of.*/\1/; s/.*by the law of (.*): loss.*/\1/' | tr '\n' ' ')" = \
 	"$(python3 -c 'import json; print("%d" % json.load(open("answer.json"))["steps"])') answer/law.yaml "
+accepts 'a pipeline and a period that are given' ask --gpus 2xl4,2xt4 --model 30M --tokens 40M --stages 2 --pipeline gpipe --every 30 \
+	--combinations 4 -q -o given
+check 'are those of the answer' grep -q 'GPipe in 2 stages, DiLoCo with H = 30' "$out"
+check 'and of every row that the search had' bash -c '! grep -E "pipeline: swarm|method: step" given/scenario.yaml'
 cat >"$scratch/answer.py" <<'END'
 import csv, json, math, sys
 a, s = json.load(open("answer.json")), json.load(open("sim.json"))
