@@ -6,6 +6,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -137,7 +138,19 @@ void skep_ask_write_head(const struct skep_ask_question *q, FILE *out)
 		say("--link", r->link[i], out);
 	for (uint32_t i = 0; i < r->prices; i++)
 		say("--price", r->price[i], out);
-	fputc('\n', out);
+	for (uint32_t i = 0; i < r->what_ifs; i++)
+		say("--what-if", r->what_if[i], out);
+	if (r->trace)
+		say("--trace", r->trace, out);
+	if (r->pipeline)
+		say("--pipeline", r->pipeline, out);
+	if (r->stages > 0)
+		fprintf(out, " --stages %" PRIu32, r->stages);
+	if (r->every > 0)
+		fprintf(out, " --every %" PRIu32, r->every);
+	if (r->objective == SKEP_ASK_MONEY)
+		fputs(" --cheapest", out);
+	fprintf(out, " --seed %" PRIu64 " --combinations %" PRIu32 "\n", r->seed, r->combinations);
 }
 
 /* ---- the topology ---------------------------------------------------------------------------------------------------- */

@@ -156,9 +156,7 @@ static double rounded_bytes(const struct skep_scenario *s, uint64_t parameters)
 	return s->model.halves ? gradient_bytes(s, parameters) : 0;
 }
 
-/* Bytes that one inner step, one pseudo-gradient and what follows a STEP move through memory, for parameters of so many bytes. */
-
-/* Reads and clears the sum; reads and writes parameters and moments. */
+/* What an inner step of so many parameters moves: reads and clears the sum; reads and writes parameters and moments. */
 static double inner_bytes(const struct skep_scenario *s, uint64_t count)
 {
 	double parameters = (double)(SKEP_FLOAT_BYTES * count);
@@ -166,14 +164,14 @@ static double inner_bytes(const struct skep_scenario *s, uint64_t count)
 	       rounded_bytes(s, count);
 }
 
-/* Reads both kinds of parameters, writes the accumulator; with `async` copies the inner ones, with `gossip` clears the
- * accumulator, and reads it in place of one kind. */
+/* Of a pseudo-gradient, for parameters of so many bytes: reads both kinds of them, writes the accumulator; with `async`
+ * copies the inner ones, with `gossip` clears the accumulator, and reads it in place of one kind. */
 static double pseudo_bytes(const struct skep_scenario *s, double parameters)
 {
 	return (s->plan.async ? 5 : s->plan.gossip ? 4 : 3) * parameters;
 }
 
-/* Writes the inner parameters; to mix them it reads them first. */
+/* Behind a STEP, for parameters of so many bytes: writes the inner ones; to mix them it reads them first. */
 static double follow_bytes(const struct skep_scenario *s, double parameters)
 {
 	if (!skep_plan_periodic(&s->plan))
@@ -314,7 +312,6 @@ static uint64_t part_of(const struct skep_scenario *s, const struct skep_op *op,
 	return skep_ns_clamp((double)ns * part_of_trained(s, op));
 }
 
-/* What is kept of a stage is more than its state (skep_stage_keep()). */
 /* Elements of a stage whose moments are in the shards of other workers. */
 static double not_sharded(const struct skep_scenario *s, uint32_t stage)
 {
@@ -323,6 +320,7 @@ static double not_sharded(const struct skep_scenario *s, uint32_t stage)
 	return (double)(trained - largest);
 }
 
+/* What is kept of a stage is more than its state (skep_stage_keep()). */
 static uint64_t kept_ns(const struct skep_scenario *s, uint32_t stage)
 {
 	const struct skep_stage_plan *of = &s->stage[stage];
