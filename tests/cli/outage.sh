@@ -240,8 +240,7 @@ same 'held, a stage hears of its step 0.1 s late: no round is made again' "$(aga
 same 'held, a stage hears of its step late, delayed: no round is made again' "$(again --set sync.delayed=true)" "$none"
 check 'held, a stage hears of its step late, clipped: rounds are made again' [ "$(again --set train.optimizer.clip_norm=1.0e-3)" != "$none" ]
 
-# In shards each of two workers holds a part of the state, which has to be there of the same version: so it is, but within a step,
-# and unless one of the two machines is gone meanwhile.
+# In shards each of two workers holds a part of the state, which has to be there of the same version: so it is, but within a step.
 shards=(--set sync.zero=1 "${held[@]}")
 again=
 for ms in $(seq 1000 100 2950); do
@@ -252,9 +251,6 @@ same 'held, in shards: no round is made again' "$again" "${none:0:20}"
 play "${lost[@]}" "${shards[@]}"
 same 'held, in shards: the open round alone is lost' "$(said rounds_again) $(said steps) $(said lost)" '0 6 0'
 books 'held, in shards'
-trace 0,join,a 0,join,b 5,leave,b 6,join,b
-play "${lost[@]}" "${shards[@]}" "${churn[@]}"
-same 'held, in shards: of a machine that is gone' "$(sqlite3 runs.db "SELECT round FROM notes WHERE kind = 'resumed'")" 0
 
 # That b is gone is known when the directory is lost already.
 late=(--set 'cluster.trace={file: trace.csv, any_gpu: true, detection_delay: 500 ms}')
