@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# wsp.sh - waves (HetPipe) for real. One virtual worker learns what the simulator does to the digit, for all that it reads is its own;
-# two of unequal speed count, send and stay within the bounds as simulated, learn as much, and a replay takes the same decisions. And
-# with a worker that is killed and comes back.
+# wsp.sh - waves (HetPipe) for real. One virtual worker with as many microbatches in a wave as stages learns what the simulator does
+# to the digit, for what it reads is its own and known by the order of its passes; with more it hangs on which gradient is back first.
+# Two count, send and stay within the bounds as simulated, learn as much, and a replay takes the same decisions. And with a worker
+# that is killed and comes back.
 set -u
 . tests/cli/lib.sh
 needs python3 mpirun
@@ -12,9 +13,9 @@ mpi_environment
 
 place 2
 place 4
-descent waves 2 64 16
-one=(--set schedule.pipeline=pipedream --set 'sync={method: wsp, distance: 1}' --set train.optimizer.lr=1.0e-3)
-four=("${one[@]}" --set cluster.topology=place-4.yaml --set cluster.compute_scale=6000 --set schedule.global_batch=128 --set train.until.steps=60)
+descent waves 2 32 16
+one=(--set schedule.pipeline=pipedream --set 'sync={method: wsp, distance: 1}' --set train.optimizer.lr=3.0e-4)
+four=("${one[@]}" --set train.optimizer.lr=1.0e-3 --set cluster.topology=place-4.yaml --set cluster.compute_scale=6000 --set schedule.global_batch=128 --set train.until.steps=60)
 
 accepts 'one virtual worker' run swarm.yaml --json -q "${one[@]}"
 accepts 'simulated' sim swarm.yaml --json -q "${one[@]}"
