@@ -56,7 +56,8 @@ static bool read_source(struct skep_store *store, int64_t id, uint32_t from, str
 {
 	static const char sql[] =
 		"SELECT model, arithmetic, status, text, samples, tokens, samples_per_microbatch,"
-		" microbatches, vstages, (SELECT count(*) FROM rounds WHERE run = ?1), first_round FROM runs WHERE id = ?1";
+		" microbatches, vstages, (SELECT count(*) FROM rounds WHERE run = ?1), first_round,"
+		" EXISTS (SELECT 1 FROM rounds WHERE run = ?1 AND local_staleness IS NOT NULL) FROM runs WHERE id = ?1";
 	sqlite3_stmt *row = skep_store_query(store, sql, id, 0, reterr);
 	bool found = row != NULL && skep_store_row(store, row);
 	uint32_t warmup = 0;
@@ -72,8 +73,12 @@ static bool read_source(struct skep_store *store, int64_t id, uint32_t from, str
 		if (from == SKEP_FIT_FROM_USUAL)
 			from = (uint32_t)fmax(warmup, ceil(sqlite3_column_double(row, 9) / ROUNDS_PER_POINT));
 		ret->from = from;
-		why = refusal(skep_column_text(row, 1), skep_column_text(row, 2), samples, ret->every,
-			sqlite3_column_int64(row, 10) > 0);
+		if (sqlite3_column_int(row, 11))
+			why = "has waves (`sync.method: wsp`), whose staleness is of microbatches: a law knows one staleness, "
+			      "in steps";
+		else
+			why = refusal(skep_column_text(row, 1), skep_column_text(row, 2), samples, ret->every,
+				sqlite3_column_int64(row, 10) > 0);
 	}
 	if (row != NULL && why)
 		skep_fail(reterr, "run %lld %s", (long long)id, why);

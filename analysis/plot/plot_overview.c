@@ -109,11 +109,14 @@ static bool read_activity(struct skep_timeline *timeline, struct grid *grid, dou
 	return row != NULL;
 }
 
-/* The rows of `activity` have no lanes. All steps of a run are done in the same one. */
+/* The rows of `activity` have no lanes. All steps of a run are done in the same one; of a run without rows of operations delayed
+ * updates tell that it is not that of passes. */
 static bool read_lane(struct skep_timeline *timeline, struct grid *grid)
 {
-	static const char sql[] = "SELECT 1 WHERE EXISTS (SELECT 1 FROM rounds WHERE run = ?1 AND staleness > 0)"
-				  " OR EXISTS (SELECT 1 FROM ops WHERE run = ?1 AND kind = 'step' AND lane = 'reduce')";
+	static const char sql[] =
+		"SELECT 1 WHERE CASE WHEN EXISTS (SELECT 1 FROM ops WHERE run = ?1 AND kind = 'step')"
+		" THEN EXISTS (SELECT 1 FROM ops WHERE run = ?1 AND kind = 'step' AND lane = 'reduce')"
+		" ELSE EXISTS (SELECT 1 FROM rounds WHERE run = ?1 AND staleness > 0 AND local_staleness IS NULL) END";
 	sqlite3_stmt *row = skep_store_query(timeline->store, sql, timeline->run.id, 0, timeline->reterr);
 	grid->delayed = row != NULL && skep_store_row(timeline->store, row);
 	sqlite3_finalize(row);

@@ -64,7 +64,8 @@ static void begin_round(struct directory *d, struct step *step)
 	d->eager = is_due(d, step->plan);
 	if (!d->eager)
 		return;
-	d->reduced = (struct reduced){.round = d->round, .issued = d->issued, .expected = d->issued};
+	/* Which microbatches come back is not known yet, so no divisor is certain. */
+	d->reduced = (struct reduced){.round = d->round, .issued = d->issued};
 	for (uint32_t stage = 0; stage < step->plan->stages; stage++) {
 		directory_stage(d, stage)->attempt = 0;
 		directory_stage(d, stage)->committed = false;

@@ -18,8 +18,8 @@
  *
  * Why a version that all stages can have is there. If one stage has stepped, the members of all have told that they have their
  * sums: so each of them, if it is not lost as well, has stepped, or has its sum and presumes. What is left are rounds whose
- * divisor is not known beforehand: something of them was lost, the step needs the norm of all gradients (plan->clip), or pairs
- * sum (gossip).
+ * divisor is not known beforehand: something of them was lost, sums began before all passes were over (plan->eager), the step
+ * needs the norm of all gradients (plan->clip), or pairs sum (gossip).
  *
  * In shards (plan->sharded) a worker that has stepped its own holds no version before all others have given it theirs, which they
  * do not any more: it keeps nothing then, and one that was told to step and has not begun does not. Nothing is presumed.

@@ -51,6 +51,7 @@ r = json.load(open(sys.argv[1]))
 assert r["local_staleness"] == 3 and 4 <= r["global_staleness"] <= 10, r' "$out"
 accepts 'for a person' sim "$shipped"
 check 'with the bounds' grep -q 'staleness *at most [0-9]* microbatches of each other virtual worker (bound 10), 3 of its own (bound 3)' "$out" "$err"
+refuses 'a law that is fitted to it' '^skep: run 1 has waves .*: a law knows one staleness' fit 1 -o law.yaml
 
 recorded() {
 	python3 - <<-'END'
