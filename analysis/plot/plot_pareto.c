@@ -186,9 +186,10 @@ static bool read_runs(struct skep_store *store, struct figure *f, const int64_t 
 		return false;
 	if (f->dots == 0)
 		skep_fail(reterr,
-			f->late > 0 ? "no run reached its target loss: --metric time_s shows whole runs"
-				    : "no run that is done has a cost: give `price` or `prices` to all machines of the "
-				      "topology");
+			f->late > 0
+				? "no run reached its target loss: --metric time_s shows whole runs"
+				: "no run that is done has a cost: runs that were interrupted are left out, and all machines of "
+				  "the topology are to have `price` or `prices`");
 	else if (!f->to_target && work < 0)
 		skep_fail(reterr,
 			"these runs have different numbers of samples to do, so their times say nothing: name some "
