@@ -285,20 +285,47 @@ static void write_trace(const struct skep_ask_question *q, FILE *out)
 		given ? given : usual);
 }
 
+static const char *pipeline_of(const struct skep_ask_job *job)
+{
+	const char *given = job->question->request->pipeline;
+	return given ? given : "swarm";
+}
+
+/* Fixed pipelines that are asked for go with as many stages as deal the batch out evenly to all machines. */
+static bool can_be_stages(const struct skep_ask_job *job, uint32_t stages)
+{
+	const uint32_t machines = job->question->machines;
+	if (stages < job->stages_least || stages > machines || stages > job->model->layers)
+		return false;
+	return strcmp(pipeline_of(job), "swarm") == 0 ||
+	       (machines % stages == 0 && job->samples % (machines / stages) == 0);
+}
+
+/* The fewest that can be: one pipeline of all machines always can, if the model has that many layers. 0: none can. */
+static uint32_t fewest_stages(const struct skep_ask_job *job)
+{
+	uint32_t stages = job->stages_least;
+	while (stages <= job->question->machines && !can_be_stages(job, stages))
+		stages++;
+	return stages <= job->question->machines ? stages : 0;
+}
+
 static void write_stages(const struct skep_ask_job *job, FILE *out)
 {
 	const struct skep_ask_question *q = job->question;
+	const uint32_t fewest = fewest_stages(job);
 	uint32_t count = 0;
 	if (q->request->stages > 0) {
 		fprintf(out, "    model.stages: [%u]\n", q->request->stages);
 		return;
 	}
-	for (uint32_t s = 1; s <= q->machines && s <= job->model->layers && count < 3; s *= 2) {
-		if (s < job->stages_least)
-			continue;
-		fprintf(out, "%s%u", count++ == 0 ? "    model.stages: [" : ", ", s);
-	}
-	fputs(count > 0 ? "]\n" : "    model.stages: [1]\n", out);
+	for (uint32_t s = 1; s <= q->machines && count < 3; s *= 2)
+		if (can_be_stages(job, s))
+			fprintf(out, "%s%u", count++ == 0 ? "    model.stages: [" : ", ", s);
+	if (count > 0)
+		fputs("]\n", out);
+	else
+		fprintf(out, "    model.stages: [%u]\n", fewest > 0 ? fewest : 1);
 }
 
 static void write_schedule(const struct skep_ask_job *job, const char *pipeline, uint32_t microbatch, FILE *out)
@@ -350,18 +377,19 @@ bool skep_ask_write_scenario(
 	const struct skep_ask_job *job, const struct skep_ask_files *files, struct skep_diag *reterr)
 {
 	const struct skep_ask_question *q = job->question;
+	const uint32_t stages = q->request->stages > 0 ? q->request->stages : fewest_stages(job);
 	struct sheet sheet;
 	if (!begin(&sheet, reterr))
 		return false;
 	skep_ask_write_head(q, sheet.out);
 	fprintf(sheet.out, "name: ask %s\nseed: %llu\nmodel: {file: \"%s\", stages: %u}\n", job->model->name,
 		(unsigned long long)q->request->seed, job->model->file[0] ? job->model->file : "model.yaml",
-		q->request->stages > 0 ? q->request->stages : job->stages_least);
+		stages > 0 ? stages : job->stages_least);
 	fputs("cluster:\n  topology: topology.yaml\n", sheet.out);
 	if (q->request->spot)
 		write_trace(q, sheet.out);
 	fputs("schedule: ", sheet.out);
-	write_schedule(job, q->request->pipeline ? q->request->pipeline : "swarm", 1, sheet.out);
+	write_schedule(job, stages > 0 ? pipeline_of(job) : "swarm", 1, sheet.out);
 	fputs("sync: ", sheet.out);
 	write_sync(q->request->every, sheet.out);
 	fputs("directory: {heartbeat: 10 s, timeout: 30 s}\n", sheet.out);

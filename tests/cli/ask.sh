@@ -48,6 +48,9 @@ accepts 'a pipeline and a period that are given' ask --gpus 2xl4,2xt4 --model 30
 	--combinations 4 -q -o given
 check 'are those of the answer' grep -q 'GPipe in 2 stages, DiLoCo with H = 30' "$out"
 check 'and of every row that the search had' bash -c '! grep -E "pipeline: swarm|method: step" given/scenario.yaml'
+accepts 'pipelines of three machines, of which no batch is dealt out to three' ask --gpus 3xl4 --model 30M --tokens 40M --pipeline 1f1b \
+	--combinations 4 -q -o three
+check 'which are those of the answer, too' grep -q '^  1F1B in ' "$out"
 cat >"$scratch/answer.py" <<'END'
 import csv, json, math, sys
 a, s = json.load(open("answer.json")), json.load(open("sim.json"))
