@@ -147,10 +147,15 @@ void skep_leading_has(struct group *group, uint32_t peer, const struct skep_stat
 void skep_leading_lacks(struct group *group, const struct skep_state_word *word)
 {
 	for (size_t i = 0; i < group->offers; i++) {
-		if (group->offer[i].stage == word->stage && group->offer[i].version == word->version) {
-			forget(group, i);
-			return;
-		}
+		if (group->offer[i].stage != word->stage || group->offer[i].version != word->version)
+			continue;
+		if (!group->offer[i]
+				.proposed) /* newer ones of its part have taken its place: the server need not wait for it */
+			tell_server(group,
+				&(struct skep_lease_message){
+					.kind = SKEP_LEASE_KEPT, .stage = word->stage, .version = word->version});
+		forget(group, i);
+		return;
 	}
 }
 
