@@ -262,14 +262,17 @@ static void hear_fault(struct skep_tally *tally, skep_time now, const struct ske
 		[SKEP_FAULT_STATE] = "parameters or optimizer state"};
 	const uint32_t kind = note->fault.kind, layer = note->fault.layer;
 	char where[32] = "";
+	const char *help = "nothing was learnt yet: look at what it begins with and learns from";
+	if (note->round > 0)
+		help = skep_plan_no_flush(&tally->scenario->plan)
+		               ? "a smaller learning rate may help"
+		               : "a smaller learning rate, or train.optimizer.clip_norm, may help";
 	if (layer > 0)
 		snprintf(where, sizeof where, ", layer %u of %u", layer, tally->scenario->model.layers);
 	snprintf(tally->sum.failure, sizeof tally->sum.failure,
 		"%s became infinite or no number in round %u, first in worker %u (stage %u%s) after %.1f s; %s",
 		kind < SKEP_FAULTS && what[kind] ? what[kind] : "numbers", note->round, note->peer.index,
-		note->stage % tally->scenario->plan.stages, where, (double)now * 1e-9,
-		note->round > 0 ? "a smaller learning rate, or train.optimizer.clip_norm, may help"
-				: "nothing was learnt yet: look at what it begins with and learns from");
+		note->stage % tally->scenario->plan.stages, where, (double)now * 1e-9, help);
 }
 
 /* The trial is over: its newest loss is the run's. */
