@@ -112,7 +112,8 @@ void held_begin(struct cluster *c, uint32_t worker)
 	struct skep_event event = {.kind = SKEP_EVENT_SUSPECT, .u.peer = {c->setup.plan->workers, 1}};
 	if (!p->alive || p->left || !p->started)
 		return;
-	p->keeping = p->stayed = true;
+	p->keeping = true;
+	p->stayed = c->setup.machine->epoch(p->node) > 0; /* one that has begun anew holds nothing */
 	deliver(c, worker, &event);
 	p->keeping = c->setup.machine->keeps(p->node);
 }
