@@ -462,9 +462,9 @@ void skep_compute_take_measured(struct skep_scenario *s, uint32_t gpu, uint32_t 
 {
 	const struct skep_stage_table *table = s->predictor ? s->predictor[gpu].stages : NULL;
 	size_t at = (size_t)gpu * skep_plan_vstages(&s->plan) + vstage;
-	struct skep_compute_stage *timing = &s->timing[at];
 	if (!table || strcmp(table->model, s->model.name) != 0 || skep_split_of(s, gpu).gpus > 1)
 		return;
+	struct skep_compute_stage *timing = &s->timing[at];
 	const struct measured m = look_up(s, table, vstage);
 	const bool outer = m.has[SKEP_STAGE_INNER]; /* the step that was measured is behind local ones */
 	const int update = outer ? SKEP_STAGE_INNER : SKEP_STAGE_STEP;
