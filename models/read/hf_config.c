@@ -312,13 +312,19 @@ static void add_gpt2(cJSON *root, const struct skep_hf_config *c)
 	cJSON_AddStringToObject(root, "activation_function", "gelu_new");
 }
 
-static void add_llama(cJSON *root, const struct skep_hf_config *c)
+/* By the names that all but GPT-2 have for them. */
+static void add_measures(cJSON *root, const struct skep_hf_config *c)
 {
 	add_number(root, "max_position_embeddings", c->positions);
 	add_number(root, "hidden_size", c->hidden);
 	add_number(root, "intermediate_size", c->feed_forward);
 	add_number(root, "num_hidden_layers", c->blocks);
 	add_number(root, "num_attention_heads", c->heads);
+}
+
+static void add_llama(cJSON *root, const struct skep_hf_config *c)
+{
+	add_measures(root, c);
 	add_number(root, "num_key_value_heads", c->kv_heads);
 	add_number(root, "rms_norm_eps", c->norm_epsilon);
 	add_number(root, "rope_theta", c->rotary_base);
@@ -346,11 +352,7 @@ static void add_mixtral(cJSON *root, const struct skep_hf_config *c)
 
 static void add_bert(cJSON *root, const struct skep_hf_config *c)
 {
-	add_number(root, "max_position_embeddings", c->positions);
-	add_number(root, "hidden_size", c->hidden);
-	add_number(root, "intermediate_size", c->feed_forward);
-	add_number(root, "num_hidden_layers", c->blocks);
-	add_number(root, "num_attention_heads", c->heads);
+	add_measures(root, c);
 	add_number(root, "layer_norm_eps", c->norm_epsilon);
 	add_number(root, "type_vocab_size", SEGMENTS);
 	add_number(root, "mask_token_id", c->mask_token);

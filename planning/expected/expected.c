@@ -98,25 +98,13 @@ static double half_ring_to_s(const struct skep_loads *l, uint32_t last, bool upd
 	return at_s;
 }
 
-/* Of half a ring the delays that reduce_s and gather_s have: of all its hops but the shortest. */
-static double half_ring_hops_s(const struct skep_loads *l, uint32_t stage)
-{
-	double sum_s = 0, shortest_s = INFINITY;
-	for (uint32_t i = 0; i < l->p->workers; i++) {
-		if (l->stage_of[i] != stage)
-			continue;
-		const double hop_s = skep_loads_ring_hop_s(l, i);
-		sum_s += hop_s;
-		shortest_s = fmin(shortest_s, hop_s);
-	}
-	return sum_s - shortest_s;
-}
-
 /* From the directory's word to a stage's workers until the last of them has what half a ring brings it, which takes `half_s`
  * where all begin at once, and has said so if `says`. */
 static double halved_s(const struct skep_loads *l, uint32_t stage, double half_s, bool updates, bool says)
 {
-	const double rest_s = half_s - half_ring_hops_s(l, stage);
+	const struct skep_ring_hops hops = skep_loads_ring_hops(l, stage);
+	const double rest_s =
+		half_s - (hops.sum_s - hops.shortest_s); /* half_s has those of all hops but the shortest */
 	double most_s = 0;
 	for (uint32_t i = 0; i < l->p->workers; i++)
 		if (l->stage_of[i] == stage)

@@ -129,6 +129,11 @@ double skep_reductions_s(struct skep_loads *loads);
 /* From a worker to the next of its stage's ring: the delay of the hop, with what the directory takes longer for a segment of a
  * chunk that it passes on. After skep_reductions_s() of a ring. */
 double skep_loads_ring_hop_s(const struct skep_loads *loads, uint32_t worker);
+/* Of all hops of a stage's ring. */
+struct skep_ring_hops {
+	double sum_s, shortest_s;
+};
+struct skep_ring_hops skep_loads_ring_hops(const struct skep_loads *loads, uint32_t stage);
 
 /* rehearsal.c: how long the sums of all stages take, transfer by transfer as core/collective/collective.h has them, on the
  * network of the topology. Who sends to whom decides what shares which line, which no closed form of a star knows: a

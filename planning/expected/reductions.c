@@ -26,32 +26,45 @@ static double summed_bytes(const struct skep_loads *l, uint32_t stage)
 	return l->p->reduced_bytes[stage] * skep_plan_sum_every(&l->p->scenario->plan, stage);
 }
 
-double skep_loads_ring_hop_s(const struct skep_loads *l, uint32_t worker)
+/* Bytes of a segment of a chunk of the stage's ring. */
+static double segment_bytes(const struct skep_loads *l, uint32_t stage)
 {
-	const uint32_t stage = l->stage_of[worker], next = l->next[worker], *machine = l->p->machine;
-	double segment = summed_bytes(l, stage) / l->count[stage];
-	segment /= skep_throughput_ring_segments(&l->p->throughput[0], segment);
+	const double chunk = summed_bytes(l, stage) / l->count[stage];
+	return chunk / skep_throughput_ring_segments(&l->p->throughput[0], chunk);
+}
+
+static double hop_s(const struct skep_loads *l, uint32_t worker, double segment)
+{
+	const uint32_t next = l->next[worker], *machine = l->p->machine;
 	return l->p->delay_s[(size_t)worker * l->p->workers + next] +
 	       skep_path_relay_s(&l->p->scenario->topology, machine[worker], machine[next], segment);
 }
 
-struct hops { /* of a ring */
-	double sum_s, shortest_s;
-};
-
-/* Each edge of the stage's ring carries so many bytes. */
-static struct hops carry_ring(struct skep_loads *l, uint32_t stage, double bytes)
+double skep_loads_ring_hop_s(const struct skep_loads *l, uint32_t worker)
 {
-	struct hops hops = {0, INFINITY};
+	return hop_s(l, worker, segment_bytes(l, l->stage_of[worker]));
+}
+
+struct skep_ring_hops skep_loads_ring_hops(const struct skep_loads *l, uint32_t stage)
+{
+	struct skep_ring_hops hops = {0, INFINITY};
+	const double segment = segment_bytes(l, stage);
 	for (uint32_t i = 0; i < l->p->workers; i++) {
 		if (l->stage_of[i] != stage)
 			continue;
-		skep_loads_carry(l, i, l->next[i], bytes, 1);
-		const double hop_s = skep_loads_ring_hop_s(l, i);
-		hops.sum_s += hop_s;
-		hops.shortest_s = fmin(hops.shortest_s, hop_s);
+		const double one_s = hop_s(l, i, segment);
+		hops.sum_s += one_s;
+		hops.shortest_s = fmin(hops.shortest_s, one_s);
 	}
 	return hops;
+}
+
+/* Each edge of the stage's ring carries so many bytes. */
+static void carry_ring(struct skep_loads *l, uint32_t stage, double bytes)
+{
+	for (uint32_t i = 0; i < l->p->workers; i++)
+		if (l->stage_of[i] == stage)
+			skep_loads_carry(l, i, l->next[i], bytes, 1);
 }
 
 static double busiest_s(struct skep_loads *l)
@@ -66,7 +79,11 @@ static double busiest_s(struct skep_loads *l)
 static double ring_s(struct skep_loads *l, uint32_t stage, double n, double bytes)
 {
 	const struct skep_throughput *t = &l->p->throughput[0];
-	const struct hops hops = n > 1 ? carry_ring(l, stage, bytes) : (struct hops){0, 0};
+	struct skep_ring_hops hops = {0, 0};
+	if (n > 1) {
+		carry_ring(l, stage, bytes);
+		hops = skep_loads_ring_hops(l, stage);
+	}
 	const double busy_s = busiest_s(l);
 	if (l->p->scenario->plan.sharded)
 		return skep_throughput_half_ring_s(
