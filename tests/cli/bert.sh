@@ -7,37 +7,11 @@ set -u
 . tests/cli/lib.sh
 needs python3
 
-model=$root/models/tiny-bert.yaml hf=$root/tests/data/hf/bert
-place 3
-python3 -c 'print("the quick brown fox jumps over the lazy dog. " * 40)' >corpus.txt
-cat >job.yaml <<END
-name: bert
-seed: 1
-model: {file: $model, stages: 1}
-cluster: {topology: place-3.yaml, allocation: {method: strided}}
-schedule: {global_batch: 8, microbatch: 4}
-train:
-  data: {corpus: text, file: corpus.txt}
-  optimizer: {name: adamw, lr: 3.0e-3}
-  until: {steps: 3}
-END
+name=bert model=$root/models/tiny-bert.yaml hf=$root/tests/data/hf/bert
+. "$root/tests/cli/lib_model.sh"
 
 # ---- costs, by hand: h 64, f 256, 4 blocks, sequences of 64 of which 10 are predicted, 257 tokens of the vocabulary ------------------
 
-# One GPU on which passes take FLOPs over 1e12 and nothing else; 4 samples a microbatch.
-mkdir only
-cd only || exit 1
-only_links
-sed -i 's,^flops: .*,flops: 1 TFLOP/s,' gpus/fast.yaml
-cat >alone.yaml <<END
-name: alone
-source: assumed for this test
-directory: a
-sites: {a: {machines: [{count: 1, gpu: fast}], inside: {bandwidth: 10 Gbit/s, latency: 0.01 ms}}}
-END
-run_skep check ../job.yaml --json -q --set cluster.topology=alone.yaml
-cp "$out" ../check.json
-cd .. || exit 1
 cat >by-hand.py <<'END'
 import json, math
 h, f, t, v, blocks, predicted = 64, 256, 64, 257, 4, 10
