@@ -61,7 +61,8 @@ uint64_t skep_emit_run(struct step *step, struct skep_node *node, struct skep_op
 	assert(skep_op_legal(step->plan, op));
 	next(step, SKEP_ACTION_RUN)->u.run = *op;
 	skep_digest_fold(&node->digest, (uint64_t)op->kind << 56 | (uint64_t)op->uncounted << 55 |
-						(uint64_t)op->recomputed << 54 | (uint64_t)op->index << 32 | op->size);
+						(uint64_t)op->recomputed << 54 | (uint64_t)op->presumed << 53 |
+						(uint64_t)op->index << 32 | op->size);
 	skep_digest_fold(&node->digest, (uint64_t)op->round << 32 | op->number);
 	if (step->plan->model_chunks > 1)
 		skep_digest_fold(&node->digest, op->stage);

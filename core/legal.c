@@ -221,7 +221,7 @@ static bool backward_legal(const struct skep_plan *plan, const struct skep_op *o
 
 static bool pass_legal(const struct skep_plan *plan, const struct skep_op *op)
 {
-	if (op->lane != SKEP_LANE_COMPUTE || op->stage >= stages_of(plan, op->kind) ||
+	if (op->lane != SKEP_LANE_COMPUTE || op->presumed || op->stage >= stages_of(plan, op->kind) ||
 		op->number >= skep_plan_numbers(plan) || (op->stage > 0 && skep_buf_none(op->in)) ||
 		(op->parts == 0 && op->moved > 0 && !skep_plan_moves_weights(plan)))
 		return false;
@@ -278,7 +278,10 @@ static bool state_op_legal(const struct skep_plan *plan, const struct skep_op *o
 		       (plan->async || op->update == SKEP_OUTER_UPDATE_OTHER) && op->update <= SKEP_OUTER_UPDATE_FRESH;
 	case SKEP_OP_DISCARD:
 		return plan->on_loss == SKEP_ON_LOSS_VOID && op->number == 0 && op->index == 0 && op->size == 0;
-	default: /* ENTER, CHECKPOINT */
+	case SKEP_OP_CHECKPOINT:
+		return op->number == 0 && op->index == 0 && op->size == 0 &&
+		       (!op->presumed || (plan->together && !plan->sharded));
+	default: /* ENTER */
 		return op->number == 0 && op->index == 0 && op->size == 0;
 	}
 }
@@ -288,7 +291,8 @@ static bool other_op_legal(const struct skep_plan *plan, const struct skep_op *o
 {
 	if (op->kind == 0 || op->kind >= SKEP_OP_KINDS || op->lane >= SKEP_LANES ||
 		op->stage >= stages_of(plan, op->kind) || op->uncounted || op->recomputed ||
-		(op->update > SKEP_OUTER_UPDATE_OTHER && op->kind != SKEP_OP_STEP))
+		(op->update > SKEP_OUTER_UPDATE_OTHER && op->kind != SKEP_OP_STEP) ||
+		(op->presumed && op->kind != SKEP_OP_CHECKPOINT))
 		return false;
 	if (!skep_op_reduces(op->kind))
 		return state_op_legal(plan, op);

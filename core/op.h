@@ -187,4 +187,5 @@ struct skep_op {
 	uint8_t update;        /* STEP with `async`: enum skep_outer_update */
 	bool uncounted;        /* BACKWARD, for the sake of earlier stages: the accumulator stays as it is */
 	bool recomputed;       /* BACKWARD, and the operation before it on this lane was the RECOMPUTE for it */
+	bool presumed;         /* CHECKPOINT, of what a step has made that no word came for (worker/orphan.c) */
 };

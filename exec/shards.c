@@ -22,12 +22,12 @@ bool skep_shards_begin(struct skep_shards *ret, const struct skep_scenario *scen
 	return ret->own != NULL || skep_fail(reterr, "no memory for the shard of rank %d", rank);
 }
 
-static bool write_part(
-	void *context, uint32_t stage, uint32_t version, const void *state, uint64_t bytes, struct skep_diag *reterr)
+static bool write_part(void *context, uint32_t stage, uint32_t version, bool presumed, const void *state,
+	uint64_t bytes, struct skep_diag *reterr)
 {
 	const struct skep_shards *s = context;
-	return s->parts.write(
-		s->parts.context, skep_shard_part(stage, s->plane_number, s->ranks), version, state, bytes, reterr);
+	const uint32_t part = skep_shard_part(stage, s->plane_number, s->ranks);
+	return s->parts.write(s->parts.context, part, version, presumed, state, bytes, reterr);
 }
 
 static bool read_part(

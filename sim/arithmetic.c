@@ -16,8 +16,8 @@
 
 /* ---- checkpoints: the folder of a simulated cluster is memory, unless it is asked to keep more ------------------ */
 
-static bool keep(
-	void *context, uint32_t part, uint32_t version, const void *state, uint64_t bytes, struct skep_diag *reterr)
+static bool keep(void *context, uint32_t part, uint32_t version, bool presumed, const void *state, uint64_t bytes,
+	struct skep_diag *reterr)
 {
 	assert(skep_plan_parts(((struct skep_world *)context)->plan) > part);
 	struct skep_world *world = context;
@@ -32,7 +32,7 @@ static bool keep(
 	memcpy(memory, state, bytes);
 	*oldest = (struct skep_kept){version, memory};
 	const struct skep_keeper files = skep_checkpoint_keeper(&world->folder);
-	return world->folder.run == 0 || files.write(files.context, part, version, state, bytes, reterr);
+	return world->folder.run == 0 || files.write(files.context, part, version, presumed, state, bytes, reterr);
 }
 
 static bool find_kept(

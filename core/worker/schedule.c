@@ -139,6 +139,7 @@ static bool keep_held(struct worker *w, struct step *step)
 	assert(w->state == WORKER_SERVING && w->model_chunks.stepped == 0);
 	assert(w->orphan == ORPHAN_KEEPS || w->orphan == ORPHAN_STEPS);
 	op.round = step->how.worker->held_as(w);
+	op.presumed = w->orphan == ORPHAN_STEPS;
 	w->checkpoint = false;
 	w->orphan++;
 	if (op.round <= step->plan->first_round)

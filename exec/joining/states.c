@@ -78,28 +78,27 @@ static bool hand_over(
 	return fine;
 }
 
-/* What the worker holds comes first, then what it presumes that the next step makes (core/worker/orphan.c).
+/* What the worker holds, and what it presumes that the next step makes (core/worker/orphan.c), of which a worker that began with
+ * what all have has the second alone.
  *
  * Where the folder is also that of `serve`, the newest version that all stages have must not make room for one of this stage
  * alone: nothing is removed. */
-static bool keep_here(struct skep_states *states, uint32_t stage, uint32_t version, const void *state, uint64_t bytes,
-	struct skep_diag *reterr)
+static bool keep_here(struct skep_states *states, uint32_t stage, uint32_t version, bool presumed, const void *state,
+	uint64_t bytes, struct skep_diag *reterr)
 {
 	assert(states->orphaned && states->left != NULL && version > 0);
 	struct skep_checkpoint_folder all = states->folder;
 	all.keep = 0;
 	const struct skep_keeper own = skep_checkpoint_keeper(&all);
-	if (!own.write(own.context, stage, version, state, bytes, reterr))
+	if (!own.write(own.context, stage, version, presumed, state, bytes, reterr))
 		return false;
 	struct skep_left *left = states->left;
-	bool presumed = left->version > 0 && version > left->version; /* it may have been about to keep the same */
-	if (presumed) {
-		assert(left->stage == stage);
-		left->presumed = version;
-	} else {
-		*left = (struct skep_left){.job = all.job, .run = all.run, .stage = stage, .version = version};
-		snprintf(left->folder, sizeof left->folder, "%s", all.path);
-	}
+	const struct skep_left before = *left;
+	assert(!presumed || before.version == 0 || (before.stage == stage && before.version < version));
+	*left = (struct skep_left){.job = all.job, .run = all.run, .stage = stage};
+	left->version = presumed ? before.version : version;
+	left->presumed = presumed ? version : 0;
+	snprintf(left->folder, sizeof left->folder, "%s", all.path);
 	if (!states->options->quiet)
 		fprintf(stderr, "skep: the state of stage %u as of round %u is kept in %s%s\n", stage, version,
 			all.path, presumed ? ": other stages may have made that step" : "");
@@ -113,15 +112,15 @@ void skep_states_orphaned(void *context)
 	states->orphaned = true;
 }
 
-static bool write_both(
-	void *context, uint32_t stage, uint32_t version, const void *state, uint64_t bytes, struct skep_diag *reterr)
+static bool write_both(void *context, uint32_t stage, uint32_t version, bool presumed, const void *state,
+	uint64_t bytes, struct skep_diag *reterr)
 {
 	struct skep_states *states = context;
 	const struct skep_keeper own = skep_checkpoint_keeper(&states->folder);
 	struct skep_diag why = {0};
 	if (states->orphaned)
-		return keep_here(states, stage, version, state, bytes, reterr);
-	if (!own.write(own.context, stage, version, state, bytes, reterr))
+		return keep_here(states, stage, version, presumed, state, bytes, reterr);
+	if (!own.write(own.context, stage, version, presumed, state, bytes, reterr))
 		return false;
 	return hand_over(states, stage, version, false, &why) ||
 	       skep_fail(reterr, "`serve` does not keep the state of stage %u: %s", stage, why.message);
@@ -131,14 +130,14 @@ void skep_left_bring(const struct skep_join_options *options, uint64_t run)
 {
 	const struct skep_left *left = options->left;
 	struct skep_diag why = {0};
-	if (left == NULL || left->version == 0 || left->run != run)
+	if (left == NULL || left->run != run)
 		return;
 	struct skep_states states = {
 		.folder = {.path = left->folder, .job = left->job, .run = left->run}, .options = options};
-	for (uint32_t i = 0; i < 1 + (left->presumed > 0); i++) {
+	for (uint32_t i = 0; i < 2; i++) {
 		uint32_t version = i == 0 ? left->version : left->presumed;
 		why = (struct skep_diag){0};
-		if (!hand_over(&states, left->stage, version, i > 0, &why))
+		if (version > 0 && !hand_over(&states, left->stage, version, i > 0, &why))
 			fprintf(stderr, "skep: the state of stage %u as of round %u is not taken: %s\n", left->stage,
 				version, why.message);
 	}

@@ -144,9 +144,10 @@ static bool wrong(struct skep_diag *reterr, const char *path, const char *what)
 	return skep_fail(reterr, "checkpoint %s: %s", path, what);
 }
 
-static bool write_file(
-	void *context, uint32_t stage, uint32_t version, const void *state, uint64_t bytes, struct skep_diag *reterr)
+static bool write_file(void *context, uint32_t stage, uint32_t version, bool presumed, const void *state,
+	uint64_t bytes, struct skep_diag *reterr)
 {
+	(void)presumed; /* it is a state as any other */
 	const struct skep_checkpoint_folder *folder = context;
 	char path[PATH_BYTES];
 	struct skep_diag diag = {0};

@@ -32,10 +32,11 @@
 	4u /* 1 did not say whose a state is; 2 was of the state alone; 3 had no sum of the header */
 #define SKEP_CHECKPOINT_PATH_BYTES 768u
 
-/* Where a device keeps states. Both return false with a reason that says what to do. */
+/* Where a device keeps states. Both return false with a reason that says what to do. `presumed`: the run may not have come to
+ * that version, as CHECKPOINT says (op.h). */
 struct skep_keeper {
 	void *context;
-	bool (*write)(void *context, uint32_t stage, uint32_t version, const void *state, uint64_t bytes,
+	bool (*write)(void *context, uint32_t stage, uint32_t version, bool presumed, const void *state, uint64_t bytes,
 		struct skep_diag *reterr);
 	bool (*read)(void *context, uint32_t stage, uint32_t version, void *ret_state, uint64_t bytes,
 		struct skep_diag *reterr);

@@ -93,7 +93,7 @@ bool skep_device_run_checkpoint(struct skep_device *device, const struct skep_op
 		device->backend->wait(device_queue(device, op), device->why[op->lane], sizeof device->why[op->lane]);
 	device->unkept = (struct skep_diag){0};
 	bool good = there && has_keeper(device, &device->unkept) &&
-	            keeper->write(keeper->context, part_of(device, op), op->round, state,
+	            keeper->write(keeper->context, part_of(device, op), op->round, op->presumed, state,
 			    skep_stage_kept_bytes(&device->stage), &device->unkept);
 	skep_pool_release(device->pool, buf);
 	ret->fault = good ? SKEP_FAULT_NONE : SKEP_FAULT_CHECKPOINT_FAILED;

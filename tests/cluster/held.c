@@ -40,6 +40,7 @@ void held_changed(struct ledger *ledger, struct skep_peer who, const struct skep
 		holding->steps = 0;
 	holding->round = op->round;
 	holding->steps++;
+	holding->late = ledger->lost ? op->round + 1 : 0;
 	bool whole = holding->steps == skep_plan_model_chunks(ledger->plan);
 	holding->newest = whole ? op->round + 1 : 0;
 	holding->version = serves(ledger, who) ? holding->newest : 0;
@@ -77,6 +78,12 @@ void held_kept(struct ledger *ledger, struct skep_peer who, const struct skep_op
 {
 	struct holding *holding = &ledger->holding[who.index];
 	assert(op->kind == SKEP_OP_CHECKPOINT && op->round < 64);
+	bool here = ledger->lost && holding->epoch == who.epoch;
+	bool presumed = here && holding->presumed == op->round, late = here && holding->late == op->round;
+	if (op->presumed ? !late : presumed) /* one that was told and has not heard it presumes as well */
+		verdict_break(ledger->verdict, "I27", op->round, op->stage, ANY,
+			"worker %u keeps a state that is %spresumed, and says that it is%s", who.index,
+			presumed ? "" : "not ", op->presumed ? "" : " not");
 	if (!ledger->lost || holding->epoch != who.epoch)
 		return;
 	if (well && ledger->plan->sharded)
@@ -98,6 +105,7 @@ bool held_presumes(struct ledger *ledger, struct skep_peer who, const struct ske
 		verdict_break(ledger->verdict, "I27", op->round, op->stage, ANY,
 			"worker %u presumes that %u microbatches are in its sum, of %u that were issued", who.index,
 			op->microbatches, round->issued_count);
+	ledger->holding[who.index].presumed = op->round + 1;
 	if (op->stage + ledger->plan->stages >= skep_plan_vstages(ledger->plan))
 		books_check_parameters(ledger, who, op->round + 1, op->stage % ledger->plan->stages, effect);
 	return true;

@@ -141,7 +141,9 @@ struct scale_books { /* machines that the run asks for */
 struct holding { /* of a worker in this life: STEPs of the round that it is at; the newest version that it has, and ... */
 	uint32_t epoch, stage, round, steps, newest;
 	uint32_t version; /* ... that it has made since all know that it serves; 0: none, or it is within a step */
-	uint64_t kept;    /* versions that it has kept since the directory was lost, bit by bit */
+	/* Versions that it has made since the directory was lost; `presumed` without having been told, as all know; 0: none. */
+	uint32_t late, presumed;
+	uint64_t kept; /* versions that it has kept since the directory was lost, bit by bit */
 };
 
 struct ledger {

@@ -407,6 +407,8 @@ static void put_op(struct text *text, const struct skep_plan *plan, const struct
 		put(text, ", step %u: %u microbatches", op->nth, op->microbatches);
 	else if (op->kind == SKEP_OP_PSEUDO_GRAD)
 		put(text, ": %u microbatches", op->microbatches);
+	else if (op->kind == SKEP_OP_CHECKPOINT && op->presumed)
+		put(text, ", presumed");
 	else if (op->kind == SKEP_OP_STEP)
 		put(text, ": %u members, %u microbatches", op->members, op->microbatches);
 	if (op->kind == SKEP_OP_STEP && skep_plan_is_tied_vstage(plan, op->stage))

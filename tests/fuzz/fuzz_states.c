@@ -35,7 +35,7 @@ static void keep_sound(const char *path)
 	uint8_t state[BYTES];
 	for (uint32_t i = 0; i < STAGES * VERSIONS; i++) {
 		memset(state, (int)i, sizeof state);
-		must(keeper.write(keeper.context, i % STAGES, 3 + 2 * (i / STAGES), state, BYTES, &diag));
+		must(keeper.write(keeper.context, i % STAGES, 3 + 2 * (i / STAGES), false, state, BYTES, &diag));
 	}
 }
 
@@ -75,7 +75,7 @@ static void change_all(const char *folder, unsigned stage, unsigned version, boo
 		snprintf(path, sizeof path, "%s/stage-%u-version-%u.kept", folder, i % STAGES, 3 + 2 * (i / STAGES));
 		(void)!remove(path);
 	}
-	if (other && !keeper.write(keeper.context, stage % STAGES, version % 12, state, BYTES, &diag))
+	if (other && !keeper.write(keeper.context, stage % STAGES, version % 12, false, state, BYTES, &diag))
 		check_diag(&diag); /* a folder has that name */
 }
 
@@ -182,7 +182,7 @@ static void begin_anew(const char *path)
 	free(text);
 	must(skep_checkpoints_note_files(path, learnt_from, LEARNT_FROM, &diag));
 	must(skep_checkpoints_other_file(path, learnt_from, LEARNT_FROM) == NULL);
-	must(keeper.write(keeper.context, 1, 7, state, BYTES, &diag));
+	must(keeper.write(keeper.context, 1, 7, false, state, BYTES, &diag));
 	must(keeper.read(keeper.context, 1, 7, again, BYTES, &diag) && memcmp(state, again, BYTES) == 0);
 }
 

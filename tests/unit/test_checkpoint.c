@@ -46,7 +46,7 @@ static void begin(struct bench *b)
 	b->keeper = skep_checkpoint_keeper(&b->folder);
 	for (unsigned i = 0; i < BYTES; i++)
 		b->state[i] = (unsigned char)(i * 7 + i / 256);
-	assert_true(b->keeper.write(b->keeper.context, 2, 15, b->state, BYTES, fresh(&b->error)));
+	assert_true(b->keeper.write(b->keeper.context, 2, 15, false, b->state, BYTES, fresh(&b->error)));
 	snprintf(b->file, sizeof b->file, "%s/stage-2-version-15.kept", b->path);
 }
 
@@ -83,7 +83,7 @@ static void test_what_is_written_is_read(void **state)
 	assert_memory_equal(head,
 		"skepkept\4\0\0\0\2\0\0\0\17\0\0\0\0\0\0\0\353\3\0\0\0\0\0\0\x11\x22\x33\x44\x55\x66\x77\x88", 40);
 	b.state[0] ^= 1; /* a newer one takes its place */
-	assert_true(b.keeper.write(b.keeper.context, 2, 15, b.state, BYTES, fresh(&b.error)));
+	assert_true(b.keeper.write(b.keeper.context, 2, 15, false, b.state, BYTES, fresh(&b.error)));
 	assert_true(read_back(&b, 2, 15, BYTES));
 	assert_memory_equal(b.got, b.state, BYTES);
 	finish(&b);
@@ -137,17 +137,17 @@ static void test_the_newest_three_are_left(void **state)
 	struct bench b;
 	begin(&b);
 	for (uint32_t version = 20; version <= 40; version += 5)
-		assert_true(b.keeper.write(b.keeper.context, 2, version, b.state, BYTES, fresh(&b.error)));
+		assert_true(b.keeper.write(b.keeper.context, 2, version, false, b.state, BYTES, fresh(&b.error)));
 	for (uint32_t version = 15; version <= 40; version += 5)
 		assert_int_equal(read_back(&b, 2, version, BYTES), version >= 30);
 	/* The last round of a run is kept too, and need not be the next. */
-	assert_true(b.keeper.write(b.keeper.context, 2, 42, b.state, BYTES, fresh(&b.error)));
+	assert_true(b.keeper.write(b.keeper.context, 2, 42, false, b.state, BYTES, fresh(&b.error)));
 	for (uint32_t version = 15; version <= 42; version++)
 		assert_int_equal(read_back(&b, 2, version, BYTES), version == 35 || version == 40 || version == 42);
-	assert_true(b.keeper.write(b.keeper.context, 1, 5, b.state, BYTES, fresh(&b.error)));
+	assert_true(b.keeper.write(b.keeper.context, 1, 5, false, b.state, BYTES, fresh(&b.error)));
 	assert_true(read_back(&b, 2, 35, BYTES)); /* each stage has its own */
 	b.folder.keep = 0;
-	assert_true(b.keeper.write(b.keeper.context, 2, 45, b.state, BYTES, fresh(&b.error)));
+	assert_true(b.keeper.write(b.keeper.context, 2, 45, false, b.state, BYTES, fresh(&b.error)));
 	assert_true(read_back(&b, 2, 35, BYTES));
 	finish(&b);
 }
@@ -169,7 +169,7 @@ static void test_another_run_is_moved_aside(void **state)
 	refused(&b, "kept by a run of another scenario or seed");
 	b.folder.job ^= 1;
 	for (uint32_t version = 3; version <= 6; version++) /* while the first one goes on: it loses none of its own */
-		assert_true(b.keeper.write(b.keeper.context, 2, version, b.state, BYTES, fresh(&b.error)));
+		assert_true(b.keeper.write(b.keeper.context, 2, version, false, b.state, BYTES, fresh(&b.error)));
 	b.folder = first;
 	assert_true(read_back(&b, 2, 15, BYTES));
 	b.folder = other;
@@ -186,7 +186,7 @@ static void test_another_run_is_moved_aside(void **state)
 
 static bool keep(struct bench *b, uint32_t stage, uint32_t version)
 {
-	return b->keeper.write(b->keeper.context, stage, version, b->state, BYTES, fresh(&b->error));
+	return b->keeper.write(b->keeper.context, stage, version, false, b->state, BYTES, fresh(&b->error));
 }
 
 static void expect_newest(struct bench *b, uint64_t run, uint32_t version)
@@ -379,7 +379,7 @@ static void test_a_folder_that_cannot_be_used(void **state)
 	b.folder.path = "/nowhere/at/all";
 	assert_false(skep_checkpoint_folder_usable(&b.folder, &moved, fresh(&b.error)));
 	assert_non_null(strstr(b.error.message, "/nowhere/at/all"));
-	assert_false(b.keeper.write(b.keeper.context, 2, 15, b.state, BYTES, fresh(&b.error)));
+	assert_false(b.keeper.write(b.keeper.context, 2, 15, false, b.state, BYTES, fresh(&b.error)));
 	assert_non_null(strstr(b.error.message, "/nowhere/at/all"));
 	finish(&b);
 }
@@ -406,7 +406,7 @@ static void test_a_writer_is_killed(void **state)
 	const pid_t writer = fork();
 	if (writer == 0) {
 		void *large = calloc(1, LARGE);
-		b.keeper.write(b.keeper.context, 2, 20, large, LARGE, fresh(&b.error));
+		b.keeper.write(b.keeper.context, 2, 20, false, large, LARGE, fresh(&b.error));
 		pause();
 	}
 	for (int i = 0; i < 10000 && files(&b) == 1; i++)
@@ -445,7 +445,7 @@ static void test_a_full_disk(void **state)
 	little = (struct rlimit){500, was.rlim_max};
 	void (*before)(int) = signal(SIGXFSZ, SIG_IGN);
 	setrlimit(RLIMIT_FSIZE, &little);
-	bool written = b.keeper.write(b.keeper.context, 2, 20, b.state, BYTES, fresh(&b.error));
+	bool written = b.keeper.write(b.keeper.context, 2, 20, false, b.state, BYTES, fresh(&b.error));
 	setrlimit(RLIMIT_FSIZE, &was);
 	signal(SIGXFSZ, before);
 	assert_false(written);

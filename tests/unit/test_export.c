@@ -80,7 +80,7 @@ static void keep(struct bench *b, uint32_t index, uint32_t version)
 	void *state = malloc(bytes);
 	stage.steps = version;
 	skep_stage_keep(&stage, state);
-	assert_true(keeper.write(keeper.context, index, version, state, bytes, fresh(&why)));
+	assert_true(keeper.write(keeper.context, index, version, false, state, bytes, fresh(&why)));
 	free(state);
 	skep_stage_finish(&stage);
 }

@@ -365,6 +365,27 @@ static void test_discard_is_of_a_void_round(void **state)
 	assert_false(skep_op_legal(&p, &op));
 }
 
+/* A state is presumed where stages step together, and a step can be made without word of it. */
+static void test_presumed_states(void **state)
+{
+	(void)state;
+	struct skep_plan p = plan();
+	struct skep_op op = {.kind = SKEP_OP_CHECKPOINT, .lane = SKEP_LANE_COMPUTE, .round = 2};
+	assert_true(skep_op_legal(&p, &op));
+	op.presumed = true;
+	assert_false(skep_op_legal(&p, &op)); /* stages do not step together */
+	p.together = true;
+	assert_true(skep_op_legal(&p, &op));
+	p.sharded = true;
+	assert_false(skep_op_legal(&p, &op));
+	p.sharded = false;
+	for (uint8_t kind = 1; kind < SKEP_OP_KINDS; kind++) {
+		op = (struct skep_op){.kind = kind, .lane = SKEP_LANE_COMPUTE, .presumed = true};
+		op.lane = skep_op_reduces(kind) ? SKEP_LANE_REDUCE : SKEP_LANE_COMPUTE;
+		assert_true(skep_op_legal(&p, &op) == (kind == SKEP_OP_CHECKPOINT));
+	}
+}
+
 /* A tensor comes from a stage with so many bytes of activations; a gradient has those of the stage before. */
 static void test_what_a_message_may_carry(void **state)
 {
@@ -456,6 +477,7 @@ int main(void)
 		cmocka_unit_test(test_a_backward_in_parts),
 		cmocka_unit_test(test_parts_that_are_gathered),
 		cmocka_unit_test(test_discard_is_of_a_void_round),
+		cmocka_unit_test(test_presumed_states),
 		cmocka_unit_test(test_what_a_message_may_carry),
 		cmocka_unit_test(test_what_passes_put_out),
 		cmocka_unit_test(test_notes),

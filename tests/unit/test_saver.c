@@ -68,7 +68,7 @@ static void begin(struct bench *b)
 	for (unsigned i = 0; i < BYTES; i++)
 		b->state[i] = (unsigned char)(i * 7 + i / 256);
 	const struct skep_keeper keeper = skep_checkpoint_keeper(&b->source);
-	assert_true(keeper.write(keeper.context, 2, 15, b->state, BYTES, &why));
+	assert_true(keeper.write(keeper.context, 2, 15, false, b->state, BYTES, &why));
 	skep_checkpoint_path(&b->folder, 2, 15, b->file);
 	b->saver = skep_saver_create(wake, b);
 	assert_non_null(b->saver);

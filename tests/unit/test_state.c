@@ -189,9 +189,10 @@ struct memory { /* a keeper of one state */
 	uint64_t bytes;
 };
 
-static bool keep(
-	void *context, uint32_t stage, uint32_t version, const void *state, uint64_t bytes, struct skep_diag *reterr)
+static bool keep(void *context, uint32_t stage, uint32_t version, bool presumed, const void *state, uint64_t bytes,
+	struct skep_diag *reterr)
 {
+	(void)presumed;
 	struct memory *m = context;
 	(void)reterr;
 	*m = (struct memory){stage, version, realloc(m->state, bytes), bytes};

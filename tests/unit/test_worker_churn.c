@@ -333,6 +333,7 @@ static void test_presumes_the_step_that_it_waits_for(void **state)
 		fixture_event(&f, lost);
 		assert_true(skep_node_keeps(f.node));
 		assert_int_equal(fixture_ran(&f, SKEP_OP_CHECKPOINT)->round, 1);
+		assert_false(fixture_ran(&f, SKEP_OP_CHECKPOINT)->presumed);
 		fixture_done(&f, *fixture_ran(&f, SKEP_OP_CHECKPOINT), none, none);
 		const struct skep_op *presumed = fixture_ran(&f, SKEP_OP_STEP);
 		assert_true((presumed != NULL) == (way % 3 == 0) && skep_node_keeps(f.node) == (way % 3 == 0));
@@ -344,7 +345,7 @@ static void test_presumes_the_step_that_it_waits_for(void **state)
 			const struct skep_op *kept = fixture_ran(&f, SKEP_OP_CHECKPOINT);
 			assert_true((kept != NULL) == (way == 0));
 			if (kept != NULL) {
-				assert_int_equal(kept->round, 2);
+				assert_true(kept->round == 2 && kept->presumed);
 				fixture_done(&f, *kept, none, none);
 			}
 		}
@@ -352,6 +353,31 @@ static void test_presumes_the_step_that_it_waits_for(void **state)
 		assert_null(fixture_ran(&f, SKEP_OP_STEP));
 		fixture_finish(&f);
 	}
+}
+
+/* What the run began with is kept already: what the first step makes is all that it keeps, and it says that this is presumed. */
+static void test_presumes_the_first_step(void **state)
+{
+	(void)state;
+	struct fixture f;
+	const struct skep_event lost = {.kind = SKEP_EVENT_SUSPECT, .u.peer = {DIRECTORY, 1}};
+	fixture_init(&f, 6, 3, 1);
+	f.plan.checkpoint_every = 100;
+	f.plan.together = true;
+	fixture_make(&f, 1);
+	fixture_start(&f);
+	struct skep_message first = reduce(0, 1, 0, 1, 1);
+	first.u.reduce.expected = 3;
+	fixture_deliver(&f, first);
+	fixture_event(&f, lost);
+	assert_null(fixture_ran(&f, SKEP_OP_CHECKPOINT));
+	assert_true(skep_node_keeps(f.node));
+	fixture_done(&f, *fixture_ran(&f, SKEP_OP_STEP), none, none);
+	const struct skep_op kept = *fixture_ran(&f, SKEP_OP_CHECKPOINT);
+	assert_true(kept.round == 1 && kept.presumed);
+	fixture_done(&f, kept, none, none);
+	assert_false(skep_node_keeps(f.node));
+	fixture_finish(&f);
 }
 
 int main(void)
@@ -371,6 +397,7 @@ int main(void)
 		cmocka_unit_test(test_who_is_out_asks_at_each_heartbeat),
 		cmocka_unit_test(test_keeps_what_it_holds_without_a_directory),
 		cmocka_unit_test(test_presumes_the_step_that_it_waits_for),
+		cmocka_unit_test(test_presumes_the_first_step),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
