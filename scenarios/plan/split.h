@@ -20,8 +20,10 @@
 
 #include "scenarios/read/scenario.h"
 
-/* ---- reading: the keys cluster.tensor_parallel, .sequence_parallel; sync.zero; train.optimizer.offload ------------- */
+/* ---- reading: the keys cluster.worker_gpus, .tensor_parallel, .sequence_parallel; sync.zero; train.optimizer.offload ------ */
 
+/* cluster.worker_gpus: of machines with several workers, which are machines of the topology from then on. False: an error. */
+bool skep_split_read_parts(struct skep_reader *r, const struct skep_yaml_node *cluster, struct skep_topology *topology);
 void skep_split_read_cluster(struct skep_reader *r, const struct skep_yaml_node *cluster, struct skep_scenario *s);
 void skep_split_read_sync(struct skep_reader *r, const struct skep_yaml_node *sync, struct skep_scenario *s);
 /* When all is read: sync.zero goes with nothing that needs a whole optimizer state in one worker, or other workers. */

@@ -138,7 +138,8 @@ static void read_topology(struct draft *d, const struct skep_yaml_node *cluster)
 	s->draws_links = skep_read_choice(&d->r, cluster, "uncertainty", uncertain, 0) == 1;
 	s->bandwidth_scale = skep_read_number(&d->r, cluster, "bandwidth_scale", 1e-6, 1e6, 1);
 	skep_topology_scale_bandwidth(&s->topology, s->bandwidth_scale);
-	skep_path_join_relayed(&s->topology);
+	if (skep_split_read_parts(&d->r, cluster, &s->topology))
+		skep_path_join_relayed(&s->topology);
 	s->plan.workers = s->topology.machines;
 	s->first_stage_of = calloc(s->plan.workers, sizeof *s->first_stage_of);
 	if (!s->first_stage_of)

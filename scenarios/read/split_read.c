@@ -5,12 +5,81 @@
  */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "models/corpus/data.h"
 #include "scenarios/plan/plan.h"
 #include "scenarios/plan/split.h"
 #include "scenarios/read/planned.h"
 #include "scenarios/shard/shard.h"
+#include "topologies/read/parts.h"
+
+/* ---- machines of several workers -------------------------------------------------------------------------------- */
+
+/* Appends the GPUs of each worker of a machine, at most as many workers as it has GPUs. How many there are. */
+static uint32_t read_machine(struct skep_reader *r, const struct skep_yaml_node *list, const struct skep_topology *t,
+	uint32_t machine, uint32_t *ret_gpus)
+{
+	uint32_t has = t->gpu[t->machine[machine].gpu].board.gpus, workers = 0, used = 0;
+	if (skep_yaml_kind(list) != SKEP_YAML_LIST || skep_yaml_length(list) == 0) {
+		skep_reader_fail(r, list, NULL,
+			"cluster.worker_gpus: expected the GPUs of each worker of machine %u, as in [2, 2]; it has %u",
+			machine, has);
+		return 0;
+	}
+	for (uint32_t k = 0; k < skep_yaml_length(list) && !r->diag->set; k++) {
+		uint32_t gpus = (uint32_t)skep_read_integer(
+			r, skep_yaml_item(list, k), NULL, 1, SKEP_BOARD_GPUS_MAX, INT64_MIN);
+		used += gpus;
+		if (!r->diag->set && used > has)
+			skep_reader_fail(r, skep_yaml_item(list, k), NULL,
+				"cluster.worker_gpus: the workers of machine %u have %u GPUs together, and it has %u",
+				machine, used, has);
+		else if (!r->diag->set)
+			ret_gpus[workers++] = gpus;
+	}
+	const char *why = !r->diag->set && workers > 1 ? skep_parts_refuse(t, machine) : NULL;
+	if (why)
+		skep_reader_fail(
+			r, list, NULL, "cluster.worker_gpus: machine %u cannot have several workers: %s", machine, why);
+	return workers;
+}
+
+bool skep_split_read_parts(struct skep_reader *r, const struct skep_yaml_node *cluster, struct skep_topology *t)
+{
+	const struct skep_yaml_node *list = skep_read_list(r, cluster, "worker_gpus", false);
+	uint32_t all = 0;
+	if (r->diag->set || !list)
+		return !r->diag->set;
+	if (skep_yaml_length(list) != t->machines) {
+		skep_reader_fail(r, list, NULL,
+			"cluster.worker_gpus: %u entries, the topology has %u machines: expected the GPUs of the workers of "
+			"each, as in [[2, 2], [4]]",
+			skep_yaml_length(list), t->machines);
+		return false;
+	}
+	for (uint32_t i = 0; i < t->machines; i++)
+		all += t->gpu[t->machine[i].gpu].board.gpus;
+	uint32_t *first = calloc((size_t)t->machines + 1, sizeof *first), *gpus = calloc(all, sizeof *gpus);
+	for (uint32_t i = 0; first && gpus && i < t->machines && !r->diag->set; i++)
+		first[i + 1] = first[i] + read_machine(r, skep_yaml_item(list, i), t, i, gpus + first[i]);
+	if (!r->diag->set && (!first || !gpus || !skep_parts_take(t, first, gpus)))
+		skep_reader_fail(r, list, NULL, "not enough memory for so many workers, or too many kinds of them");
+	free(first);
+	free(gpus);
+	return !r->diag->set;
+}
+
+/* A trace takes machines away, and so does who scales a run. */
+static void check_parts(struct skep_reader *r, const struct skep_yaml_node *cluster, const struct skep_scenario *s)
+{
+	if (r->diag->set || !skep_read_has(r, cluster, "worker_gpus") || (!s->has_trace && !s->plan.scale))
+		return;
+	skep_reader_fail(r, cluster, "worker_gpus",
+		"cluster.worker_gpus: machines come and go as a whole, and their workers would not: leave out either this or "
+		"cluster.%s",
+		s->has_trace ? "trace" : "scale");
+}
 
 /* ---- cluster ---------------------------------------------------------------------------------------------------- */
 
@@ -46,6 +115,7 @@ static void check_split(struct skep_reader *r, const struct skep_yaml_node *clus
 void skep_split_read_cluster(struct skep_reader *r, const struct skep_yaml_node *cluster, struct skep_scenario *s)
 {
 	bool has = skep_read_has(r, cluster, "tensor_parallel");
+	check_parts(r, cluster, s);
 	s->tensor_parallel = (uint32_t)skep_read_integer(r, cluster, "tensor_parallel", 0, SKEP_BOARD_GPUS_MAX, 0);
 	s->sequence_parallel = skep_read_bool(r, cluster, "sequence_parallel", false);
 	uint32_t most = 1;
