@@ -19,6 +19,7 @@ static const struct {
 	{"dt-fm", {"plan.method=search", "plan.objective=dt-fm"}},
 	{"pipedream", {"plan.method=pipedream", "plan.objective=throughput"}},
 	{"pipedream-tool", {"plan.method=pipedream-tool", "plan.objective=throughput"}},
+	{"alpa", {"plan.method=alpa", "plan.objective=throughput"}},
 };
 #define PLANNERS (sizeof planners / sizeof *planners)
 

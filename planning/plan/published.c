@@ -175,10 +175,20 @@ static bool add(struct skep_planner *w, char *assignment)
 	return added;
 }
 
+enum status skep_published_reopen(struct skep_planner *w)
+{
+	struct skep_diag diag = {0};
+	skep_scenario_finish(&w->scenario);
+	w->cuts = false;
+	if (skep_planner_open(w, &diag))
+		return STATUS_DONE;
+	w->error = diag;
+	return STATUS_BAD_INPUT;
+}
+
 static enum status take_over(struct work *k)
 {
 	struct skep_planner *w = k->w;
-	struct skep_diag diag = {0};
 	uint32_t *cut = calloc(k->stages, sizeof *cut);
 	char *stages = NULL;
 	if (!cut || asprintf(&stages, "model.stages=%u", k->stages) < 0)
@@ -194,12 +204,7 @@ static enum status take_over(struct work *k)
 	if (!ok)
 		return skep_planner_lack(w);
 	skep_planning_finish(&w->planning);
-	skep_scenario_finish(&w->scenario);
-	w->cuts = false;
-	if (skep_planner_open(w, &diag))
-		return STATUS_DONE;
-	w->error = diag;
-	return STATUS_BAD_INPUT;
+	return skep_published_reopen(w);
 }
 
 static enum status work(struct work *k, bool tool)
@@ -240,6 +245,8 @@ enum status skep_published_take(struct skep_planner *w)
 		return skep_planner_refuse(w,
 			"plan.method: %s has one virtual stage in each stage, and schedule.model_chunks has %u; take `search`",
 			w->published, skep_plan_model_chunks(&w->scenario.plan));
+	if (planned->method == SKEP_PLANNED_ALPA)
+		return skep_alpa_take(w);
 	if (!skep_planning_pose(&w->scenario, &w->planning, &w->error))
 		return STATUS_BAD_INPUT;
 	struct work k = {.w = w, .p = &w->planning};

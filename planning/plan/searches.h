@@ -40,3 +40,8 @@ bool skep_recuts_run(struct skep_planner *planner);
 /* The scenario was read; where its plan.method names a publication it is read again with that one's answer as its own cut and
  * allocation, and planner->published is set. Anything but STATUS_DONE: `error` says why. */
 enum status skep_published_take(struct skep_planner *planner);
+/* With what was added to planner->with, and no other cut is looked for. */
+enum status skep_published_reopen(struct skep_planner *planner);
+
+/* alpa.c: the same of Alpa, which also says how many GPUs each worker has. */
+enum status skep_alpa_take(struct skep_planner *planner);

@@ -407,13 +407,22 @@ static void print_whole(const struct skep_planner *w, FILE *out)
 	fprintf(out, skep_confirm_has_whole(w) ? ", in the mean of whole runs\n" : ", if no machine is lost\n");
 }
 
+static void print_published(const struct skep_planner *w, FILE *out)
+{
+	char says[SKEP_TEXT_BYTES], takes[SKEP_TEXT_BYTES];
+	fprintf(out, ": what plan.method says, and nothing else was searched for");
+	if (w->published_s > 0)
+		fprintf(out, "; by its own formula a step takes %s, in the simulator %s",
+			skep_time_text(w->published_s, says), skep_time_text(w->candidate[w->chosen].round_s, takes));
+}
+
 static void print_chosen(const struct skep_planner *w, FILE *out)
 {
 	const struct skep_candidate *c = &w->candidate[w->chosen];
 	char time[SKEP_TEXT_BYTES];
 	fprintf(out, "\nchosen: %s, %.6g samples/s simulated", c->name, c->samples_per_s);
 	if (w->published)
-		fprintf(out, ": what plan.method says, and nothing else was searched for");
+		print_published(w, out);
 	else if (w->chosen == 0)
 		fprintf(out, ": the scenario's own allocation, and nothing that was tried is better");
 	else if (w->candidate[0].tried)

@@ -278,6 +278,8 @@ void skep_planner_print_json(const struct skep_planner *w, FILE *out)
 		cJSON_AddItemToArray(rows, candidate(w, &w->candidate[i]));
 	cJSON_AddStringToObject(root, "chosen", c->name);
 	skep_json_add_number(root, "throughput_samples_per_s", c->samples_per_s);
+	if (w->published_s > 0)
+		cJSON_AddNumberToObject(root, "method_step_s", w->published_s);
 	cJSON_AddStringToObject(root, "objective", skep_planner_dtfm(w) ? "dt-fm" : skep_aim_name(w->aim));
 	skep_json_add_number(root, "whole_run_s", skep_confirm_whole_s(w));
 	skep_json_add_number(root, "whole_run_usd", skep_planner_whole_usd(w, skep_confirm_whole_s(w)));

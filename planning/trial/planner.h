@@ -68,6 +68,7 @@ struct skep_planner {
 	uint32_t before_cut;   /* so many of them are not of the cut */
 	bool recut;            /* another cut was taken over */
 	const char *published; /* the planner of a publication that said cut and allocation; NULL: none did */
+	double published_s;    /* ... and the step that it says itself; 0: it says none */
 	bool opened;           /* ... since the scenario's own cut fits the memory of no worker */
 	struct skep_scenario scenario; /* as it was read with these; the planning points to it */
 	struct skep_planning planning;

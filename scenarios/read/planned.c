@@ -15,7 +15,7 @@
 
 static const char *const AIM[] = {"throughput", "time-to-loss", "cost-to-loss", "dt-fm", NULL};
 
-static const char *const METHOD[] = {"search", "pipedream", "pipedream-tool", NULL};
+static const char *const METHOD[] = {"search", "pipedream", "pipedream-tool", "alpa", NULL};
 
 const char *skep_planned_method_name(enum skep_planned_method method)
 {

@@ -26,6 +26,7 @@ enum skep_planned_method { /* what finds the plan */
 	SKEP_PLANNED_SEARCH,
 	SKEP_PLANNED_PIPEDREAM,      /* PipeDream's partitioner, as in the paper ... */
 	SKEP_PLANNED_PIPEDREAM_TOOL, /* ... and as its released tool does it */
+	SKEP_PLANNED_ALPA,
 };
 
 struct skep_planned {

@@ -27,7 +27,8 @@ refuses 'a comparison that is to be written' '^skep: --compare chooses no plan' 
 run_skep plan "${two[@]}" --compare --json
 check 'planners side by side' python3 -c 'import json, sys
 row = {r["planner"]: r for r in json.load(open(sys.argv[1]))["planners"]}
-assert list(row) == ["search", "dt-fm", "pipedream", "pipedream-tool"], row
+assert list(row) == ["search", "dt-fm", "pipedream", "pipedream-tool", "alpa"], row
+assert "take that" in row.pop("alpa")["why_not"], row
 assert all(r["throughput_samples_per_s"] > 1000 for r in row.values()) and row["dt-fm"]["stage_workers"] == "2-2-2-2", row' "$out"
 
 plan
