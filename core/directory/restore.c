@@ -101,6 +101,9 @@ void skep_restore_ready(struct directory *d, struct step *step, uint32_t worker)
 			.round = step->how.directory->next_reduction(d, row),
 			.peer = directory_worker(d, worker),
 			.version = state->checkpoint});
+	if (step->plan->checkpoint_every > 0 && !step->plan->async &&
+		!row->leaving) /* it may keep that from now on (worker/orphan.c) */
+		skep_directory_send_peer(d, step, worker, directory_worker(d, worker), row->stage, true);
 	for (uint32_t i = 0; i < step->plan->workers; i++) {
 		const struct row *other = directory_row(d, i);
 		if (other->standing == STANDING_ENTERED && other->stage == row->stage)

@@ -378,6 +378,8 @@ void skep_member_on_peer(struct worker *w, struct step *step, const struct skep_
 		else if (message->u.peer.leaving && skep_peer_same(who, w->node.self)) { /* its machine is given back */
 			w->returned = true;
 			skep_member_notice(w, step);
+		} else if (message->u.peer.alive && skep_peer_same(who, w->node.self)) {
+			w->restored = false;
 		}
 		return;
 	}

@@ -204,7 +204,7 @@ void skep_worker_forget(struct worker *w, struct step *step)
 	}
 	skep_inflight_init(table, table->capacity);
 	skep_download_forget(w, step);
-	w->entered = w->admitted = w->saved = w->restore = w->checkpoint = false;
+	w->entered = w->admitted = w->saved = w->restore = w->restored = w->checkpoint = false;
 	w->orphan = ORPHAN_NO;
 	w->keep = w->keep_version = 0;
 	w->issued_in_flight = w->issued = w->grants = 0;
@@ -389,6 +389,7 @@ static void on_op_done(struct worker *w, struct step *step, const struct skep_ev
 		skep_member_entered(w, step);
 		break;
 	case SKEP_OP_RESTORE:
+		w->restored = true;
 		skep_member_ready(w, step);
 		break;
 	case SKEP_OP_CHECKPOINT:

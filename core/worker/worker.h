@@ -186,6 +186,7 @@ struct worker {
 	bool restore;             /* JOINING: it restores its stage, from this version: */
 	uint32_t restore_version; /* 0: as at the start of the run */
 	uint32_t candidate;       /* for which it works, or did before one was kept */
+	bool restored;            /* it has restored its stage, and does not know that the directory has written so */
 	bool leaving;             /* notice was given: it does not join again */
 	bool returned;            /* the directory gave it, since the run needs fewer machines */
 	bool entered, admitted;   /* JOINING: see above */
@@ -235,8 +236,7 @@ struct worker {
 	bool backwards; /* its last pass was a BACKWARD */
 
 	uint32_t slots; /* rounds of which it may hold work: from `version` on */
-	uint32_t
-		came; /* without a flush: microbatches of one of them of which it is kept apart whether they have come */
+	uint32_t came;  /* without a flush: microbatches of one of them of which it is known whether they have come */
 
 	struct model_chunks model_chunks;
 	uint32_t numbers;      /* of a round */

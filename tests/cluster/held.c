@@ -32,6 +32,7 @@ void held_changed(struct ledger *ledger, struct skep_peer who, const struct skep
 		holding->version = 0; /* that it has all of it only it knows, and says so when it keeps it */
 		return;
 	}
+	holding->restored |= op->kind == SKEP_OP_RESTORE;
 	if (op->kind != SKEP_OP_STEP) {
 		holding->newest = op->kind == SKEP_OP_LOAD ? effect->version : op->version;
 		return;
@@ -43,12 +44,22 @@ void held_changed(struct ledger *ledger, struct skep_peer who, const struct skep
 	holding->late = ledger->lost ? op->round + 1 : 0;
 	bool whole = holding->steps == skep_plan_model_chunks(ledger->plan);
 	holding->newest = whole ? op->round + 1 : 0;
-	holding->version = serves(ledger, who) ? holding->newest : 0;
+	holding->version = serves(ledger, who) && !holding->restored ? holding->newest : 0;
 }
 
+/* What of a stage was lost is written when the worker hears that it is there. */
+void held_arrived(struct ledger *ledger, struct skep_peer who, const struct skep_message *m)
+{
+	struct holding *holding = &ledger->holding[who.index];
+	bool own = m->u.peer.who.index == who.index && m->u.peer.who.epoch == who.epoch;
+	if (own && m->u.peer.alive && holding->epoch == who.epoch)
+		holding->restored = false;
+}
+
+/* Who has kept something holds no more than that, whatever it has made since. */
 static bool has(const struct holding *holding, uint32_t version)
 {
-	return holding->newest == version || (holding->kept >> version & 1) > 0;
+	return holding->kept > 0 ? (holding->kept >> version & 1) > 0 : holding->newest == version;
 }
 
 bool held_by_all(const struct ledger *ledger, uint64_t stayed, uint32_t version)
@@ -86,6 +97,10 @@ void held_kept(struct ledger *ledger, struct skep_peer who, const struct skep_op
 			presumed ? "" : "not ", op->presumed ? "" : " not");
 	if (!ledger->lost || holding->epoch != who.epoch)
 		return;
+	if (holding->restored && well)
+		verdict_break(ledger->verdict, "I27", op->round, op->stage, ANY,
+			"worker %u keeps a stage that it has restored, and does not know that this is written",
+			who.index);
 	if (well && ledger->plan->sharded)
 		holding->version = op->round;
 	if (well)
@@ -167,7 +182,7 @@ uint64_t held_stayed(const struct cluster *c)
 {
 	uint64_t stayed = 0;
 	for (uint32_t w = 0; w < c->setup.plan->workers; w++)
-		if (c->process[w].stayed && !c->process[w].keeping)
+		if (c->process[w].stayed && (!c->process[w].keeping || c->process[w].held > 0))
 			stayed |= UINT64_C(1) << w;
 	return stayed;
 }

@@ -143,6 +143,7 @@ struct holding { /* of a worker in this life: STEPs of the round that it is at; 
 	uint32_t version; /* ... that it has made since all know that it serves; 0: none, or it is within a step */
 	/* Versions that it has made since the directory was lost; `presumed` without having been told, as all know; 0: none. */
 	uint32_t late, presumed;
+	bool restored; /* by it, and word that this is written has not come to it */
 	uint64_t kept; /* versions that it has kept since the directory was lost, bit by bit */
 };
 
@@ -255,6 +256,7 @@ void outage_noted(struct ledger *ledger, const struct skep_note *note);
  * this one of all? */
 void held_changed(struct ledger *ledger, struct skep_peer who, const struct skep_op *op, const struct effect *effect);
 uint32_t held_of_all(const struct ledger *ledger, uint64_t stayed);
+void held_arrived(struct ledger *ledger, struct skep_peer who, const struct skep_message *m);
 void held_kept(struct ledger *ledger, struct skep_peer who, const struct skep_op *op, bool well);
 bool held_presumes(struct ledger *ledger, struct skep_peer who, const struct skep_op *op, const struct effect *effect);
 bool held_by_all(const struct ledger *ledger, uint64_t stayed, uint32_t version);

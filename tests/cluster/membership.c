@@ -284,6 +284,7 @@ void ledger_arrived(struct ledger *ledger, struct skep_peer who, const struct sk
 		   m->u.peer.who.index < ledger->plan->workers) {
 		heard_of_peer(ledger, who, m);
 		scale_arrived(ledger, who, m);
+		held_arrived(ledger, who, m);
 	}
 }
 
