@@ -100,7 +100,7 @@ void skep_ask_method(const struct skep_scenario *s, char *ret, size_t size)
 		used += snprintf(ret + used, size - (size_t)used, ", DiLoCo with H = %u", every);
 	else if (used > 0 && (size_t)used < size)
 		used += snprintf(ret + used, size - (size_t)used, ", gradients summed in every step");
-	if (used > 0 && (size_t)used < size && s->plan.collective == SKEP_COLLECTIVE_HIERARCHICAL)
+	if (used > 0 && (size_t)used < size && s->plan.reduction.collective == SKEP_COLLECTIVE_HIERARCHICAL)
 		used += snprintf(ret + used, size - (size_t)used, ", sums inside of each site first");
 	if (used > 0 && (size_t)used < size)
 		snprintf(ret + used, size - (size_t)used, ", microbatches of %u sample%s", s->samples,
@@ -216,7 +216,7 @@ static void print_stages(const struct skep_ask_answer *a, FILE *out)
 	if (members[0] != '\0')
 		fprintf(out, "  left out, since without them a step is faster or costs less: %s\n", members);
 	fprintf(out, "  sums travel in %s, activations in %s%s\n",
-		bits_of(s->plan.reduction_codec, s->native_gradients),
+		bits_of(s->plan.reduction.codec, s->native_gradients),
 		s->plan.stages > 1 ? bits_of(s->activation_codec, s->native_activations) : "no link",
 		s->checkpoint_activations != SKEP_CHECKPOINTING_NONE
 			? "; activations are computed twice, for want of memory"

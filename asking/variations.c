@@ -70,7 +70,7 @@ static void list_syncs(struct skep_ask_answer *a, const struct skep_scenario *s)
 	if (has_local_steps(s)) {
 		struct skep_ask_variation *v = add_other(a, "sums of every step (H = 1), no DiLoCo, in full");
 		set(v, "sync={method: step, collective: %s}",
-			s->plan.collective == SKEP_COLLECTIVE_HIERARCHICAL ? "hierarchical" : "ring");
+			s->plan.reduction.collective == SKEP_COLLECTIVE_HIERARCHICAL ? "hierarchical" : "ring");
 	}
 	for (uint32_t i = 0; i < sizeof every / sizeof every[0]; i++) {
 		bool far = every[i] > 300 && own < 300; /* it takes long to simulate, and little speaks for it */
@@ -80,11 +80,11 @@ static void list_syncs(struct skep_ask_answer *a, const struct skep_scenario *s)
 		set_period(v, every[i], has_local_steps(s), "e3m0");
 	}
 	if (has_local_steps(s)) {
-		if (s->plan.reduction_codec != SKEP_CODEC_FP16)
+		if (s->plan.reduction.codec != SKEP_CODEC_FP16)
 			set(add_other(a, "sums in 16 bits"), "sync.compression=fp16");
-		if (s->plan.reduction_codec != SKEP_CODEC_INT8)
+		if (s->plan.reduction.codec != SKEP_CODEC_INT8)
 			set(add_other(a, "sums in 8 bits (int8)"), "sync.compression=int8");
-		if (s->plan.reduction_codec != SKEP_CODEC_E3M0)
+		if (s->plan.reduction.codec != SKEP_CODEC_E3M0)
 			set(add_other(a, "sums in 4 bits (e3m0)"), "sync.compression=e3m0");
 	}
 }
@@ -113,7 +113,7 @@ static bool crosses(const struct skep_ask_question *q, uint32_t out)
 static void list_collectives(struct skep_ask_answer *a, const struct skep_scenario *s)
 {
 	const struct skep_ask_question *q = &a->question;
-	bool sites_first = s->plan.collective == SKEP_COLLECTIVE_HIERARCHICAL;
+	bool sites_first = s->plan.reduction.collective == SKEP_COLLECTIVE_HIERARCHICAL;
 	if (!has_sites(q))
 		return;
 	if (sites_first)
@@ -313,7 +313,7 @@ static void take_connections(struct skep_ask_answer *a, struct skep_ask_question
 	struct skep_ask_variation *v = &a->help[a->helps - 1].variation;
 	size_t used = strlen(v->label);
 	with->streams = CONNECTIONS;
-	if (a->chosen.plan.collective != SKEP_COLLECTIVE_HIERARCHICAL)
+	if (a->chosen.plan.reduction.collective != SKEP_COLLECTIVE_HIERARCHICAL)
 		return;
 	set(v, "sync.collective=ring");
 	snprintf(v->label + used, sizeof v->label - used, ", and sums in one ring");

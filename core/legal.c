@@ -139,7 +139,7 @@ static bool admission_legal(const struct skep_plan *plan, const struct skep_mess
 {
 	assert(message->kind == SKEP_MESSAGE_ADMIT);
 	uint32_t source = message->u.admit.source.index;
-	return message->admission > 0 && (message->serving > 0) == plan->async &&
+	return message->admission > 0 && (message->serving > 0) == plan->async.on &&
 	       (source < plan->workers || source == SKEP_NO_INDEX);
 }
 
@@ -173,7 +173,7 @@ static bool particulars_legal(const struct skep_plan *plan, const struct skep_me
 	case SKEP_MESSAGE_SUSPECT:
 		return message->u.peer.who.index < plan->workers;
 	case SKEP_MESSAGE_ASSIGN:
-		return message->candidate == 0 || message->candidate < plan->candidates;
+		return message->candidate == 0 || message->candidate < plan->candidates.count;
 	case SKEP_MESSAGE_ADMIT:
 		return admission_legal(plan, message);
 	case SKEP_MESSAGE_TALLY:
@@ -182,9 +182,9 @@ static bool particulars_legal(const struct skep_plan *plan, const struct skep_me
 	case SKEP_MESSAGE_FAULT:
 		return message->u.fault.kind > SKEP_FAULT_NONE && message->u.fault.kind < SKEP_FAULTS;
 	case SKEP_MESSAGE_CHECKPOINT:
-		return plan->async || message->update == 0;
+		return plan->async.on || message->update == 0;
 	case SKEP_MESSAGE_CLOSE_ROUND:
-		return plan->async;
+		return plan->async.on;
 	default:
 		return true;
 	}
@@ -216,7 +216,8 @@ static bool backward_legal(const struct skep_plan *plan, const struct skep_op *o
 {
 	return (op->parts > 0 ? op->part < op->parts && elements_legal(plan, op) : op->part == 0) &&
 	       (op->parts == 0 || !op->uncounted) && (op->inner == 0 || (op->parts > 0 && skep_plan_periodic(plan))) &&
-	       (op->inner > 0) == (op->microbatches > 0) && (plan->async || !skep_plan_validates(plan, op->microbatch));
+	       (op->inner > 0) == (op->microbatches > 0) &&
+	       (plan->async.on || !skep_plan_validates(plan, op->microbatch));
 }
 
 static bool pass_legal(const struct skep_plan *plan, const struct skep_op *op)
@@ -242,11 +243,12 @@ static bool reduction_op_legal(const struct skep_plan *plan, const struct skep_o
 	case SKEP_OP_ALLREDUCE:
 		return op->rank < op->members && op->receiver < plan->workers;
 	case SKEP_OP_PACK_PART:
-		return plan->gather && op->member < op->members;
+		return plan->reduction.gather && op->member < op->members;
 	case SKEP_OP_UNPACK_PART:
-		return plan->gather && op->member < op->members && (op->microbatches == 0 || skep_buf_none(op->in));
+		return plan->reduction.gather && op->member < op->members &&
+		       (op->microbatches == 0 || skep_buf_none(op->in));
 	case SKEP_OP_AGGREGATE:
-		return plan->gather && op->number == 0;
+		return plan->reduction.gather && op->number == 0;
 	case SKEP_OP_NORM:
 		return plan->clip && op->number == 0 && op->term < SKEP_NORM_TERMS;
 	case SKEP_OP_COPY_TIED:
@@ -269,13 +271,14 @@ static bool state_op_legal(const struct skep_plan *plan, const struct skep_op *o
 	case SKEP_OP_LOAD:
 		return op->chunk < op->chunks && op->number == 0 && !skep_buf_none(op->in);
 	case SKEP_OP_RESTORE:
-		return op->size == 0 && (op->candidate == 0 || op->candidate < plan->candidates);
+		return op->size == 0 && (op->candidate == 0 || op->candidate < plan->candidates.count);
 	case SKEP_OP_INNER_STEP:
 	case SKEP_OP_PSEUDO_GRAD:
 		return skep_plan_periodic(plan) && op->number == 0 && op->size == 0;
 	case SKEP_OP_STEP:
 		return op->number == 0 && (plan->sharded ? op->rank < op->members : op->index == 0) &&
-		       (plan->async || op->update == SKEP_OUTER_UPDATE_OTHER) && op->update <= SKEP_OUTER_UPDATE_FRESH;
+		       (plan->async.on || op->update == SKEP_OUTER_UPDATE_OTHER) &&
+		       op->update <= SKEP_OUTER_UPDATE_FRESH;
 	case SKEP_OP_DISCARD:
 		return plan->on_loss == SKEP_ON_LOSS_VOID && op->number == 0 && op->index == 0 && op->size == 0;
 	case SKEP_OP_CHECKPOINT:
@@ -385,7 +388,7 @@ static bool value_legal(const struct skep_plan *plan, const struct skep_note *no
 bool skep_note_legal(const struct skep_plan *plan, const struct skep_note *note)
 {
 	if (note->kind == 0 || note->kind >= SKEP_NOTE_KINDS ||
-		(note->candidate > 0 && note->candidate >= plan->candidates))
+		(note->candidate > 0 && note->candidate >= plan->candidates.count))
 		return false;
 	uint32_t use = NOTE[note->kind];
 	if ((use & OF_STAGE && note->stage >= skep_plan_vstages(plan)) || (!(use & OF_NUMBER) && note->number > 0) ||
@@ -407,7 +410,7 @@ bool skep_event_legal(const struct skep_plan *plan, const struct skep_event *eve
 	case SKEP_EVENT_SUSPECT:
 		return event->u.peer.index <= plan->workers;
 	case SKEP_EVENT_EGRESS:
-		return plan->budget_microusd > 0;
+		return plan->until.budget_microusd > 0;
 	default:
 		return event->kind >= SKEP_EVENT_START && event->kind < SKEP_EVENT_KINDS;
 	}

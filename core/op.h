@@ -8,10 +8,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "core/plan.h"
+#include "core/derived.h"
 
 enum skep_op_kind {
-	/* FORWARD and BACKWARD read the parameters of op.version, both of a microbatch the same, unless plan->weights says
+	/* FORWARD and BACKWARD read the parameters of op.version, both of a microbatch the same, unless no_flush.weights says
 	 * otherwise. With delayed updates two versions are at hand: v is kept where v - 2 was; with SKEP_PIPELINE_PIPEDREAM
 	 * skep_plan_versions(). op.moved > 0: not these themselves, but what they will be so many steps later
 	 * (SKEP_WEIGHTS_PREDICTED), or were so many earlier (SKEP_WEIGHTS_CORRECTED), as far as the world can tell. With
@@ -74,12 +74,12 @@ enum skep_op_kind {
 	                   BACKWARD that says so (op.inner) the last step of the round is made with it, and PSEUDO_GRAD, of its
 	                   elements alone */
 	SKEP_OP_PSEUDO_GRAD, /* the round's accumulator holds the pseudo-gradient: (parameters of the stage - inner ones) *
-	                   microbatches, that many were counted in the round. With plan->fragments of elements first ..
+	                   microbatches, that many were counted in the round. With inner.fragments of elements first ..
 	                   first + count - 1, and STEP changes those alone; the rest of the accumulator is 0. With `async`:
 	                   (what the inner ones started from - inner ones) * microbatches, in a place of its own, which the
 	                   reduction reads; the round's accumulator is left alone. With `gossip`: the inner ones * microbatches;
 	                   STEP steps towards the sum of these / microbatches */
-	/* on the reduce lane, with plan->gather. A part is what one member brings: a range of its accumulator, and how many
+	/* on the reduce lane, with reduction.gather. A part is what one member brings: a range of its accumulator, and how many
 	 * microbatches are in it */
 	SKEP_OP_PACK_PART,   /* out: the part of member `member`, from the accumulator, with `microbatches` */
 	SKEP_OP_UNPACK_PART, /* the device has the part of member `member` of `members` beside the others. `in`, which is
@@ -169,7 +169,7 @@ struct skep_op {
 	union {
 		uint64_t first;  /* reduction: elements */
 		uint64_t square; /* STEP with `clip`: of the norm of the means of all virtual stages */
-		uint64_t moved;  /* FORWARD, BACKWARD with plan->weights: see there */
+		uint64_t moved;  /* FORWARD, BACKWARD with no_flush.weights: see there */
 	};
 	uint64_t count;
 	union {

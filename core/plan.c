@@ -48,8 +48,8 @@ uint64_t skep_state_chunk_bytes(const struct skep_plan *plan, uint32_t stage, ui
 enum skep_codec skep_plan_codec(const struct skep_plan *plan, uint32_t stage)
 {
 	assert(stage < skep_plan_vstages(plan));
-	return plan->reduction_codecs ? (enum skep_codec)plan->reduction_codecs[stage % plan->stages]
-	                              : plan->reduction_codec;
+	return plan->reduction.codecs ? (enum skep_codec)plan->reduction.codecs[stage % plan->stages]
+	                              : plan->reduction.codec;
 }
 
 bool skep_plan_compresses(const struct skep_plan *plan)
@@ -70,7 +70,7 @@ bool skep_plan_has_scales(const struct skep_plan *plan)
 
 uint64_t skep_plan_encoded_bytes(const struct skep_plan *plan, uint32_t stage, uint64_t elements)
 {
-	return skep_codec_bytes(skep_plan_codec(plan, stage), plan->reduction_block, elements);
+	return skep_codec_bytes(skep_plan_codec(plan, stage), plan->reduction.block, elements);
 }
 
 uint32_t skep_plan_buckets(const struct skep_plan *plan, uint32_t stage)
@@ -113,8 +113,8 @@ void skep_plan_range(const struct skep_plan *plan, uint32_t stage, uint32_t roun
 uint32_t skep_plan_cycle(const struct skep_plan *plan)
 {
 	uint32_t rounds = skep_plan_fragments(plan);
-	for (uint32_t stage = 0; plan->sum_every && stage < plan->stages; stage++)
-		rounds = plan->sum_every[stage] > rounds ? plan->sum_every[stage] : rounds;
+	for (uint32_t stage = 0; plan->inner.sum_every && stage < plan->stages; stage++)
+		rounds = plan->inner.sum_every[stage] > rounds ? plan->inner.sum_every[stage] : rounds;
 	return rounds;
 }
 
@@ -167,8 +167,8 @@ void skep_plan_shard(const struct skep_plan *plan, uint32_t stage, uint32_t rank
 /* Behind which step of a cycle its round `turn` sums. */
 static uint32_t due_behind(const struct skep_plan *plan, uint32_t turn)
 {
-	assert(plan->inner_cycle > 0 && turn <= skep_plan_fragments(plan));
-	return (uint32_t)((uint64_t)turn * plan->inner_cycle / skep_plan_fragments(plan));
+	assert(plan->inner.cycle > 0 && turn <= skep_plan_fragments(plan));
+	return (uint32_t)((uint64_t)turn * plan->inner.cycle / skep_plan_fragments(plan));
 }
 
 uint32_t skep_plan_steps(const struct skep_plan *plan, uint32_t round)
@@ -176,15 +176,15 @@ uint32_t skep_plan_steps(const struct skep_plan *plan, uint32_t round)
 	uint32_t turn = round % skep_plan_fragments(plan);
 	if (!skep_plan_periodic(plan))
 		return 1;
-	return plan->inner_cycle == 0 ? plan->inner_steps : due_behind(plan, turn + 1) - due_behind(plan, turn);
+	return plan->inner.cycle == 0 ? plan->inner.steps : due_behind(plan, turn + 1) - due_behind(plan, turn);
 }
 
 uint64_t skep_plan_steps_before(const struct skep_plan *plan, uint32_t round)
 {
 	uint32_t fragments = skep_plan_fragments(plan);
-	if (!skep_plan_periodic(plan) || plan->inner_cycle == 0)
+	if (!skep_plan_periodic(plan) || plan->inner.cycle == 0)
 		return (uint64_t)round * skep_plan_steps(plan, 0);
-	return (uint64_t)(round / fragments) * plan->inner_cycle + due_behind(plan, round % fragments);
+	return (uint64_t)(round / fragments) * plan->inner.cycle + due_behind(plan, round % fragments);
 }
 
 double skep_plan_mean_steps(const struct skep_plan *plan)
@@ -208,16 +208,16 @@ uint32_t skep_plan_quota(const struct skep_plan *plan, uint32_t round)
 {
 	uint32_t steps = skep_plan_steps(plan, round);
 	assert(steps <= skep_plan_most_steps(plan));
-	bool whole = !skep_plan_periodic(plan) || steps == plan->inner_steps;
+	bool whole = !skep_plan_periodic(plan) || steps == plan->inner.steps;
 	return whole ? plan->microbatches : steps * skep_plan_inner_batch(plan);
 }
 
 skep_time skep_plan_transfer_ns(const struct skep_plan *plan, uint32_t from, uint32_t to)
 {
-	if (plan->places == 0)
+	if (plan->places.count == 0)
 		return 0;
-	assert(plan->place_of[from] < plan->places && plan->place_of[to] < plan->places);
-	return plan->transfer_ns[(size_t)plan->place_of[from] * plan->places + plan->place_of[to]];
+	assert(plan->places.of[from] < plan->places.count && plan->places.of[to] < plan->places.count);
+	return plan->places.transfer_ns[(size_t)plan->places.of[from] * plan->places.count + plan->places.of[to]];
 }
 
 uint32_t skep_plan_version(const struct skep_plan *plan, uint32_t round)
@@ -227,7 +227,8 @@ uint32_t skep_plan_version(const struct skep_plan *plan, uint32_t round)
 
 uint32_t skep_plan_versions(const struct skep_plan *plan, uint32_t stage)
 {
-	bool waits = plan->weights == SKEP_WEIGHTS_STASHED || plan->weights == SKEP_WEIGHTS_VERTICAL_SYNC;
+	bool waits =
+		plan->no_flush.weights == SKEP_WEIGHTS_STASHED || plan->no_flush.weights == SKEP_WEIGHTS_VERTICAL_SYNC;
 	return skep_plan_periodic(plan) || !waits ? 1 : skep_plan_staleness(plan, stage) + 1;
 }
 
@@ -237,7 +238,7 @@ uint32_t skep_plan_versions(const struct skep_plan *plan, uint32_t stage)
 uint32_t skep_plan_window(const struct skep_plan *plan)
 {
 	assert(skep_plan_no_flush(plan));
-	return skep_plan_waves(plan) ? plan->distance + 4 : 2 * plan->stages + 4;
+	return skep_plan_waves(plan) ? plan->no_flush.distance + 4 : 2 * plan->stages + 4;
 }
 
 uint32_t skep_plan_candidate_of(const struct skep_plan *plan, uint32_t worker)
@@ -245,7 +246,7 @@ uint32_t skep_plan_candidate_of(const struct skep_plan *plan, uint32_t worker)
 	assert(worker < plan->workers);
 	if (!skep_plan_has_candidates(plan) || plan->first_stage_of[worker] == SKEP_NO_STAGE)
 		return 0;
-	return skep_plan_pipeline_of(plan, worker) % plan->candidates;
+	return skep_plan_pipeline_of(plan, worker) % plan->candidates.count;
 }
 
 uint64_t skep_plan_vstage_bytes(const struct skep_plan *plan, uint32_t vstage)
@@ -267,7 +268,7 @@ uint32_t skep_swarm_capacity(const struct skep_plan *plan, uint32_t owners, uint
 {
 	assert(workers > 0 && owners <= workers);
 	uint32_t balanced = workers / plan->stages + 1; /* joins may bring the first stage there */
-	if (plan->rebalance_ns > 0)
+	if (plan->rebalance.period_ns > 0)
 		balanced = workers; /* ... or moves */
 	uint64_t all = (uint64_t)plan->in_flight * (owners > balanced ? owners : balanced);
 	uint64_t room = 32 + 4 * (all * plan->stages / workers + 1);
@@ -277,14 +278,14 @@ uint32_t skep_swarm_capacity(const struct skep_plan *plan, uint32_t owners, uint
 
 uint32_t skep_plan_validation(const struct skep_plan *plan, uint32_t microbatch)
 {
-	assert(skep_plan_validates(plan, microbatch) && plan->validate_microbatches > 0);
-	return (microbatch - skep_round_capacity(plan)) % plan->validate_microbatches;
+	assert(skep_plan_validates(plan, microbatch) && plan->validation.microbatches > 0);
+	return (microbatch - skep_round_capacity(plan)) % plan->validation.microbatches;
 }
 
 bool skep_plan_validation_due(const struct skep_plan *plan, uint32_t closed)
 {
-	return plan->validate_every > 0 && closed >= plan->candidate_rounds &&
-	       (closed % plan->validate_every == 0 || closed == plan->rounds);
+	return plan->validation.every > 0 && closed >= plan->candidates.rounds &&
+	       (closed % plan->validation.every == 0 || closed == plan->rounds);
 }
 
 enum skep_traffic skep_message_traffic(const struct skep_message *message)

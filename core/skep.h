@@ -31,7 +31,7 @@
  * rests on two things: optimizers work element by element, and what they count over all elements (Adam's number of steps)
  * travels in every chunk. With `gossip` members differ, and a newcomer's steps change nothing (gossip.c).
  *
- * Validation (plan->validate_every). After every so many rounds, and after the last one, all stages have stepped, no
+ * Validation (plan->validation.every). After every so many rounds, and after the last one, all stages have stepped, no
  * round is open, and the directory grants microbatches that are to be judged only, under numbers that no training has.
  * They go forwards as others do, on the parameters that all steps so far have made (with delayed updates too: there the
  * next round waits for this round boundary). In the last stage there is a loss and no gradient: it goes back to the
@@ -67,6 +67,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/derived.h"
 #include "core/note.h"
 #include "core/op.h"
 #include "core/plan.h"
@@ -315,7 +316,7 @@ enum skep_event_kind {
 	 * plan->together, if it knows it, also what the step would make that it waits to be told (worker/orphan.c) */
 	SKEP_EVENT_SUSPECT,
 	SKEP_EVENT_PREEMPT_NOTICE, /* leave_at: the machine will be taken away then */
-	SKEP_EVENT_EGRESS, /* to the directory, with plan->budget_microusd: egress_microusd, of all traffic since the start */
+	SKEP_EVENT_EGRESS, /* to the directory, with until.budget_microusd: egress_microusd, of all traffic since the start */
 	SKEP_EVENT_KINDS
 };
 

@@ -16,7 +16,7 @@ static void count(struct skep_world *world, uint32_t source, uint32_t destinatio
 	double usd = priced ? skep_scenario_egress_usd(world->scenario, source, destination, bytes) : 0;
 	if (!skep_traffic_add(&world->traffic, source, destination, traffic, messages, bytes, usd))
 		world->no_memory = true;
-	if (!(usd > 0) || world->plan->budget_microusd == 0)
+	if (!(usd > 0) || world->plan->until.budget_microusd == 0)
 		return;
 	skep_egress_bill_add(&world->bill, usd);
 	if (world->tells_egress || !skep_egress_bill_due(&world->bill, world->scenario, &world->egress))

@@ -149,7 +149,7 @@ static void check_law(const struct skep_scenario *s, struct skep_sweep_reply *re
 static uint32_t cycle_of(const struct skep_plan *plan)
 {
 	uint32_t cycle = skep_plan_cycle(plan), all = (uint32_t)skep_plan_steps_before(plan, cycle);
-	return !plan->sum_every && all % cycle == 0 ? all / cycle : all;
+	return !plan->inner.sum_every && all % cycle == 0 ? all / cycle : all;
 }
 
 static void check(const struct skep_sweep *sweep, uint32_t number, struct skep_sweep_reply *ret)

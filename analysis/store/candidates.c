@@ -12,8 +12,8 @@ bool skep_candidates_init(struct skep_candidates *c, const struct skep_plan *pla
 	*c = (struct skep_candidates){0};
 	if (!skep_plan_has_candidates(plan))
 		return true;
-	c->candidates = plan->candidates;
-	c->rounds = plan->candidate_rounds;
+	c->candidates = plan->candidates.count;
+	c->rounds = plan->candidates.rounds;
 	c->capacity = skep_round_capacity(plan);
 	c->loss_nano = malloc((size_t)c->candidates * c->rounds * sizeof *c->loss_nano);
 	for (size_t i = 0; c->loss_nano && i < (size_t)c->candidates * c->rounds; i++)

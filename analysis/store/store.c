@@ -304,7 +304,7 @@ static bool allocate(struct skep_store *store, const struct skep_scenario *scena
 	store->log_parts = calloc(workers + 1, sizeof *store->log_parts);
 	bool tries = skep_plan_has_candidates(&scenario->plan),
 	     room = skep_candidates_init(&store->candidates, &scenario->plan);
-	store->tried = tries ? calloc(scenario->plan.candidate_rounds, sizeof *store->tried) : NULL;
+	store->tried = tries ? calloc(scenario->plan.candidates.rounds, sizeof *store->tried) : NULL;
 	if (store->place == NULL || store->ops_left == NULL || store->notes_left == NULL || store->open_stage == NULL ||
 		store->open == NULL || store->log_parts == NULL || !room || (tries && !store->tried)) {
 		skep_store_fail(store, "no memory to record the run");

@@ -218,7 +218,7 @@ static void hear_pace(struct skep_tally *tally, skep_time now)
 static void hear_loss(struct skep_tally *tally, skep_time now, const struct skep_note *note)
 {
 	struct skep_summary *sum = &tally->sum;
-	bool validated = note->kind == SKEP_NOTE_VALIDATED, counts = tally->scenario->plan.validate_every == 0;
+	bool validated = note->kind == SKEP_NOTE_VALIDATED, counts = tally->scenario->plan.validation.every == 0;
 	if (tally->scenario->arithmetic == SKEP_ARITHMETIC_NONE || (validated && note->judged == 0))
 		return;
 	double loss = note->loss_nano == INT64_MAX ? INFINITY : (double)note->loss_nano / 1e9;
@@ -541,9 +541,9 @@ static const char *ended_by(const struct skep_tally *tally, uint64_t rounds)
 	const struct skep_plan *plan = &tally->scenario->plan;
 	if (rounds >= plan->rounds - plan->first_round)
 		return "steps";
-	if (plan->target_loss_nano != INT64_MIN && tally->target_ns != SKEP_TIME_NEVER)
+	if (plan->until.target_loss_nano != INT64_MIN && tally->target_ns != SKEP_TIME_NEVER)
 		return "loss";
-	return plan->end_ns > 0 && tally->closed_ns >= plan->end_ns ? "time" : "usd";
+	return plan->until.end_ns > 0 && tally->closed_ns >= plan->until.end_ns ? "time" : "usd";
 }
 
 void skep_tally_finish(struct skep_tally *tally, skep_time end_ns, uint64_t events, double wall_s,

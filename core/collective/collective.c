@@ -414,19 +414,19 @@ uint64_t skep_scheme_payload_bytes(
 
 static uint32_t parts_of(const struct skep_plan *plan)
 {
-	return plan->sync_chunks > 0 ? plan->sync_chunks : SKEP_SYNC_CHUNKS;
+	return plan->reduction.chunks > 0 ? plan->reduction.chunks : SKEP_SYNC_CHUNKS;
 }
 
 /* The largest product of the members of a ring and the segments of a chunk, with at most `size` members. */
 static uint32_t ring_segments_max(const struct skep_plan *plan, uint32_t size)
 {
+	if (plan->reduction.chunks > 0)
+		return plan->reduction.chunks * size;
 	uint64_t most_bytes = 0;
 	for (uint32_t stage = 0; stage < plan->stages; stage++) {
 		uint64_t bytes = skep_plan_encoded_bytes(plan, stage, plan->stage[stage].parameters);
 		most_bytes = bytes > most_bytes ? bytes : most_bytes;
 	}
-	if (plan->sync_chunks > 0)
-		return plan->sync_chunks * size;
 	uint64_t segments = most_bytes / SKEP_RING_SEGMENT_BYTES, most = (uint64_t)SKEP_RING_SEGMENTS_MAX * size;
 	segments = segments < most ? segments : most;
 	return segments > size ? (uint32_t)segments : size;
@@ -434,15 +434,15 @@ static uint32_t ring_segments_max(const struct skep_plan *plan, uint32_t size)
 
 uint32_t skep_ring_segments(const struct skep_plan *plan, uint32_t stage, uint64_t elements, uint32_t size)
 {
-	if (plan->sync_chunks > 0 || size < 2)
-		return plan->sync_chunks > 0 ? plan->sync_chunks : 1;
+	if (plan->reduction.chunks > 0 || size < 2)
+		return plan->reduction.chunks > 0 ? plan->reduction.chunks : 1;
 	uint64_t bytes = skep_plan_encoded_bytes(plan, stage, elements);
-	return skep_ring_segments_for(bytes / size, plan->ring_latency_bytes);
+	return skep_ring_segments_for(bytes / size, plan->reduction.latency_bytes);
 }
 
 uint64_t skep_ring_chunk_bytes(const struct skep_plan *plan, uint32_t stage, uint64_t elements, uint32_t segments)
 {
-	if (!skep_codec_blocks(skep_plan_codec(plan, stage)) || plan->reduction_block != SKEP_CODEC_TENSOR)
+	if (!skep_codec_blocks(skep_plan_codec(plan, stage)) || plan->reduction.block != SKEP_CODEC_TENSOR)
 		return skep_plan_encoded_bytes(plan, stage, elements);
 	uint64_t bytes = 0;
 	for (uint32_t nth = 0; nth < segments; nth++) {
@@ -455,27 +455,26 @@ uint64_t skep_ring_chunk_bytes(const struct skep_plan *plan, uint32_t stage, uin
 
 uint32_t skep_scheme_transfers_max(const struct skep_plan *plan, uint32_t size)
 {
-	uint32_t tree = 8 * parts_of(plan), others = 4 * size + 5 * log2_up(size) + 4;
-	switch (plan->collective) {
+	switch (plan->reduction.collective) {
 	case SKEP_COLLECTIVE_RING:
 		return 2 * ring_segments_max(plan, size);
 	case SKEP_COLLECTIVE_CHAIN:
 	case SKEP_COLLECTIVE_BROADCAST:
 		return 2 * parts_of(plan);
 	case SKEP_COLLECTIVE_BUTTERFLY:
-		return parts_of(plan) * (3 * size + 2 + plan->gather);
+		return parts_of(plan) * (3 * size + 2 + plan->reduction.gather);
 	case SKEP_COLLECTIVE_TREE:
-		return tree;
+		return 8 * parts_of(plan);
 	case SKEP_COLLECTIVE_FUSED:
 		return 0;
 	default:
-		return others;
+		return 4 * size + 5 * log2_up(size) + 4;
 	}
 }
 
 uint32_t skep_scheme_early_max(const struct skep_plan *plan, uint32_t size)
 {
-	switch (plan->collective) {
+	switch (plan->reduction.collective) {
 	case SKEP_COLLECTIVE_FUSED:
 		return 0;
 	case SKEP_COLLECTIVE_RING:
@@ -495,31 +494,32 @@ static uint32_t block_of(const struct skep_plan *plan, uint32_t stage)
 {
 	if (!skep_codec_blocks(skep_plan_codec(plan, stage)))
 		return 1;
-	if (plan->reduction_block != SKEP_CODEC_TENSOR)
-		return (uint32_t)skep_codec_block_of(plan->reduction_block, 0);
-	assert(!skep_collective_encodes_again(plan->collective));
+	if (plan->reduction.block != SKEP_CODEC_TENSOR)
+		return (uint32_t)skep_codec_block_of(plan->reduction.block, 0);
+	assert(!skep_collective_encodes_again(plan->reduction.collective));
 	return 1;
 }
 
 void skep_scheme_init(struct skep_scheme *scheme, const struct skep_plan *plan, uint32_t stage, uint64_t elements,
 	uint32_t rank, uint32_t size, const struct skep_peer *roster, uint64_t *ret_fact)
 {
-	*scheme = (struct skep_scheme){.kind = (uint8_t)plan->collective,
+	const struct skep_plan_reduction *sum = &plan->reduction;
+	*scheme = (struct skep_scheme){.kind = (uint8_t)sum->collective,
 		.size = size,
 		.rank = rank,
-		.parts = plan->collective == SKEP_COLLECTIVE_RING ? skep_ring_segments(plan, stage, elements, size)
-	                                                          : parts_of(plan),
+		.parts = sum->collective == SKEP_COLLECTIVE_RING ? skep_ring_segments(plan, stage, elements, size)
+	                                                         : parts_of(plan),
 		.elements = elements,
-		.gather = plan->gather,
+		.gather = sum->gather,
 		.block = block_of(plan, stage),
 		.sites = 1,
 		.members = size,
 		.position = rank};
-	assert(!skep_collective_has_roster(plan->collective) || size <= SKEP_ROSTER_MAX);
-	assert(!plan->gather || (skep_collective_gathers(plan->collective) && skep_plan_model_chunks(plan) == 1));
-	if (plan->collective == SKEP_COLLECTIVE_BUTTERFLY && size > 1)
+	assert(!skep_collective_has_roster(sum->collective) || size <= SKEP_ROSTER_MAX);
+	assert(!sum->gather || (skep_collective_gathers(sum->collective) && skep_plan_model_chunks(plan) == 1));
+	if (sum->collective == SKEP_COLLECTIVE_BUTTERFLY && size > 1)
 		skep_shard_out(plan, size, roster, scheme->elements, ret_fact);
-	else if (plan->collective == SKEP_COLLECTIVE_HIERARCHICAL && size > 1)
+	else if (sum->collective == SKEP_COLLECTIVE_HIERARCHICAL && size > 1)
 		skep_shard_sites(scheme, plan, roster, ret_fact);
 }
 

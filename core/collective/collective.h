@@ -23,8 +23,8 @@
  *
  * A reduction reads the accumulator and never changes it; sums grow in the result. So it can begin anew with other members.
  *
- * With plan->gather three of them do not add what comes but put it side by side: each INIT_RESULT and ADD_TO_RESULT is an
- * UNPACK_PART, each COPY_GRAD a PACK_PART, and an AGGREGATE follows the last part of a range. In `all-to-all` all members
+ * With reduction.gather three of them do not add what comes but put it side by side: each INIT_RESULT and ADD_TO_RESULT is
+ * an UNPACK_PART, each COPY_GRAD a PACK_PART, and an AGGREGATE follows the last part of a range. In `all-to-all` all members
  * make the same of the same n payloads; in the other two one of them does, and gives the others what it made.
  *
  * With n members, V bytes, up and down links of B bytes/s in a star that is idle otherwise, and one-way latency a:
@@ -99,7 +99,7 @@ uint32_t skep_scheme_transfers_max(const struct skep_plan *plan, uint32_t size);
 
 /* Most messages that may come to a member before it takes part itself. */
 uint32_t skep_scheme_early_max(const struct skep_plan *plan, uint32_t size);
-/* In how many segments each member's chunk travels round a ring of so many (ring.h); by plan->sync_chunks, or the rule there. */
+/* In how many segments each member's chunk travels round a ring of so many (ring.h); by reduction.chunks, or the rule there. */
 uint32_t skep_ring_segments(const struct skep_plan *plan, uint32_t stage, uint64_t elements, uint32_t size);
 
 /* Bytes of one member's chunk of so many elements in its segments, without headers. */
@@ -108,7 +108,7 @@ uint64_t skep_ring_chunk_bytes(const struct skep_plan *plan, uint32_t stage, uin
 /* Does it encode finals that came in parts once more, as one? Then a scale must not be each message's own (SKEP_CODEC_TENSOR):
  * the members that got the parts would have other bits than those that got them as one. */
 bool skep_collective_encodes_again(enum skep_collective kind);
-/* Does it bring every member's part, unaltered, to where the whole is made? Those that do can gather (plan->gather). */
+/* Does it bring every member's part, unaltered, to where the whole is made? Those that do can gather (plan->reduction.gather). */
 bool skep_collective_gathers(enum skep_collective kind);
 /* Bytes of the tensor that a transfer of the stage sends. */
 uint64_t skep_scheme_payload_bytes(

@@ -10,7 +10,7 @@
 
 static uint64_t link_Bps(const struct skep_plan *plan, struct skep_peer peer)
 {
-	return plan->link_Bps ? plan->link_Bps[peer.index] : 1;
+	return plan->reduction.link_Bps ? plan->reduction.link_Bps[peer.index] : 1;
 }
 
 /* From 1 to 2^WEIGHT_BITS, in proportion to the links. */
@@ -66,8 +66,8 @@ void skep_shard_sites(
 	assert(s->rank < s->size);
 	s->sites = s->members = s->position = 0;
 	for (uint32_t rank = 0; rank < s->size; rank++) {
-		uint32_t leader = 0, site = plan->site_of ? plan->site_of[roster[rank].index] : 0;
-		while (plan->site_of && plan->site_of[roster[leader].index] != site)
+		uint32_t leader = 0, site = plan->reduction.site_of ? plan->reduction.site_of[roster[rank].index] : 0;
+		while (plan->reduction.site_of && plan->reduction.site_of[roster[leader].index] != site)
 			leader++;
 		ret_fact[rank] = leader;
 	}

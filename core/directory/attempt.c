@@ -134,7 +134,7 @@ static void begin_group(struct directory *d, struct step *step, const struct att
 		for (uint32_t i = 0; i < step->how.features; i++)
 			step->how.feature[i]->name(d, attempt, &message);
 		skep_emit_send(step, &d->node, &message);
-		if (attempt->sum && size > 1 && skep_collective_has_roster(step->plan->collective))
+		if (attempt->sum && size > 1 && skep_collective_has_roster(step->plan->reduction.collective))
 			skep_attempt_roster(d, step, &message, order, size);
 	}
 }

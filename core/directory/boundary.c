@@ -180,7 +180,7 @@ uint32_t skep_boundary_needy_stage(struct directory *d, const struct step *step,
 		return skep_boundary_place(d, plan, missed);
 	if (plan->joins == SKEP_JOINS_RANDOM)
 		return skep_random_below(&d->node.random, plan->stages);
-	if (plan->rebalance_ns == 0) {
+	if (plan->rebalance.period_ns == 0) {
 		missed = stands_by(plan, worker) ? most_missed(d, step) : SKEP_NO_STAGE;
 		return missed != SKEP_NO_STAGE ? skep_boundary_place(d, plan, missed) : fewest_workers(d, plan);
 	}
@@ -261,7 +261,7 @@ static bool still_moving(struct directory *d)
 
 static bool period_over(struct directory *d, const struct skep_plan *plan)
 {
-	return plan->rebalance_ns > 0 && d->node.now >= d->rebalance_due_ns && !still_moving(d);
+	return plan->rebalance.period_ns > 0 && d->node.now >= d->rebalance_due_ns && !still_moving(d);
 }
 
 /* The worker that is to migrate now, if any. */
@@ -281,7 +281,7 @@ static void begin_period(struct directory *d, const struct skep_plan *plan)
 	assert(d->phase != PHASE_STOPPED);
 	if (!period_over(d, plan))
 		return;
-	d->rebalance_due_ns = d->node.now + plan->rebalance_ns;
+	d->rebalance_due_ns = d->node.now + plan->rebalance.period_ns;
 	for (uint32_t i = 0; i < plan->workers; i++)
 		directory_row(d, i)->reports = 0;
 }

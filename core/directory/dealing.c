@@ -22,7 +22,7 @@
  * Wired by throughput or latency a swarm splits what is in flight by rates as well, when a round opens: as many in all as if each
  * owner had what the plan says, at least two for each, and for none more than plan->in_flight_limit.
  *
- * With a fixed number of inner steps (plan->inner_fixed) owners take turns, by their numbers, and all wait for the one whose turn
+ * With a fixed number of inner steps (plan->inner.fixed) owners take turns, by their numbers, and all wait for the one whose turn
  * it is to have room. As many numbers in a row as there are owners go to all of them, so an inner step with as many microbatches
  * has one of each owner, and each makes the same number of steps. None waits in vain: the one whose turn it is has its credit
  * outstanding, and the slowest owner, which is at work all the time, says when a round is over.
@@ -257,7 +257,7 @@ static uint32_t in_turn(struct directory *d, const struct skep_plan *plan)
 
 uint32_t skep_dealing_next(struct directory *d, const struct skep_plan *plan, uint32_t preferred, uint32_t left)
 {
-	return plan->inner_fixed ? in_turn(d, plan) : skep_dealing_choose(d, plan, preferred, left);
+	return plan->inner.fixed ? in_turn(d, plan) : skep_dealing_choose(d, plan, preferred, left);
 }
 
 /* ---- a round opens --------------------------------------------------------------------------------------------------- */
@@ -282,12 +282,12 @@ void skep_dealing_begin(struct directory *d, const struct skep_plan *plan, uint6
 	assert(d->phase == PHASE_OPEN && d->issued == 0);
 	weigh(d, plan);
 	split_in_flight(d, plan);
-	bool one_by_one = plan->inner_fixed || skep_fixed_one_by_one(d);
+	bool one_by_one = plan->inner.fixed || skep_fixed_one_by_one(d);
 	if (one_by_one && limit > plan->workers + GRANTS_PER_REFILL) /* each is a message */
 		limit = plan->workers + GRANTS_PER_REFILL;
 	uint32_t quota = skep_plan_quota(plan, d->round);
 	d->turn = 0;
-	share_out(d, plan, plan->inner_fixed ? 0 : quota);
+	share_out(d, plan, plan->inner.fixed ? 0 : quota);
 	if (d->outstanding > limit)
 		share_out(d, plan, limit);
 	while (d->outstanding < limit && d->outstanding < quota) {

@@ -66,11 +66,11 @@ uint32_t skep_directory_actions_limit(const struct skep_plan *plan, const struct
 	 * round. */
 	uint32_t per_worker = ANNOUNCEMENTS_PER_STEP + 4 * FENCES_PER_STEP + 12 +
 	                      how->directory->actions(plan, FENCES_PER_STEP) + plan->barrier +
-	                      2 * (skep_plan_model_chunks(plan) - 1) + 2 * (plan->validate_every > 0);
+	                      2 * (skep_plan_model_chunks(plan) - 1) + 2 * (plan->validation.every > 0);
 	for (uint32_t i = 0; i < how->features; i++)
 		per_worker += how->feature[i]->actions(plan, FENCES_PER_STEP);
 	if (skep_collective_has_roster(
-		    plan->collective)) /* a reduction of each stage, and anew for each that is fenced */
+		    plan->reduction.collective)) /* a reduction of each stage, and anew for each that is fenced */
 		per_worker += (FENCES_PER_STEP + 1 + plan->eager) * (skep_stage_size_max(plan) / SKEP_ROSTER_PART + 1);
 	return 256 + how->scaling->actions + per_worker * plan->workers +
 	       (FENCES_PER_STEP + 1) * how->directory->refills * GRANTS_PER_REFILL +
@@ -287,7 +287,7 @@ void skep_directory_retire(struct directory *d, struct step *step, uint32_t work
 static void fence_silent(struct directory *d, struct step *step)
 {
 	uint32_t left = FENCES_PER_STEP;
-	skep_time limit = step->plan->fence_after_ns;
+	skep_time limit = step->plan->liveness.fence_after_ns;
 	for (uint32_t i = 0; i < step->plan->workers && d->phase != PHASE_STOPPED; i++) {
 		const struct row *row = directory_row(d, i);
 		if (row->standing == STANDING_ABSENT || row->heard_ns + limit > d->node.now)
@@ -296,13 +296,13 @@ static void fence_silent(struct directory *d, struct step *step)
 			return; /* scan_ns stays in the past: the next step goes on */
 		skep_directory_fence(d, step, i);
 	}
-	d->scan_ns = d->node.now + step->plan->heartbeat_ns;
+	d->scan_ns = d->node.now + step->plan->liveness.heartbeat_ns;
 }
 
 /* A directory that was itself held up must not take the messages that it has not read yet for silence. */
 static void forgive_lateness(struct directory *d, const struct skep_plan *plan)
 {
-	if (d->node.now < d->scan_ns + plan->heartbeat_ns)
+	if (d->node.now < d->scan_ns + plan->liveness.heartbeat_ns)
 		return;
 	for (uint32_t i = 0; i < plan->workers; i++)
 		directory_row(d, i)->heard_ns = d->node.now;
@@ -527,8 +527,8 @@ static void on_start(struct directory *d, struct step *step, bool resumes)
 	}
 	for (uint32_t i = 0; i < step->plan->workers; i++)
 		directory_row(d, i)->heard_ns = d->node.now;
-	d->scan_ns = d->node.now + step->plan->heartbeat_ns;
-	d->rebalance_due_ns = d->node.now + step->plan->rebalance_ns;
+	d->scan_ns = d->node.now + step->plan->liveness.heartbeat_ns;
+	d->rebalance_due_ns = d->node.now + step->plan->rebalance.period_ns;
 	step->how.scaling->begin(d, step->plan);
 	step->how.directory->begin(d, step);
 }

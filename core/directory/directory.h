@@ -192,7 +192,7 @@ struct directory {
 	bool full;       /* no owner was to be dealt another one, and nothing has happened since that may change that */
 	uint64_t rate;   /* dealing.c: of all owners together, and ... */
 	uint32_t owners; /* ... how many these are */
-	uint32_t turn;   /* with plan->inner_fixed: the next microbatch is of the first owner from this one on */
+	uint32_t turn;   /* with plan->inner.fixed: the next microbatch is of the first owner from this one on */
 	uint32_t closed; /* rounds */
 	uint64_t spent;  /* with a budget, of all machines: ends.h */
 	uint64_t egress_microusd; /* with a budget: of all traffic, as the world has told last */
@@ -414,7 +414,7 @@ void skep_rounds_send_grant(
 void skep_dealing_begin(struct directory *d, const struct skep_plan *plan, uint64_t limit);
 /* For one of `left` microbatches that are to be dealt; SKEP_NO_INDEX: to none, for now. `preferred` has just finished one. */
 uint32_t skep_dealing_choose(struct directory *d, const struct skep_plan *plan, uint32_t preferred, uint32_t left);
-/* The same for a microbatch that a round trains on: with plan->inner_fixed to the one whose turn it is, if it has room. */
+/* The same for a microbatch that a round trains on: with plan->inner.fixed to the one whose turn it is, if it has room. */
 uint32_t skep_dealing_next(struct directory *d, const struct skep_plan *plan, uint32_t preferred, uint32_t left);
 uint32_t skep_dealing_in_flight(const struct directory *d, const struct skep_plan *plan, const struct row *row);
 void skep_dealing_heard(

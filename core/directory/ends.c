@@ -10,11 +10,11 @@
 /* The step that holds at that time: the last one that begins then or before. */
 static uint32_t step_at(const struct skep_plan *plan, uint32_t series, uint64_t at_ms)
 {
-	uint32_t low = plan->price_first[series], high = plan->price_first[series + 1];
-	assert(low < high && plan->price_step[low].from_ms == 0);
+	uint32_t low = plan->price.first[series], high = plan->price.first[series + 1];
+	assert(low < high && plan->price.step[low].from_ms == 0);
 	while (high - low > 1) {
 		uint32_t middle = low + (high - low) / 2;
-		if (plan->price_step[middle].from_ms <= at_ms)
+		if (plan->price.step[middle].from_ms <= at_ms)
 			low = middle;
 		else
 			high = middle;
@@ -25,21 +25,21 @@ static uint32_t step_at(const struct skep_plan *plan, uint32_t series, uint64_t 
 uint64_t skep_ends_price(const struct skep_plan *plan, uint32_t worker, skep_time at_ns)
 {
 	assert(worker < plan->workers);
-	if (plan->price_of == NULL)
+	if (plan->price.of == NULL)
 		return 1;
-	return plan->price_step[step_at(plan, plan->price_of[worker], at_ns / NS_PER_MS)].microusd_per_h;
+	return plan->price.step[step_at(plan, plan->price.of[worker], at_ns / NS_PER_MS)].microusd_per_h;
 }
 
 static uint64_t cost(const struct skep_plan *plan, uint32_t worker, uint64_t from_ms, uint64_t to_ms)
 {
 	assert(from_ms <= to_ms);
-	uint32_t series = plan->price_of[worker], end = plan->price_first[series + 1];
+	uint32_t series = plan->price.of[worker], end = plan->price.first[series + 1];
 	uint64_t sum = 0;
 	for (uint32_t i = step_at(plan, series, from_ms); i < end && from_ms < to_ms; i++) {
-		uint64_t until_ms = i + 1 < end && plan->price_step[i + 1].from_ms < to_ms
-		                            ? plan->price_step[i + 1].from_ms
+		uint64_t until_ms = i + 1 < end && plan->price.step[i + 1].from_ms < to_ms
+		                            ? plan->price.step[i + 1].from_ms
 		                            : to_ms;
-		sum += plan->price_step[i].microusd_per_h * (until_ms - from_ms);
+		sum += plan->price.step[i].microusd_per_h * (until_ms - from_ms);
 		from_ms = until_ms;
 	}
 	return sum;
@@ -50,7 +50,7 @@ void skep_ends_pay(struct directory *d, const struct skep_plan *plan, uint32_t w
 	assert(worker < plan->workers);
 	struct row *row = directory_row(d, worker);
 	uint64_t now_ms = d->node.now / NS_PER_MS;
-	if (plan->budget_microusd == 0 || row->standing == STANDING_ABSENT || now_ms <= row->paid_ms)
+	if (plan->until.budget_microusd == 0 || row->standing == STANDING_ABSENT || now_ms <= row->paid_ms)
 		return;
 	d->spent += cost(plan, worker, row->paid_ms, now_ms);
 	row->paid_ms = now_ms;
@@ -68,18 +68,19 @@ void skep_ends_joined(struct directory *d, const struct skep_plan *plan, uint32_
 
 static bool is_spent(struct directory *d, const struct skep_plan *plan)
 {
-	if (plan->budget_microusd == 0)
+	if (plan->until.budget_microusd == 0)
 		return false;
 	for (uint32_t i = 0; i < plan->workers; i++)
 		skep_ends_pay(d, plan, i);
-	uint64_t left = plan->budget_microusd -
-	                (d->egress_microusd < plan->budget_microusd ? d->egress_microusd : plan->budget_microusd);
+	uint64_t left =
+		plan->until.budget_microusd -
+		(d->egress_microusd < plan->until.budget_microusd ? d->egress_microusd : plan->until.budget_microusd);
 	return d->spent / MS_PER_H >= left;
 }
 
 bool skep_ends_reached(struct directory *d, const struct skep_plan *plan)
 {
 	assert(d->closed <= plan->rounds);
-	return d->closed == plan->rounds || d->loss_nano <= plan->target_loss_nano ||
-	       (plan->end_ns > 0 && d->node.now >= plan->end_ns) || is_spent(d, plan);
+	return d->closed == plan->rounds || d->loss_nano <= plan->until.target_loss_nano ||
+	       (plan->until.end_ns > 0 && d->node.now >= plan->until.end_ns) || is_spent(d, plan);
 }

@@ -132,14 +132,14 @@ static const struct policy policies[] = {
 
 uint32_t skep_most_loaded(const struct skep_plan *plan, const struct skep_stage_load *stage)
 {
-	assert(plan->rebalance_by <= SKEP_REBALANCE_BY_QUEUE);
-	return policies[plan->rebalance_by].most_loaded(plan, stage);
+	assert(plan->rebalance.by <= SKEP_REBALANCE_BY_QUEUE);
+	return policies[plan->rebalance.by].most_loaded(plan, stage);
 }
 
 static bool pays(const struct skep_plan *plan, uint32_t to, uint32_t workers)
 {
-	return plan->rebalance_horizon_ns == 0 ||
-	       plan->rebalance_horizon_ns / (workers + 1) > plan->stage[to].migrate_ns;
+	return plan->rebalance.horizon_ns == 0 ||
+	       plan->rebalance.horizon_ns / (workers + 1) > plan->stage[to].migrate_ns;
 }
 
 struct skep_migration skep_rebalance(const struct skep_plan *plan, const struct skep_stage_load *stage)
@@ -147,7 +147,7 @@ struct skep_migration skep_rebalance(const struct skep_plan *plan, const struct 
 	struct skep_migration move = {SKEP_NO_INDEX, skep_most_loaded(plan, stage)};
 	if (!pays(plan, move.to, stage[move.to].workers))
 		return move;
-	uint32_t giver = policies[plan->rebalance_by].giver(plan, stage, move.to);
+	uint32_t giver = policies[plan->rebalance.by].giver(plan, stage, move.to);
 	assert(giver == SKEP_NO_STAGE || (giver != move.to && stage[giver].serving > 1));
 	if (giver != SKEP_NO_STAGE)
 		move.worker = stage[giver].idle;
@@ -157,7 +157,7 @@ struct skep_migration skep_rebalance(const struct skep_plan *plan, const struct 
 uint32_t skep_stage_size_max(const struct skep_plan *plan)
 {
 	uint32_t size[STAGES_COUNTED] = {0}, most = plan->workers / plan->stages + 1;
-	bool anywhere = plan->rebalance_ns > 0 || plan->joins == SKEP_JOINS_RANDOM;
+	bool anywhere = plan->rebalance.period_ns > 0 || plan->joins == SKEP_JOINS_RANDOM;
 	if (plan->stages > STAGES_COUNTED || anywhere)
 		return plan->workers;
 	for (uint32_t i = 0; i < plan->workers; i++) {

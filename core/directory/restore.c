@@ -46,7 +46,7 @@ void skep_restore_stage(struct directory *d, struct step *step, uint32_t stage)
 	state->waiting = true;
 	state->waiting_since_ns = d->node.now;
 	state->restorer = (struct skep_peer){0, 0};
-	if (step->plan->wait_for_join_ns == 0 || skep_plan_is_tied(step->plan, stage))
+	if (step->plan->liveness.wait_for_join_ns == 0 || skep_plan_is_tied(step->plan, stage))
 		skep_directory_stop(d, step, false);
 	for (uint32_t i = 0; i < step->plan->workers && d->phase != PHASE_STOPPED; i++) {
 		struct row *row = directory_row(d, i);
@@ -101,7 +101,7 @@ void skep_restore_ready(struct directory *d, struct step *step, uint32_t worker)
 			.round = step->how.directory->next_reduction(d, row),
 			.peer = directory_worker(d, worker),
 			.version = state->checkpoint});
-	if (step->plan->checkpoint_every > 0 && !step->plan->async &&
+	if (step->plan->checkpoint_every > 0 && !step->plan->async.on &&
 		!row->leaving) /* it may keep that from now on (worker/orphan.c) */
 		skep_directory_send_peer(d, step, worker, directory_worker(d, worker), row->stage, true);
 	for (uint32_t i = 0; i < step->plan->workers; i++) {
@@ -125,7 +125,7 @@ void skep_restore_timer(struct directory *d, struct step *step)
 {
 	for (uint32_t i = 0; i < step->plan->stages && d->phase != PHASE_STOPPED; i++) {
 		const struct stage_state *state = directory_stage(d, i);
-		if (state->waiting && d->node.now - state->waiting_since_ns >= step->plan->wait_for_join_ns)
+		if (state->waiting && d->node.now - state->waiting_since_ns >= step->plan->liveness.wait_for_join_ns)
 			skep_directory_stop(d, step, false);
 	}
 }
@@ -152,7 +152,8 @@ uint32_t skep_restore_short(struct directory *d, const struct skep_plan *plan)
 	skep_time since_ns = SKEP_TIME_NEVER;
 	for (uint32_t i = 0; i < plan->stages; i++) {
 		const struct stage_state *state = directory_stage(d, i);
-		if (state->short_since_ns >= since_ns || d->node.now - state->short_since_ns < plan->wait_for_join_ns)
+		if (state->short_since_ns >= since_ns ||
+			d->node.now - state->short_since_ns < plan->liveness.wait_for_join_ns)
 			continue;
 		longest = i;
 		since_ns = state->short_since_ns;

@@ -194,8 +194,8 @@ static void grant_shares(struct directory *d, struct step *step)
 {
 	assert(d->phase == PHASE_OPEN);
 	skep_dealing_begin(d, step->plan, skep_rounds_limit(d, step->plan));
-	uint32_t left = d->outstanding, most = step->plan->inner_deadline ? 1 + left / TURNS_MOST : left;
-	most = step->plan->inner_fixed || skep_fixed_one_by_one(d) ? 1 : most;
+	uint32_t left = d->outstanding, most = step->plan->inner.deadline ? 1 + left / TURNS_MOST : left;
+	most = step->plan->inner.fixed || skep_fixed_one_by_one(d) ? 1 : most;
 	for (uint32_t i = 0; i < step->plan->workers; i++) {
 		directory_row(d, i)->to_grant = directory_row(d, i)->outstanding;
 		directory_row(d, i)->outstanding = 0;

@@ -16,8 +16,8 @@
  * SKEP_COLLECTIVE_BROADCAST brings to all that hold the stage's state. When all have said that they have it (TALLY) it is
  * final (COMMIT), and OUTER_UPDATED notes say what was in it.
  *
- * Where parts are gathered (plan->gather) an outer update is made of several: when `group_size` workers of a stage have
- * announced one, or all that serve it, the plan's collective makes one of what they bring, for one step (buffered
+ * Where parts are gathered (reduction.gather) an outer update is made of several: when async.group_size workers of a stage
+ * have announced one, or all that serve it, the plan's collective makes one of what they bring, for one step (buffered
  * asynchronous aggregation: Nguyen et al. 2022, FedBuff). Members that have told nothing bring a part with nothing in
  * it. When a round has to be closed now, all workers are asked, also those that have nothing of it left: a worker that
  * has counted anything announces it. When each has answered, or waits for its own update before it can, the parts that
@@ -146,7 +146,7 @@ static void force(struct directory *d, struct step *step, uint32_t stage)
 		if (row->standing != STANDING_SERVING || directory_stage(d, row->stage)->committed ||
 			(stage != SKEP_NO_STAGE && row->stage != stage))
 			continue;
-		if (step->plan->gather)
+		if (step->plan->reduction.gather)
 			async_member(d, i)->resolved = 0;
 		if (!resolved(d, i))
 			send_close_round(d, step, i);
@@ -182,7 +182,7 @@ static void begin_attempt(struct directory *d, struct step *step, uint32_t stage
 {
 	assert(directory_stage(d, stage)->serving > 0);
 	struct merging *merging = merging_at(d, stage);
-	uint32_t *order = skep_at(d, d->order_at), size = 0, first = step->plan->gather ? 0 : merging->by;
+	uint32_t *order = skep_at(d, d->order_at), size = 0, first = step->plan->reduction.gather ? 0 : merging->by;
 	for (uint32_t nth = 0; nth < step->plan->workers; nth++) { /* in a chain from its worker on, round the row */
 		uint32_t worker = (first + nth) % step->plan->workers;
 		if (holds(d, worker, stage))
@@ -203,10 +203,10 @@ static void begin_attempt(struct directory *d, struct step *step, uint32_t stage
 		message.u.reduce.size = size;
 		message.u.reduce.next = directory_worker(d, order[(rank + 1) % size]);
 		struct async_member *m = async_member(d, order[rank]);
-		message.u.reduce.merged = step->plan->gather && m->in ? m->count : 0;
+		message.u.reduce.merged = step->plan->reduction.gather && m->in ? m->count : 0;
 		m->member = m->awaited = true;
 		skep_emit_send(step, &d->node, &message);
-		if (size > 1 && skep_collective_has_roster(step->plan->collective))
+		if (size > 1 && skep_collective_has_roster(step->plan->reduction.collective))
 			skep_attempt_roster(d, step, &message, order, size);
 	}
 }
@@ -225,7 +225,7 @@ static bool enough(struct directory *d, const struct skep_plan *plan, uint32_t s
 		serving++;
 		wanted = wanted && (m->ready || m->resolved > d->reduced.round);
 	}
-	return wanted || ready >= (plan->group_size < serving ? plan->group_size : serving);
+	return wanted || ready >= (plan->async.group_size < serving ? plan->async.group_size : serving);
 }
 
 /* Who is in it: the one that has waited longest, or all. */
@@ -236,7 +236,7 @@ static void choose(struct directory *d, const struct skep_plan *plan, uint32_t s
 	merging_at(d, stage)->by = longest;
 	for (uint32_t i = 0; i < plan->workers; i++)
 		if (holds(d, i, stage))
-			async_member(d, i)->in = plan->gather ? async_member(d, i)->ready : i == longest;
+			async_member(d, i)->in = plan->reduction.gather ? async_member(d, i)->ready : i == longest;
 }
 
 /* The one that has waited longest; first come those who wait to be let in. */
@@ -257,7 +257,7 @@ static void begin_next(struct directory *d, struct step *step, uint32_t stage)
 		if (m->ready && (best == SKEP_NO_INDEX || m->came < async_member(d, best)->came))
 			best = i;
 	}
-	if (download || best == SKEP_NO_INDEX || (step->plan->gather && !enough(d, step->plan, stage)))
+	if (download || best == SKEP_NO_INDEX || (step->plan->reduction.gather && !enough(d, step->plan, stage)))
 		return;
 	choose(d, step->plan, stage, best);
 	begin_attempt(d, step, stage);
@@ -406,7 +406,7 @@ static void on_tally(struct directory *d, struct step *step, const struct skep_m
 	if (--merging->pending > 0)
 		return;
 	commit(d, step, stage);
-	if (step->plan->gather && d->reduced.on && d->forced && !all_resolved(d, step->plan, stage))
+	if (step->plan->reduction.gather && d->reduced.on && d->forced && !all_resolved(d, step->plan, stage))
 		force(d, step, stage);
 	begin_next(d, step, stage);
 	commit_if_resolved(d, step, stage);

@@ -5,7 +5,7 @@
  * part.
  *
  * A worker makes INNER_STEP steps by share (periodic.c). When it has made as many as the plan says, or with
- * `inner_by_share` when a round's microbatches have gone by since its last merge, PSEUDO_GRAD writes how far it has
+ * `inner.by_share` when a round's microbatches have gone by since its last merge, PSEUDO_GRAD writes how far it has
  * come into a place of its own, and OUTER_UPDATE tells the directory which microbatches are in it. From there on the
  * worker counts anew and goes on with its passes; it waits for no other worker. When it is the turn of its update, a
  * reduction of the stage brings it to all members (REDUCE, with this worker as rank 0, or where parts are gathered as
@@ -13,7 +13,7 @@
  * goes on from the new parameters by what it has done since PSEUDO_GRAD; others go on undisturbed, but for those that
  * have done nothing since their last update, which take the new parameters for theirs.
  *
- * With `plan->async_waits` it makes no pass from PSEUDO_GRAD until the STEP of that merge, as published: so it begins
+ * With `plan->async.waits` it makes no pass from PSEUDO_GRAD until the STEP of that merge, as published: so it begins
  * each time where the stage is. Everything else goes on, above all what an outer update may wait for: its transfers, other
  * updates, states for newcomers. So it waits for a time only that does not hang on its passes.
  *
@@ -81,7 +81,7 @@ static bool due(const struct worker *w, const struct skep_plan *plan)
 	if (m->told || counted(w) == 0)
 		return false;
 	return m->called || pressed(w) ||
-	       (plan->inner_by_share ? m->position >= m->due : m->steps >= plan->inner_steps);
+	       (plan->inner.by_share ? m->position >= m->due : m->steps >= plan->inner.steps);
 }
 
 static bool run(struct worker *w, struct step *step)
@@ -182,7 +182,7 @@ static void on_close_round(struct worker *w, struct step *step, const struct ske
 	if (message->u.close_round.now && m->forced <= round)
 		m->forced = round + 1;
 	if (message->u.close_round.now && round + 1 == m->open)
-		m->called = step->plan->gather;
+		m->called = step->plan->reduction.gather;
 	m->resolved = m->resolved < round ? m->resolved : round;
 }
 
@@ -196,7 +196,7 @@ static enum skep_outer_update skep_async_update_of_step(const struct worker *w)
 
 static bool waits(struct worker *w, const struct skep_plan *plan)
 {
-	return plan->async_waits && w->update.told;
+	return plan->async.waits && w->update.told;
 }
 
 /* The version is still that before the step. */

@@ -14,7 +14,7 @@
  *                       others. ROUND_OPENED and ROUND_CLOSED are this file's notes, one for all. Microbatches have the
  *                       same numbers in all candidates, so each trains on the same samples, and they differ by their
  *                       seeds alone.
- *   who is kept         After plan->candidate_rounds rounds, by the losses (candidates.h), a tie going to the lower
+ *   who is kept         After plan->candidates.rounds rounds, by the losses (candidates.h), a tie going to the lower
  *                       number. A candidate that loses the last worker of a stage, or whose numbers are not finite, is
  *                       out at once: its workers move to the others, each to the stage that it had. When one is left
  *                       the trial is over, whatever it does. A worker that has died undetected is moved like them; in
@@ -96,7 +96,7 @@ static size_t lay_out(struct candidates *t, const struct skep_plan *plan)
 	t->candidate_at = t->home_at + skep_align(plan->workers * sizeof(uint32_t));
 	struct skep_methods how = skep_methods_of_directory(plan, skep_method_of(plan));
 	t->candidate_bytes = skep_align(skep_directory_size(plan, &how));
-	return t->candidate_at + plan->candidates * t->candidate_bytes;
+	return t->candidate_at + plan->candidates.count * t->candidate_bytes;
 }
 
 size_t skep_candidates_size(const struct skep_plan *plan)
@@ -108,7 +108,7 @@ size_t skep_candidates_size(const struct skep_plan *plan)
 uint32_t skep_candidates_actions_limit(const struct skep_plan *plan)
 {
 	struct skep_methods how = skep_methods_of_directory(plan, skep_method_of(plan));
-	return plan->candidates * skep_directory_actions_limit(plan, &how) + 8 + 4 * plan->workers;
+	return plan->candidates.count * skep_directory_actions_limit(plan, &how) + 8 + 4 * plan->workers;
 }
 
 static void unseat(struct directory *d, const struct skep_plan *plan)
@@ -129,7 +129,7 @@ void skep_candidates_init_node(void *mem, const struct skep_plan *plan)
 	lay_out(t, plan);
 	for (uint32_t i = 0; i < plan->workers; i++)
 		homes(t)[i] = skep_plan_candidate_of(plan, i);
-	for (uint32_t k = 0; k < plan->candidates; k++) {
+	for (uint32_t k = 0; k < plan->candidates.count; k++) {
 		struct directory *d = candidate(t, k);
 		d->node = t->node;
 		d->node.random ^= skep_mix(k);
@@ -144,7 +144,7 @@ void skep_candidates_init_node(void *mem, const struct skep_plan *plan)
 /* The step of a directory, as one of the candidates or as what is left of them. */
 static struct step scoped(const struct step *step, const struct directory *d)
 {
-	assert(step->plan->candidates > 1);
+	assert(step->plan->candidates.count > 1);
 	struct step own = *step;
 	own.how.scope = d->candidacy.on ? &skep_scope_candidate : &skep_scope_run;
 	return own;
@@ -188,7 +188,7 @@ static bool is_in(struct candidates *t, uint32_t k)
 static uint32_t left(struct candidates *t, const struct skep_plan *plan)
 {
 	uint32_t count = 0;
-	for (uint32_t k = 0; k < plan->candidates; k++)
+	for (uint32_t k = 0; k < plan->candidates.count; k++)
 		count += is_in(t, k);
 	return count;
 }
@@ -244,7 +244,7 @@ static uint32_t thinnest(struct directory *d, const struct skep_plan *plan)
 static uint32_t neediest(struct candidates *t, const struct skep_plan *plan)
 {
 	uint32_t chosen = SKEP_NO_INDEX, fewest = 0;
-	for (uint32_t k = 0; k < plan->candidates; k++) {
+	for (uint32_t k = 0; k < plan->candidates.count; k++) {
 		uint32_t count = is_in(t, k) ? thinnest(candidate(t, k), plan) : 0;
 		if (!is_in(t, k) || (chosen != SKEP_NO_INDEX && count >= fewest))
 			continue;
@@ -349,7 +349,7 @@ static void keep(struct candidates *t, struct step *step, uint32_t k)
 	bool held = d->candidacy.held;
 	t->over = true;
 	t->kept = k;
-	bool whole = d->closed == step->plan->candidate_rounds;
+	bool whole = d->closed == step->plan->candidates.rounds;
 	note(t, step,
 		(struct skep_note){.kind = SKEP_NOTE_CANDIDATE_CHOSEN,
 			.candidate = (uint8_t)k,
@@ -358,9 +358,9 @@ static void keep(struct candidates *t, struct step *step, uint32_t k)
 	d->candidacy.on = d->candidacy.held = false;
 	d->candidacy.beside = held ? 0 : t->given_up;
 	bool known = d->candidacy.heard == (held ? d->closed : d->round + 1); /* of the round that ends, or is open */
-	if (step->plan->validate_every == 0 && known)
+	if (step->plan->validation.every == 0 && known)
 		d->loss_nano = d->candidacy.points.last_nano;
-	d->rebalance_due_ns = d->node.now + step->plan->rebalance_ns;
+	d->rebalance_due_ns = d->node.now + step->plan->rebalance.period_ns;
 	for (uint32_t i = 0; i < step->plan->workers; i++) {
 		if (homes(t)[i] != k)
 			release(t, step, i);
@@ -374,8 +374,8 @@ static uint32_t best(struct candidates *t, const struct skep_plan *plan)
 {
 	uint32_t chosen = SKEP_NO_INDEX;
 	int64_t least = 0;
-	for (uint32_t k = 0; k < plan->candidates; k++) {
-		int64_t value = skep_candidate_expected(&candidate(t, k)->candidacy.points, plan->candidate_rounds);
+	for (uint32_t k = 0; k < plan->candidates.count; k++) {
+		int64_t value = skep_candidate_expected(&candidate(t, k)->candidacy.points, plan->candidates.rounds);
 		if (!is_in(t, k) || (chosen != SKEP_NO_INDEX && value >= least))
 			continue;
 		chosen = k;
@@ -387,7 +387,7 @@ static uint32_t best(struct candidates *t, const struct skep_plan *plan)
 static bool all_held(struct candidates *t, const struct skep_plan *plan)
 {
 	bool all = true;
-	for (uint32_t k = 0; k < plan->candidates; k++)
+	for (uint32_t k = 0; k < plan->candidates.count; k++)
 		all = all && (!is_in(t, k) || candidate(t, k)->candidacy.held);
 	return all;
 }
@@ -395,12 +395,12 @@ static bool all_held(struct candidates *t, const struct skep_plan *plan)
 static void close_round(struct candidates *t, struct step *step)
 {
 	uint32_t issued = t->given_up;
-	for (uint32_t k = 0; k < step->plan->candidates; k++) {
+	for (uint32_t k = 0; k < step->plan->candidates.count; k++) {
 		struct directory *d = candidate(t, k);
 		if (!is_in(t, k))
 			continue;
 		issued += d->reduced.issued;
-		skep_candidate_point(&d->candidacy.points, t->round, step->plan->candidate_rounds);
+		skep_candidate_point(&d->candidacy.points, t->round, step->plan->candidates.rounds);
 	}
 	t->given_up = 0;
 	note(t, step, (struct skep_note){.kind = SKEP_NOTE_ROUND_CLOSED, .issued = issued});
@@ -409,7 +409,7 @@ static void close_round(struct candidates *t, struct step *step)
 /* First what changes between two rounds, everywhere: then it is open for all. */
 static void open_round(struct candidates *t, struct step *step)
 {
-	for (uint32_t k = 0; k < step->plan->candidates; k++) {
+	for (uint32_t k = 0; k < step->plan->candidates.count; k++) {
 		struct directory *d = candidate(t, k);
 		uint32_t from = step->actions->count;
 		if (!is_in(t, k))
@@ -423,7 +423,7 @@ static void open_round(struct candidates *t, struct step *step)
 	}
 	t->round++;
 	note(t, step, (struct skep_note){.kind = SKEP_NOTE_ROUND_OPENED});
-	for (uint32_t k = 0; k < step->plan->candidates; k++) {
+	for (uint32_t k = 0; k < step->plan->candidates.count; k++) {
 		uint32_t from = step->actions->count;
 		if (!is_in(t, k))
 			continue;
@@ -439,7 +439,7 @@ static void resolve(struct candidates *t, struct step *step)
 	const struct skep_plan *plan = step->plan;
 	if (all_held(t, plan)) {
 		close_round(t, step);
-		if (t->round + 1 == plan->candidate_rounds || left(t, plan) == 1)
+		if (t->round + 1 == plan->candidates.rounds || left(t, plan) == 1)
 			keep(t, step, best(t, plan));
 		else
 			open_round(t, step);
@@ -507,7 +507,7 @@ static void on_message(struct candidates *t, struct step *step, const struct ske
 
 static void to_all(struct candidates *t, struct step *step, const struct skep_event *event)
 {
-	for (uint32_t k = 0; k < step->plan->candidates && !t->over; k++) {
+	for (uint32_t k = 0; k < step->plan->candidates.count && !t->over; k++) {
 		bool due = event->kind == SKEP_EVENT_START || candidate(t, k)->node.deadline <= event->now;
 		if (is_in(t, k) && due)
 			hand(t, step, k, event);
@@ -547,14 +547,14 @@ static void on_event(struct candidates *t, struct step *step, const struct skep_
 void skep_candidates_step(struct skep_node *node, struct step *step, const struct skep_event *event)
 {
 	struct candidates *t = (struct candidates *)node;
-	for (uint32_t k = 0; k < step->plan->candidates; k++) /* what one hears may be a round boundary for all */
+	for (uint32_t k = 0; k < step->plan->candidates.count; k++) /* what one hears may be a round boundary for all */
 		candidate(t, k)->node.now = event->now;
 	if (t->over)
 		hand(t, step, t->kept, event);
 	else
 		on_event(t, step, event);
 	t->node.deadline = SKEP_TIME_NEVER;
-	for (uint32_t k = 0; k < step->plan->candidates; k++) {
+	for (uint32_t k = 0; k < step->plan->candidates.count; k++) {
 		const struct directory *d = candidate(t, k);
 		bool asked = t->over ? k == t->kept : is_in(t, k);
 		if (asked && d->node.deadline < t->node.deadline)

@@ -17,7 +17,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "core/plan.h"
+#include "core/derived.h"
 
 struct skep_candidate_points {
 	int64_t last_nano; /* 1e-9 units, like all below; INT64_MAX: there was none yet */

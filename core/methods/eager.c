@@ -118,7 +118,7 @@ static uint32_t actions(const struct skep_plan *plan, uint32_t fences)
 {
 	(void)fences;
 	uint32_t roster = skep_stage_size_max(plan) / SKEP_ROSTER_PART + 1;
-	return 1 + (skep_collective_has_roster(plan->collective) ? roster : 0);
+	return 1 + (skep_collective_has_roster(plan->reduction.collective) ? roster : 0);
 }
 
 const struct skep_directory_method skep_eager_directory = {

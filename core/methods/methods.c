@@ -39,7 +39,7 @@ static const struct skep_local_steps *const local_of[][2] = {
 
 uint8_t skep_method_of(const struct skep_plan *plan)
 {
-	if (plan->async)
+	if (plan->async.on)
 		return ASYNC;
 	if (plan->delayed)
 		return DELAYED;
@@ -117,38 +117,41 @@ void skep_methods_check(const struct skep_plan *plan)
 	bool voids = plan->on_loss == SKEP_ON_LOSS_VOID, waits = plan->on_loss == SKEP_ON_LOSS_WAIT;
 	assert(plan->pipeline < SKEP_PIPELINES);
 	assert(local_of[method][skep_plan_periodic(plan)]);
-	assert(!plan->async || (plan->delayed && skep_plan_periodic(plan) && plan->tied == 0 && !plan->clip));
-	assert(!plan->gossip || (method == FLUSH && skep_plan_periodic(plan) && !plan->inner_by_share && !rerun));
-	assert(!plan->gossip || (plan->tied == 0 && !plan->clip && !plan->gather && skep_plan_fragments(plan) == 1));
+	assert(!plan->async.on || (plan->delayed && skep_plan_periodic(plan) && plan->tied == 0 && !plan->clip));
+	assert(!plan->gossip || (method == FLUSH && skep_plan_periodic(plan) && !plan->inner.by_share && !rerun));
+	assert(!plan->gossip ||
+		(plan->tied == 0 && !plan->clip && !plan->reduction.gather && skep_plan_fragments(plan) == 1));
 	assert(!plan->gossip || (!skep_plan_has_candidates(plan) && !skep_plan_compresses(plan)));
-	assert(!plan->sum_every || (skep_plan_periodic(plan) && !plan->gossip && skep_plan_fragments(plan) == 1));
-	assert(!plan->sum_every || (method == FLUSH && plan->tied == 0 && !skep_plan_has_candidates(plan)));
-	assert(!plan->inner_fixed || (skep_plan_periodic(plan) && !plan->async && !plan->inner_by_share && !fixed));
+	assert(!plan->inner.sum_every || (skep_plan_periodic(plan) && !plan->gossip && skep_plan_fragments(plan) == 1));
+	assert(!plan->inner.sum_every || (method == FLUSH && plan->tied == 0 && !skep_plan_has_candidates(plan)));
+	assert(!plan->inner.fixed || (skep_plan_periodic(plan) && !plan->async.on && !plan->inner.by_share && !fixed));
 	assert(!rerun || (method != DELAYED && method != ASYNC));
 	assert((!voids && !waits) || ((method == FLUSH || method == EAGER) && !plan->gossip));
 	assert(!voids || !skep_plan_periodic(plan));
-	assert(!waits || (plan->rebalance_ns == 0 && !skep_plan_has_candidates(plan)));
-	assert(method != NO_FLUSH || (!plan->clip && plan->tied == 0 && !rerun && plan->validate_every == 0));
+	assert(!waits || (plan->rebalance.period_ns == 0 && !skep_plan_has_candidates(plan)));
+	assert(method != NO_FLUSH || (!plan->clip && plan->tied == 0 && !rerun && plan->validation.every == 0));
 	assert(!plan->together || (method != NO_FLUSH && method != ASYNC));
 	assert(method != EAGER || fixed);
-	assert(!fixed || (method != DELAYED && method != ASYNC && !plan->gossip && !plan->inner_by_share));
-	assert(!fixed || !skep_plan_periodic(plan) || (method != NO_FLUSH && plan->inner_cycle == 0));
-	assert(!fixed || !skep_plan_periodic(plan) || skep_plan_share(plan, 0) % plan->inner_steps == 0);
+	assert(!fixed || (method != DELAYED && method != ASYNC && !plan->gossip && !plan->inner.by_share));
+	assert(!fixed || !skep_plan_periodic(plan) || (method != NO_FLUSH && plan->inner.cycle == 0));
+	assert(!fixed || !skep_plan_periodic(plan) || skep_plan_share(plan, 0) % plan->inner.steps == 0);
 	assert(!skep_plan_uneven(plan) || (!skep_plan_periodic(plan) && !plan->barrier));
 	assert(!skep_plan_uneven(plan) || skep_pipeline_may_be_uneven(plan->pipeline));
 	assert(!skep_plan_has_candidates(plan) || (method == FLUSH && !fixed));
 	assert(!plan->sharded || method == FLUSH || method == DELAYED);
 	/* Of 16 bits: where passes compute in them, gradients and the parameters that passes read have no others. */
-	assert(!plan->sharded || plan->collective == SKEP_COLLECTIVE_RING);
+	assert(!plan->sharded || plan->reduction.collective == SKEP_COLLECTIVE_RING);
 	assert(!plan->sharded || !skep_plan_has_scales(plan));
 	assert(plan->tied == 0 || skep_plan_codec(plan, 0) == skep_plan_codec(plan, plan->stages - 1));
-	assert(!plan->sharded || (!skep_plan_periodic(plan) && !plan->gossip && !plan->gather && plan->tied == 0));
+	assert(!plan->sharded ||
+		(!skep_plan_periodic(plan) && !plan->gossip && !plan->reduction.gather && plan->tied == 0));
 	assert(!plan->sharded || (skep_plan_model_chunks(plan) == 1 && plan->frozen_vstages == 0 && !plan->scale));
 	assert(!plan->sharded || (plan->on_loss == SKEP_ON_LOSS_REPORT && !skep_plan_has_candidates(plan)));
-	assert(!plan->sharded || plan->rebalance_ns == 0);
+	assert(!plan->sharded || plan->rebalance.period_ns == 0);
 	assert(!plan->scale || (!fixed && !waits && !skep_plan_has_candidates(plan) && !plan->stands_by));
-	assert(!skep_plan_waves(plan) || (method == NO_FLUSH && !skep_plan_uneven(plan) && plan->synchronous == 0));
-	assert(!skep_plan_waves(plan) || (skep_plan_wave(plan) > 1 && plan->distance <= SKEP_DISTANCE_MAX));
-	assert(skep_plan_waves(plan) || plan->distance == 0);
+	assert(!skep_plan_waves(plan) ||
+		(method == NO_FLUSH && !skep_plan_uneven(plan) && plan->no_flush.synchronous == 0));
+	assert(!skep_plan_waves(plan) || (skep_plan_wave(plan) > 1 && plan->no_flush.distance <= SKEP_DISTANCE_MAX));
+	assert(skep_plan_waves(plan) || plan->no_flush.distance == 0);
 	(void)rerun, (void)voids, (void)waits, (void)fixed, (void)method;
 }

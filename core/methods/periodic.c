@@ -10,10 +10,10 @@
  * counted, and STEP is the outer optimizer's, after which the inner parameters are the stage's again. Who has counted
  * nothing (a newcomer) weighs nothing: its accumulator is empty, and it needs neither operation.
  *
- * When to step. A round has the microbatches of `inner_steps` steps, and microbatches are granted in the order of their
+ * When to step. A round has the microbatches of `inner.steps` steps, and microbatches are granted in the order of their
  * numbers, so the number of one that comes says how far the round has got (skep_plan_inner_step()). A worker that is about
  * to go backwards with one of a later step than it has counted for first makes its step. So each makes as many as the round
- * has, or fewer by those of which it was sent nothing, each on what it was sent. With `inner_by_share` it steps whenever it
+ * has, or fewer by those of which it was sent nothing, each on what it was sent. With `inner.by_share` it steps whenever it
  * has counted its part of a step, by the members that its stage had when it last heard of them: equal batches, and the
  * faster a worker is the more of them, which with wiring by throughput lets all end a round at the same time.
  *
@@ -33,7 +33,7 @@
  * of DiLoCo begins as early as one of gradients, and with one inner step takes as long. Should more than the share come,
  * the pseudo-gradient is cleared, as above.
  *
- * Stages may sum in one of so many rounds alone (plan->sum_every). In the others a worker makes the same steps and no
+ * Stages may sum in one of so many rounds alone (plan->inner.sum_every). In the others a worker makes the same steps and no
  * pseudo-gradient, so the next one has what was learnt in all rounds since the last sum; its weight is what is counted in the
  * round of the sum, as with fragments.
  *
@@ -61,14 +61,14 @@ void skep_periodic_init(struct worker *w, const struct skep_plan *plan)
 /* Microbatches of a step of a fixed pipeline, in each of its workers. */
 static uint32_t fixed_batch(const struct worker *w, const struct skep_plan *plan)
 {
-	return w->share / plan->inner_steps;
+	return w->share / plan->inner.steps;
 }
 
 /* The step of what it has just counted: what takes the place of others belongs to the last one. */
 static uint32_t fixed_nth(const struct worker *w, const struct skep_plan *plan, uint32_t round)
 {
 	uint32_t nth = (w->counted[round & 1] - 1) / fixed_batch(w, plan);
-	return nth < plan->inner_steps ? nth : plan->inner_steps - 1;
+	return nth < plan->inner.steps ? nth : plan->inner.steps - 1;
 }
 
 void skep_periodic_counted(struct worker *w, const struct skep_plan *plan, uint32_t round, uint32_t microbatch)
@@ -126,7 +126,7 @@ static bool later_steps_next(struct worker *w, const struct skep_plan *plan)
 		next = worker_grants(w)->first;
 	else
 		return false;
-	return skep_plan_inner_step(plan, round, next) >= plan->inner_overlap;
+	return skep_plan_inner_step(plan, round, next) >= plan->inner.overlap;
 }
 
 /* Is a gradient of a step before STEP under way? Not of what waits for a worker that may never come. */
@@ -140,7 +140,7 @@ static bool earlier_steps_away(struct worker *w, const struct skep_plan *plan)
 		left -= work->state != SKEP_WORK_FREE;
 		bool away = work->state >= SKEP_WORK_RUNNING_FORWARD && work->state != SKEP_WORK_WAIT_PEER;
 		if (away && work->round == round &&
-			skep_plan_inner_step(plan, round, work->microbatch) < plan->inner_overlap)
+			skep_plan_inner_step(plan, round, work->microbatch) < plan->inner.overlap)
 			return true;
 	}
 	return false;
@@ -157,14 +157,14 @@ static bool next_round_over(struct worker *w)
 static bool at_deadline(struct worker *w, const struct skep_plan *plan)
 {
 	assert(w->state == WORKER_SERVING);
-	if (!plan->inner_deadline || !w->work.stepping)
+	if (!plan->inner.deadline || !w->work.stepping)
 		return false;
 	return next_round_over(w) || (later_steps_next(w, plan) && !earlier_steps_away(w, plan));
 }
 
 static bool waits(struct worker *w, const struct skep_plan *plan)
 {
-	return plan->inner_deadline && w->work.stepping && (next_round_over(w) || later_steps_next(w, plan));
+	return plan->inner.deadline && w->work.stepping && (next_round_over(w) || later_steps_next(w, plan));
 }
 
 /* ---- a step ------------------------------------------------------------------------------------------------------- */
@@ -180,10 +180,10 @@ static bool step_due(struct worker *w, const struct skep_plan *plan)
 		return false;
 	if (skep_plan_fixed(plan))
 		return w->inner.counted >= fixed_batch(w, plan);
-	if (plan->inner_by_share)
+	if (plan->inner.by_share)
 		return w->inner.counted >= skep_periodic_share(w, plan);
 	if (waits(w, plan))
-		return w->inner.nth < plan->inner_overlap && at_deadline(w, plan);
+		return w->inner.nth < plan->inner.overlap && at_deadline(w, plan);
 	return head != SKEP_NO_WORK && skep_plan_inner_step(plan, round, table->work[head].microbatch) > w->inner.nth;
 }
 
@@ -217,9 +217,9 @@ static bool run(struct worker *w, struct step *step)
 		skep_periodic_do(w, step, SKEP_OP_INNER_STEP, w->version, 0);
 	} else if (worker_works_on(w, round) && step_due(w, step->plan)) {
 		skep_periodic_do(w, step, SKEP_OP_INNER_STEP, round, w->inner.counted);
-		if (!step->plan->inner_by_share && at_deadline(w, step->plan) &&
-			w->inner.nth < step->plan->inner_overlap)
-			w->inner.nth = step->plan->inner_overlap; /* for which what comes late will count */
+		if (!step->plan->inner.by_share && at_deadline(w, step->plan) &&
+			w->inner.nth < step->plan->inner.overlap)
+			w->inner.nth = step->plan->inner.overlap; /* for which what comes late will count */
 	}
 	return w->compute_op != 0;
 }
@@ -248,9 +248,9 @@ static bool puts_off(struct worker *w, const struct skep_plan *plan)
 		w->stop_when_stepped || w->orphan != ORPHAN_NO || w->inner.judged > w->version || w->keep > w->version;
 	if (w->state != WORKER_SERVING || wanted || (idle && w->reduction.checkpoint))
 		return false;
-	if (plan->inner_deadline)
+	if (plan->inner.deadline)
 		return w->version + 1 < plan->rounds && (!at_deadline(w, plan) || step_due(w, plan));
-	if (w->inner.nth >= plan->inner_overlap)
+	if (w->inner.nth >= plan->inner.overlap)
 		return false;
 	return worker_pending(w, w->version + 1)->kind == 0 && !idle;
 }

@@ -25,7 +25,7 @@ static uint32_t run_first_attempt(const struct directory *d)
 static void run_loss(struct directory *d, const struct skep_plan *plan, int64_t mean_nano)
 {
 	assert(d->reduced.on);
-	if (plan->validate_every == 0)
+	if (plan->validation.every == 0)
 		d->loss_nano = mean_nano;
 }
 

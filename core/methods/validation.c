@@ -41,8 +41,8 @@ static struct judged *judged(struct directory *d)
 size_t skep_validate_lay_out(struct directory *d, const struct skep_plan *plan, size_t at)
 {
 	d->validation.judged_at = at;
-	if (plan->validate_every > 0)
-		at += skep_align(plan->validate_microbatches * sizeof(struct judged));
+	if (plan->validation.every > 0)
+		at += skep_align(plan->validation.microbatches * sizeof(struct judged));
 	return at;
 }
 
@@ -79,12 +79,12 @@ static void end(struct directory *d, struct step *step)
 	go_on(d, step);
 }
 
-/* The first microbatch that no worker has and that is not done; validate_microbatches: there is none. */
+/* The first microbatch that no worker has and that is not done; validation.microbatches: there is none. */
 static uint32_t next_to_grant(struct directory *d, const struct skep_plan *plan)
 {
 	assert(d->phase != PHASE_STOPPED);
 	uint32_t *i = &d->validation.from;
-	while (*i < plan->validate_microbatches && (judged(d)[*i].resolved || judged(d)[*i].owner != SKEP_NO_INDEX))
+	while (*i < plan->validation.microbatches && (judged(d)[*i].resolved || judged(d)[*i].owner != SKEP_NO_INDEX))
 		++*i;
 	return *i;
 }
@@ -99,7 +99,7 @@ static uint32_t left_to_grant(const struct directory *d, uint32_t all)
 void skep_validate_grant(struct directory *d, struct step *step, uint32_t preferred)
 {
 	assert(d->phase != PHASE_STOPPED);
-	uint32_t all = step->plan->validate_microbatches;
+	uint32_t all = step->plan->validation.microbatches;
 	if (!under_way(d))
 		return;
 	uint64_t limit = skep_rounds_limit(d, step->plan);
@@ -123,14 +123,14 @@ void skep_validate_refill(struct directory *d, struct step *step, uint32_t prefe
 	if (!under_way(d))
 		return;
 	skep_validate_grant(d, step, preferred);
-	if (d->validation.resolved == step->plan->validate_microbatches || d->cut)
+	if (d->validation.resolved == step->plan->validation.microbatches || d->cut)
 		end(d, step);
 }
 
 static void begin(struct directory *d, struct step *step, struct validation validation)
 {
 	assert(d->phase != PHASE_STOPPED);
-	uint32_t all = step->plan->validate_microbatches;
+	uint32_t all = step->plan->validation.microbatches;
 	validation.judged_at = d->validation.judged_at;
 	d->validation = validation;
 	for (uint32_t i = 0; i < all; i++)
@@ -142,7 +142,7 @@ static void begin(struct directory *d, struct step *step, struct validation vali
 
 void skep_validate_begin(struct directory *d, struct step *step, bool last)
 {
-	assert(step->plan->validate_microbatches > 0 && d->phase == PHASE_REDUCING);
+	assert(step->plan->validation.microbatches > 0 && d->phase == PHASE_REDUCING);
 	skep_boundary_serve_late(d, step);
 	skep_directory_enter(d, PHASE_VALIDATING);
 	d->round++;
@@ -188,7 +188,7 @@ void skep_validate_on_finished(struct directory *d, struct step *step, const str
 {
 	assert(message->kind == SKEP_MESSAGE_FINISHED);
 	assert(message->from.index < step->plan->workers);
-	uint32_t all = step->plan->validate_microbatches, number = message->microbatch - d->capacity;
+	uint32_t all = step->plan->validation.microbatches, number = message->microbatch - d->capacity;
 	if (!under_way(d) || message->round != d->round || number / all >= SKEP_VALIDATION_TRIES)
 		return;
 	struct judged *j = &judged(d)[number % all];
@@ -210,7 +210,7 @@ void skep_validate_worker_gone(struct directory *d, struct step *step, uint32_t 
 	const struct row *row = directory_row(d, worker);
 	if (!under_way(d))
 		return;
-	for (uint32_t i = 0; i < step->plan->validate_microbatches && row->outstanding > 0; i++) {
+	for (uint32_t i = 0; i < step->plan->validation.microbatches && row->outstanding > 0; i++) {
 		if (judged(d)[i].owner == worker)
 			give_back(d, i);
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * weights.c - which parameters the passes of a microbatch read without a flush, by plan->weights: a table with a rule for each of
- * the two passes. Round r, version v at hand, FORWARD on version f:
+ * weights.c - which parameters the passes of a microbatch read without a flush, by no_flush.weights: a table with a rule for
+ * each of the two passes. Round r, version v at hand, FORWARD on version f:
  *
  *                    FORWARD                     BACKWARD
  *   stashed          v                           f                         PipeDream, weight stashing (Narayanan et al.
@@ -30,14 +30,14 @@ uint32_t skep_plan_staleness(const struct skep_plan *plan, uint32_t stage)
 {
 	if (!skep_plan_no_flush(plan))
 		return plan->delayed;
-	return skep_plan_ahead(plan, plan->weights == SKEP_WEIGHTS_VERTICAL_SYNC ? 0 : stage);
+	return skep_plan_ahead(plan, plan->no_flush.weights == SKEP_WEIGHTS_VERTICAL_SYNC ? 0 : stage);
 }
 
 uint32_t skep_plan_ahead(const struct skep_plan *plan, uint32_t stage)
 {
 	assert(skep_plan_no_flush(plan));
 	if (skep_plan_waves(plan))
-		return plan->distance + 1;
+		return plan->no_flush.distance + 1;
 	return plan->stages - 1 - stage + (skep_plan_pipelines(plan) > 1);
 }
 
@@ -52,15 +52,16 @@ uint32_t skep_plan_wave(const struct skep_plan *plan)
 uint32_t skep_plan_oldest(const struct skep_plan *plan, uint32_t round, uint32_t staleness)
 {
 	assert(skep_plan_no_flush(plan));
-	if (round < plan->synchronous)
+	if (round < plan->no_flush.synchronous)
 		return round;
-	uint32_t least = plan->synchronous > 0 ? plan->synchronous - 1 : 0, oldest = round - staleness;
+	uint32_t least = plan->no_flush.synchronous > 0 ? plan->no_flush.synchronous - 1 : 0,
+		 oldest = round - staleness;
 	return round < staleness || oldest < least ? least : oldest;
 }
 
 bool skep_plan_moves_weights(const struct skep_plan *plan)
 {
-	return plan->weights == SKEP_WEIGHTS_PREDICTED || plan->weights == SKEP_WEIGHTS_CORRECTED ||
+	return plan->no_flush.weights == SKEP_WEIGHTS_PREDICTED || plan->no_flush.weights == SKEP_WEIGHTS_CORRECTED ||
 	       skep_plan_waves(plan);
 }
 
@@ -123,11 +124,11 @@ void skep_weights_reads(
 	assert(w->state == WORKER_SERVING);
 	assert(work->round >= w->version);
 	if (op->kind == SKEP_OP_FORWARD) {
-		RULES[plan->weights].forward(w, plan, work, op);
+		RULES[plan->no_flush.weights].forward(w, plan, work, op);
 		work->version = op->version;
 		if (w->wave > 0)
 			skep_wsp_began(w, work);
 	} else {
-		RULES[plan->weights].backward(w, plan, work, op);
+		RULES[plan->no_flush.weights].backward(w, plan, work, op);
 	}
 }

@@ -7,7 +7,7 @@
  * granted of a round, as many as it has in flight; so a round is a wave of each virtual worker. What one microbatch changes is
  * known within its virtual worker as soon as it has gone backwards (local staleness, at most s_local = Nm - 1), and elsewhere
  * when its wave is over and those of all others are: then the workers of a stage sum the updates of that wave (no_flush.c: one
- * REDUCE, one ring, one step of the stage's parameters a round). Clock distance D, plan->distance: beyond a
+ * REDUCE, one ring, one step of the stage's parameters a round). Clock distance D, no_flush.distance: beyond a
  * wave that not all have done a virtual worker goes on for D more, and for all but the last microbatch of another.
  *
  * Which parameters. The device of a worker has the parameters w_v of the stage, v waves of all virtual workers behind them, and
@@ -48,12 +48,12 @@
 
 bool skep_plan_waves(const struct skep_plan *plan)
 {
-	return plan->weights == SKEP_WEIGHTS_WAVES;
+	return plan->no_flush.weights == SKEP_WEIGHTS_WAVES;
 }
 
 uint32_t skep_plan_accumulators(const struct skep_plan *plan)
 {
-	uint32_t least = skep_plan_waves(plan) ? plan->distance + 2 : 2, count = 2;
+	uint32_t least = skep_plan_waves(plan) ? plan->no_flush.distance + 2 : 2, count = 2;
 	while (count < least)
 		count *= 2;
 	assert(count <= SKEP_ACCUMULATORS_MAX);
@@ -69,14 +69,14 @@ uint32_t skep_plan_local_staleness(const struct skep_plan *plan)
 uint32_t skep_plan_global_staleness(const struct skep_plan *plan)
 {
 	assert(skep_plan_waves(plan));
-	return (plan->distance + 2) * skep_plan_wave(plan) - 2;
+	return (plan->no_flush.distance + 2) * skep_plan_wave(plan) - 2;
 }
 
 /* All that it has counted of the waves that FORWARD of this one knows of, and that no step has yet. */
 void skep_wsp_forward(
 	const struct worker *w, const struct skep_plan *plan, const struct skep_work *work, struct skep_op *op)
 {
-	assert(work->round - w->version <= plan->distance + 1);
+	assert(work->round - w->version <= plan->no_flush.distance + 1);
 	op->version = w->version;
 	op->moved = 0;
 	for (uint32_t round = w->version; round <= work->round; round++)

@@ -31,7 +31,7 @@ static void send_forwards(struct worker *w, struct step *step, struct skep_work 
 	struct skep_message message =
 		skep_pipeline_tensor(w, step, work, SKEP_MESSAGE_FORWARD, leg->peer, (uint32_t)work->leg - 1, leg->in);
 	bool twice = skep_plan_visits_twice(step->plan, work->leg);
-	if (twice || step->plan->reissue_timeout_ns > 0) { /* it will be wanted, or may be */
+	if (twice || step->plan->liveness.reissue_after_ns > 0) { /* it will be wanted, or may be */
 		skep_emit_send_copy(step, &w->node, &message);
 	} else {
 		skep_worker_send(w, step, &message);

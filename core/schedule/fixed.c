@@ -299,6 +299,6 @@ void skep_fixed_timer(struct directory *d, struct step *step)
 		d->broken_since_ns = SKEP_TIME_NEVER;
 	else if (d->broken_since_ns == SKEP_TIME_NEVER)
 		d->broken_since_ns = d->node.now;
-	if (broken && d->node.now - d->broken_since_ns >= step->plan->wait_for_join_ns)
+	if (broken && d->node.now - d->broken_since_ns >= step->plan->liveness.wait_for_join_ns)
 		skep_directory_stop(d, step, false);
 }

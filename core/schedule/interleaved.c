@@ -249,7 +249,7 @@ static void pick(struct worker *w, struct step *step)
 {
 	assert(w->state == WORKER_SERVING);
 	uint32_t round = worker_round(w);
-	if (step->plan->validate_every > 0)
+	if (step->plan->validation.every > 0)
 		pick_validated(w, step, round);
 	if (w->compute_op != 0)
 		return;

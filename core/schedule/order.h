@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "core/plan.h"
+#include "core/derived.h"
 
 struct step;
 struct worker;

@@ -56,7 +56,7 @@ static struct skep_work *take_oldest(struct worker *w, enum skep_work_state stat
 /* Rounds before this one may go forwards. */
 static uint32_t end_of(const struct worker *w, const struct skep_plan *plan)
 {
-	return w->version + 1 < plan->synchronous ? w->version + 1 : w->version + w->ahead + 1;
+	return w->version + 1 < plan->no_flush.synchronous ? w->version + 1 : w->version + w->ahead + 1;
 }
 
 static void forward(struct worker *w, struct step *step)

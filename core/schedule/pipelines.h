@@ -13,7 +13,7 @@
  */
 #pragma once
 
-#include "core/plan.h"
+#include "core/derived.h"
 
 #define SKEP_PIPELINES_MAX UINT32_MAX
 

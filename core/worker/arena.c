@@ -36,7 +36,7 @@ static size_t place_areas(struct worker *w)
 
 size_t skep_arena_lay_out(struct worker *w, const struct skep_plan *plan, const struct skep_methods *how, size_t at)
 {
-	w->gathers = plan->gather;
+	w->gathers = plan->reduction.gather;
 	w->sharded = plan->sharded;
 	w->beside = skep_plan_steps_beside(plan);
 	w->trained = skep_round_capacity(plan);

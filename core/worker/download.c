@@ -81,7 +81,7 @@ void skep_download_from(struct worker *w, struct step *step, struct skep_peer so
 	assert(w->state == WORKER_JOINING);
 	assert(source.index < step->plan->workers);
 	w->source = source;
-	w->download.retry_ns = step->plan->fence_after_ns;
+	w->download.retry_ns = step->plan->liveness.fence_after_ns;
 	for (uint32_t i = 0; i < DOWNLOADS; i++) {
 		if (w->download.part[i].state == PART_ASKED)
 			ask(w, step, &w->download.part[i]);
@@ -117,7 +117,7 @@ void skep_download_on_state(struct worker *w, struct step *step, const struct sk
 		part->state = PART_HERE;
 		part->version = message->round;
 		part->payload = message->payload;
-		d->retry_ns = step->plan->fence_after_ns;
+		d->retry_ns = step->plan->liveness.fence_after_ns;
 		return;
 	}
 	skep_emit_release(step, message->payload);

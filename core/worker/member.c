@@ -44,8 +44,9 @@ void skep_member_start(struct worker *w, struct step *step)
 	w->open_ns = 0;
 	w->banned_ns = SKEP_TIME_NEVER;
 	w->ban_asked = false;
-	w->heartbeat_due_ns = w->node.now + step->plan->heartbeat_ns;
-	w->load_due_ns = step->plan->rebalance_ns > 0 ? w->node.now + step->plan->rebalance_ns : SKEP_TIME_NEVER;
+	w->heartbeat_due_ns = w->node.now + step->plan->liveness.heartbeat_ns;
+	w->load_due_ns =
+		step->plan->rebalance.period_ns > 0 ? w->node.now + step->plan->rebalance.period_ns : SKEP_TIME_NEVER;
 	set_deadline(w);
 	if (w->state == WORKER_OUT)
 		join(w, step);
@@ -67,7 +68,7 @@ static bool silent(const struct worker *w, const struct step *step, const struct
 {
 	assert(w->state == WORKER_SERVING);
 	bool waits = work->state == SKEP_WORK_WAIT_GRADIENT || work->state == SKEP_WORK_WAIT_OUTPUT;
-	return waits && w->node.now - work->sent_ns >= step->plan->fence_after_ns;
+	return waits && w->node.now - work->sent_ns >= step->plan->liveness.fence_after_ns;
 }
 
 static void ask_about_silent(struct worker *w, struct step *step)
@@ -108,12 +109,12 @@ static void heartbeat(struct worker *w, struct step *step)
 		skep_download_heartbeat(w, step);
 	if (w->state == WORKER_OUT) { /* it has no epoch that the directory would listen to */
 		ask_to_join(w, step);
-	} else if (w->node.now - w->sent_to_directory_ns >= step->plan->heartbeat_ns / 2) {
+	} else if (w->node.now - w->sent_to_directory_ns >= step->plan->liveness.heartbeat_ns / 2) {
 		struct skep_message message =
 			skep_message_to(&w->node, SKEP_MESSAGE_HEARTBEAT, skep_directory_peer(step->plan));
 		skep_worker_send(w, step, &message);
 	}
-	w->heartbeat_due_ns = w->node.now + step->plan->heartbeat_ns;
+	w->heartbeat_due_ns = w->node.now + step->plan->liveness.heartbeat_ns;
 }
 
 /* Microbatches that wait here for the device. In the first stage what was granted and is not begun waits too: in SWARM the
@@ -122,7 +123,7 @@ static uint32_t waiting(struct worker *w, const struct skep_plan *plan)
 {
 	assert(w->grants <= w->grant_capacity);
 	uint32_t count = worker_inflight(w)->ready;
-	for (uint32_t i = 0; plan->rebalance_by == SKEP_REBALANCE_BY_QUEUE && i < w->grants; i++)
+	for (uint32_t i = 0; plan->rebalance.by == SKEP_REBALANCE_BY_QUEUE && i < w->grants; i++)
 		count += worker_grants(w)[i].end - worker_grants(w)[i].first;
 	return count;
 }
@@ -148,7 +149,7 @@ static void report_load(struct worker *w, struct step *step)
 	w->queue_area = w->open_ns = 0;
 	if (w->passed > 0)
 		w->passes_ns = w->passed = 0;
-	w->load_due_ns = w->node.now + step->plan->rebalance_ns;
+	w->load_due_ns = w->node.now + step->plan->rebalance.period_ns;
 }
 
 void skep_member_timer(struct worker *w, struct step *step)

@@ -32,7 +32,7 @@
  * that went on from there would lack what the stage had learnt, and no row would say it. */
 void skep_orphan_begin(struct worker *w, const struct step *step)
 {
-	bool trains = w->state == WORKER_SERVING && !w->restored && w->version >= step->plan->candidate_rounds;
+	bool trains = w->state == WORKER_SERVING && !w->restored && w->version >= step->plan->candidates.rounds;
 	assert(w->orphan == ORPHAN_NO || w->orphan == ORPHAN_DONE);
 	if (trains && w->orphan == ORPHAN_NO && skep_methods_leave_states(&step->how, step->plan))
 		w->orphan = ORPHAN_KEEPS;

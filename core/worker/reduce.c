@@ -170,7 +170,7 @@ void skep_reduce_begin(struct worker *w, struct step *step)
 	/* Nothing is sent by a lone member, or where nothing of the stage is trained. */
 	if (r->size <= 1 || r->scheme.elements == 0) {
 		skep_reduce_complete(w, step);
-	} else if (step->plan->collective == SKEP_COLLECTIVE_FUSED) {
+	} else if (step->plan->reduction.collective == SKEP_COLLECTIVE_FUSED) {
 		struct skep_op op = skep_reduce_op(w, SKEP_OP_ALLREDUCE);
 		op.rank = r->rank;
 		op.receiver = r->next.index;

@@ -20,7 +20,7 @@ static void set_due(struct worker *w, const struct skep_plan *plan, struct skep_
 {
 	assert(w->state == WORKER_SERVING);
 	assert(work->microbatch < w->numbers);
-	work->due_ns = w->node.now + plan->reissue_timeout_ns;
+	work->due_ns = w->node.now + plan->liveness.reissue_after_ns;
 	if (work->due_ns < w->reissue_due_ns)
 		w->reissue_due_ns = work->due_ns;
 	if (w->reissue_due_ns < w->node.deadline)
@@ -34,7 +34,7 @@ void skep_reissue_begin(struct worker *w, struct step *step, struct skep_work *w
 	work->state = state;
 	work->sent_ns = w->node.now;
 	work->kept = false;
-	if (step->plan->reissue_timeout_ns > 0)
+	if (step->plan->liveness.reissue_after_ns > 0)
 		set_due(w, step->plan, work);
 }
 
@@ -87,7 +87,7 @@ void skep_reissue_pass(struct worker *w, struct step *step)
 			continue;
 		if (work->due_ns <= w->node.now) {
 			run_out(w, step, work);
-			work->due_ns = w->node.now + step->plan->reissue_timeout_ns;
+			work->due_ns = w->node.now + step->plan->liveness.reissue_after_ns;
 		}
 		if (work->due_ns < w->reissue_due_ns)
 			w->reissue_due_ns = work->due_ns;
@@ -99,7 +99,7 @@ void skep_reissue_pass(struct worker *w, struct step *step)
 void skep_reissue_ban(struct worker *w, const struct skep_plan *plan, struct skep_peer who)
 {
 	assert(w->state != WORKER_STOPPED);
-	if (plan->ban != SKEP_BAN_AT_ONCE)
+	if (plan->liveness.ban != SKEP_BAN_AT_ONCE)
 		return;
 	for (uint32_t stage = 1; stage < plan->stages; stage++) {
 		if (!route_leads(plan, w->node.stage, stage) || !skep_view_has(worker_view(w, plan, stage), who.index))
@@ -113,7 +113,8 @@ bool skep_reissue_ban_is_old(struct worker *w, struct step *step)
 {
 	assert(w->state != WORKER_STOPPED);
 	bool answered = w->ban_asked;
-	w->ban_asked = w->banned_ns != SKEP_TIME_NEVER && w->node.now - w->banned_ns >= step->plan->heartbeat_ns;
+	w->ban_asked =
+		w->banned_ns != SKEP_TIME_NEVER && w->node.now - w->banned_ns >= step->plan->liveness.heartbeat_ns;
 	if (w->ban_asked)
 		w->banned_ns = SKEP_TIME_NEVER;
 	else if (answered && w->state == WORKER_SERVING)
@@ -126,7 +127,7 @@ bool skep_reissue_ban_is_old(struct worker *w, struct step *step)
 bool skep_reissue_elsewhere(struct worker *w, struct step *step, const struct skep_message *forward)
 {
 	assert(forward->kind == SKEP_MESSAGE_FORWARD);
-	if (step->plan->ban != SKEP_BAN_AT_ONCE)
+	if (step->plan->liveness.ban != SKEP_BAN_AT_ONCE)
 		return false;
 	struct skep_work *work = skep_inflight_find(worker_inflight(w), forward->round, forward->microbatch);
 	if (!work || !skep_peer_same(work->down, forward->to))

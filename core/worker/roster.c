@@ -49,7 +49,7 @@ bool skep_roster_complete(const struct worker *w, const struct skep_plan *plan)
 {
 	assert(w->state != WORKER_STOPPED);
 	const struct roster *roster = &w->roster;
-	if (!skep_collective_has_roster(plan->collective) || w->reduction.size <= 1)
+	if (!skep_collective_has_roster(plan->reduction.collective) || w->reduction.size <= 1)
 		return true;
 	return roster->round == w->version && roster->attempt == w->reduction.attempt &&
 	       roster->heard == roster->size && roster->size == w->reduction.size;

@@ -33,7 +33,7 @@ static size_t lay_out_transfers(struct worker *w, const struct skep_plan *plan, 
 	uint32_t members = w->members_max;
 	w->transfers_capacity = 0;
 	w->transferred_at = w->held_at = w->roster_at = w->fact_at = at;
-	if (!skep_collective_has_roster(plan->collective))
+	if (!skep_collective_has_roster(plan->reduction.collective))
 		return at;
 	w->transfers_capacity = skep_scheme_transfers_max(plan, members);
 	at += skep_align(skep_bits_words(w->transfers_capacity) * sizeof(uint64_t));
@@ -85,7 +85,8 @@ uint32_t skep_worker_actions_limit(const struct skep_plan *plan, const struct sk
 	/* The worst step gives up all that is held: per microbatch two messages, three releases and its legs. */
 	uint32_t members =
 		skep_stage_size_max(plan); /* a reduction releases what a void one held, and does all it can */
-	bool ring = plan->collective == SKEP_COLLECTIVE_RING; /* whose transfers but the first are begun by messages */
+	bool ring = plan->reduction.collective ==
+	            SKEP_COLLECTIVE_RING; /* whose transfers but the first are begun by messages */
 	uint32_t early = ring ? skep_scheme_early_max(plan, members) + SKEP_SYNC_CHUNKS_MAX : 0;
 	uint32_t transfers = !ring ? how->worker->fragments * skep_scheme_transfers_max(plan, members) : 0;
 	return 64 + 5 * skep_inflight_capacity(plan) + (uint32_t)legs(plan) + members + early + 4 * transfers +

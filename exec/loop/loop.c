@@ -270,7 +270,7 @@ uint64_t skep_loop_patience_ns(const struct skep_scenario *scenario, bool pace)
 static bool was_silent(const struct rank *rank, uint32_t peer)
 {
 	assert(peer < rank->transport->ranks);
-	return rank->heard_ns[peer] + rank->plan->fence_after_ns < rank->ended_ns;
+	return rank->heard_ns[peer] + rank->plan->liveness.fence_after_ns < rank->ended_ns;
 }
 
 /* Rank 0: ranks that do not end with the run are dead to it from now on, and the others hear of that. */

@@ -282,7 +282,7 @@ static const char *damage(const struct replay *r, const struct machine *m)
 		return "time does not go that way";
 	if (event->kind == SKEP_EVENT_SUSPECT && event->u.peer.index >= r->plan->workers)
 		return "no worker has this number";
-	if (event->kind == SKEP_EVENT_EGRESS && (r->plan->budget_microusd == 0 || m->index != r->plan->workers))
+	if (event->kind == SKEP_EVENT_EGRESS && (r->plan->until.budget_microusd == 0 || m->index != r->plan->workers))
 		return "only the directory of a run with a budget is told what traffic costs";
 	if (event->kind != SKEP_EVENT_MESSAGE && event->kind != SKEP_EVENT_SEND_FAILED)
 		return NULL;

@@ -107,7 +107,7 @@ static const char *loss_costs(const struct skep_plan *plan)
 	if (plan->sharded && plan->together)
 		return "the run goes on from what all workers hold, or from its newest checkpoint if one is gone too, or within "
 		       "a step (`sync.zero`)";
-	if (plan->async)
+	if (plan->async.on)
 		return "the run goes on from its newest checkpoint: with `sync.method: async` the server alone knows what is in "
 		       "a state";
 	if (skep_plan_no_flush(plan))

@@ -163,7 +163,7 @@ static double left_by_rounds_s(const struct skep_status *status)
 /* Until the last round, or the time at which the run ends. NAN: not known yet. */
 static double left_s(const struct skep_status *status, skep_time now)
 {
-	skep_time end_ns = status->scenario->plan.end_ns;
+	skep_time end_ns = status->scenario->plan.until.end_ns;
 	double rounds_s = left_by_rounds_s(status), time_s = end_ns > now ? (double)(end_ns - now) * 1e-9 : 0;
 	return end_ns > 0 && !(rounds_s < time_s) ? time_s : rounds_s;
 }

@@ -53,7 +53,7 @@ void skep_corpus_held_out(enum skep_corpus corpus, uint64_t index, uint64_t all,
 
 bool skep_training_holds_out(const struct skep_training *training, uint32_t microbatch)
 {
-	return training->plan->validate_every > 0 && skep_plan_validates(training->plan, microbatch);
+	return training->plan->validation.every > 0 && skep_plan_validates(training->plan, microbatch);
 }
 
 static uint64_t first_held_out(const struct skep_training *training, uint32_t microbatch)
@@ -88,7 +88,7 @@ void skep_corpus_microbatch(
 	const struct skep_model *model = training->model;
 	uint32_t inputs = model->width[0], outputs = model->width[model->layers];
 	bool held_out = skep_training_holds_out(training, microbatch);
-	uint64_t all = (uint64_t)training->plan->validate_microbatches * training->samples;
+	uint64_t all = (uint64_t)training->plan->validation.microbatches * training->samples;
 	uint64_t first = held_out               ? first_held_out(training, microbatch)
 	                 : training->points > 0 ? first_point(training, round, microbatch)
 	                                        : first_sample(training, round, microbatch);

@@ -141,7 +141,7 @@ static void carve_stage(const struct skep_training *training, const struct skep_
 		stage->versions + periodic; /* inner parameters lie behind the stage's, and both are rounded */
 	stage->parameter = carve(arena, copies * stage->stride);
 	stage->inner = periodic && arena->base ? stage->parameter + stage->versions * stage->stride : NULL;
-	stage->base = training->plan->async ? carve(arena, stage->parameters) : NULL;
+	stage->base = training->plan->async.on ? carve(arena, stage->parameters) : NULL;
 	struct arena *moments = training->offload != SKEP_OFFLOAD_NONE ? host : arena;
 	for (uint32_t m = 0; m < stage->moments; m++)
 		stage->moment[m] = stage->sharded ? carve(moments, stage->shard.count) : carve_trained(moments, stage);

@@ -83,7 +83,7 @@ struct skep_training { /* constant, shared */
 	enum skep_codec reduction_codec;  /* of the payloads of reductions, */
 	const uint8_t *reduction_codecs;  /* or of those of each stage, as in the plan; NULL: that one */
 	uint32_t activation_block, reduction_block; /* the same: elements with a scale in common (core/codec.h) */
-	struct skep_robust robust;                  /* what is made of parts that are gathered (plan->gather) */
+	struct skep_robust robust; /* what is made of parts that are gathered (plan->reduction.gather) */
 	enum skep_offload offload;
 	/* FORWARD keeps no stash in these stages; BACKWARD, given none, does the forward pass again. */
 	enum skep_checkpointing checkpoint_activations;

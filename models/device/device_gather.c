@@ -125,7 +125,7 @@ bool skep_device_unpack_part(struct skep_device *device, const struct skep_op *o
  * few parts do not show which of them is wrong, so the update is 0, as it is when no member has a vote. */
 static bool too_few(const struct skep_device *device, const struct skep_op *op)
 {
-	uint32_t votes = 0, wanted = device->training->plan->group_size;
+	uint32_t votes = 0, wanted = device->training->plan->async.group_size;
 	for (uint32_t r = 0; r < op->members; r++)
 		votes += device->gathered.weight[r] > 0;
 	return votes < (wanted < op->members ? wanted : op->members);

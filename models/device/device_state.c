@@ -150,7 +150,7 @@ bool skep_device_take_up(struct skep_device *device, uint32_t version, uint32_t 
 		op.rank = rank;
 		op.members = skep_plan_shards(plan, op.stage);
 	}
-	op.round = op.version = plan->async ? 0 : version;
+	op.round = op.version = plan->async.on ? 0 : version;
 	skep_device_run(device, &op, &result);
 	if (result.failed)
 		skep_fail(reterr, "%s", result.why ? result.why : "not enough memory for a checkpoint");

@@ -145,12 +145,12 @@ static bool allocate(const struct skep_training *training, struct skep_stage *st
 		   checkpoints = skep_training_has_workspace(training, stage->index);
 	const size_t trained = skep_stage_trained_floats(stage);
 	const bool periodic = skep_plan_periodic(training->plan);
-	const bool async = training->plan->async;
+	const bool async = training->plan->async.on;
 	const size_t moment = skep_stage_moment_floats(stage);
 	size_t arrays = stage->versions + (periodic ? 1 + async : 0),
 	       part = stage->inner_moments + stage->accumulators + 1;
 	const bool moves = skep_plan_moves_weights(training->plan) && !skep_plan_waves(training->plan),
-		   drifts = training->plan->weights == SKEP_WEIGHTS_CORRECTED;
+		   drifts = training->plan->no_flush.weights == SKEP_WEIGHTS_CORRECTED;
 	size_t floats = (arrays + moves) * aligned(stage->parameters) + part * aligned(trained) +
 	                stage->moments * aligned(moment) + 2 * aligned(extent->widest) + aligned(extent->work) +
 	                aligned(extent->rotation) + strips;
@@ -239,7 +239,7 @@ bool skep_stage_place(
 	*ret_extent = (struct skep_extent){0};
 	*ret = (struct skep_stage){.index = index,
 		.vstages = skep_plan_model_chunks(training->plan),
-		.strides = training->plan->strided ? skep_plan_fragments(training->plan) : 1,
+		.strides = training->plan->inner.strided ? skep_plan_fragments(training->plan) : 1,
 		.moments = skep_optimizer_moments(skep_training_stepper(training)),
 		.inner_moments = skep_plan_periodic(training->plan) ? skep_optimizer_moments(&training->optimizer) : 0,
 		.older_kept = skep_plan_steps_beside(training->plan),
@@ -264,7 +264,7 @@ bool skep_stage_place(
 	ret->versions = skep_plan_versions(training->plan, index);
 	ret->accumulators = skep_plan_accumulators(training->plan);
 	ret->staleness = skep_plan_staleness(training->plan, index);
-	ret->synchronous = training->plan->synchronous;
+	ret->synchronous = training->plan->no_flush.synchronous;
 	ret->stride = aligned(ret->parameters);
 	return true;
 }

@@ -38,7 +38,7 @@ static void pseudo(struct skep_stage *stage, const struct skep_op *op)
 static struct skep_optimizer outer_of(const struct skep_stage *stage, const struct skep_training *training)
 {
 	struct skep_optimizer outer = training->outer;
-	uint32_t workers = 0, parts = training->plan->group_size > 1 ? training->plan->group_size : 1;
+	uint32_t workers = 0, parts = training->plan->async.group_size > 1 ? training->plan->async.group_size : 1;
 	for (uint32_t i = 0; i < training->plan->workers && outer.turns == 0; i++)
 		workers += training->plan->first_stage_of[i] == stage->index;
 	if (outer.turns == 0)

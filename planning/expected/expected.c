@@ -117,14 +117,15 @@ static double halved_s(const struct skep_loads *l, uint32_t stage, double half_s
 static bool is_halved(const struct skep_loads *l, uint32_t stage)
 {
 	const struct skep_plan *plan = &l->p->scenario->plan;
-	return plan->sharded && plan->collective == SKEP_COLLECTIVE_RING && l->count[stage] > 1;
+	return plan->sharded && plan->reduction.collective == SKEP_COLLECTIVE_RING && l->count[stage] > 1;
 }
 
 /* From the directory's word to a stage's workers until their last TALLY is back, with the update that the word is about if
  * `updates`. What a member of a ring begins with goes all but twice round, and ends two ranks before it. */
 static double told_s(const struct skep_loads *l, uint32_t stage, bool updates)
 {
-	const bool ring = l->p->scenario->plan.collective == SKEP_COLLECTIVE_RING && !l->p->scenario->plan.sharded;
+	const bool ring =
+		l->p->scenario->plan.reduction.collective == SKEP_COLLECTIVE_RING && !l->p->scenario->plan.sharded;
 	double told_s = 0, ready_s = 0, up_s = 0, sum_s = l->reduce_s[stage];
 	if (is_halved(l, stage))
 		return halved_s(l, stage, sum_s, updates, true);
@@ -167,8 +168,8 @@ static void find_turn(struct skep_loads *l, struct skep_expected *e)
 			l->cycle_s = fmax(l->cycle_s, told_s(l, s, true) + l->gather_s[s]);
 		if (l->reduce_s[s] > 0 &&
 			skep_plan_waves(plan)) /* the last one of a wave waits for the sum D + 1 waves before */
-			l->cycle_s = fmax(
-				l->cycle_s, (told_s(l, s, true) + skep_pipelines_back_s(l, s)) / (plan->distance + 1));
+			l->cycle_s = fmax(l->cycle_s,
+				(told_s(l, s, true) + skep_pipelines_back_s(l, s)) / (plan->no_flush.distance + 1));
 		pseudo_s = fmax(pseudo_s, w.pseudo_s);
 		late_s = fmax(late_s, tallied_s + w.down_s + w.update_s - travel_s);
 		gathered_s = fmax(gathered_s, tallied_s + stepped_s(l, s, &w) - travel_s);
@@ -234,14 +235,14 @@ void skep_loads_step(struct skep_loads *l, struct skep_expected *e)
 {
 	const struct skep_throughput *t = &l->p->throughput[0];
 	find_flow(l, e);
-	(l->p->scenario->plan.sum_every ? find_turns : find_turn)(l, e);
+	(l->p->scenario->plan.inner.sum_every ? find_turns : find_turn)(l, e);
 	double all_s = e->reduction_s + e->update_s + e->turn_s;
 	e->step_s = e->flow_s + all_s / t->period;
 	if (skep_plan_no_flush(&l->p->scenario->plan)) {
 		e->turn_s = fmax(0, l->cycle_s - e->reduction_s - e->update_s);
 		e->step_s = fmax(e->flow_s, l->cycle_s);
 		e->fill_s = fmax(0, e->trip_s - e->step_s);
-	} else if (l->p->scenario->plan.async) { /* merges go on beside the passes, and none waits for one */
+	} else if (l->p->scenario->plan.async.on) { /* merges go on beside the passes, and none waits for one */
 		e->step_s = fmax(e->flow_s, e->reduction_s / t->period) + (e->update_s + e->turn_s) / t->period;
 	} else if (t->delayed) { /* the next round's passes go on beside a round's sum and update */
 		struct stage_ways first = ways_of(l, 0);
@@ -330,8 +331,8 @@ bool skep_expected_make_quick(const struct skep_planning *p, const uint32_t *sta
 
 bool skep_expected_known(const struct skep_scenario *s)
 {
-	bool known = !s->plan.sum_every || s->plan.collective == SKEP_COLLECTIVE_RING;
-	return known && s->plan.workers <= SKEP_EXPECTED_WORKERS_MAX && !s->plan.async && !s->plan.gossip &&
+	bool known = !s->plan.inner.sum_every || s->plan.reduction.collective == SKEP_COLLECTIVE_RING;
+	return known && s->plan.workers <= SKEP_EXPECTED_WORKERS_MAX && !s->plan.async.on && !s->plan.gossip &&
 	       !s->plan.eager && !skep_plan_has_candidates(&s->plan);
 }
 

@@ -72,7 +72,7 @@ static struct forwards *forwards_of(const struct skep_planning *p)
 	for (uint32_t stage = 0; stage < p->stages; stage++)
 		f->planning.reduced_bytes[stage] = 0;
 	f->scenario.plan.tied = 0;
-	f->planning.throughput[0].microbatches = p->scenario->plan.validate_microbatches;
+	f->planning.throughput[0].microbatches = p->scenario->plan.validation.microbatches;
 	return f;
 }
 
@@ -95,7 +95,7 @@ static double pipelines_s(struct skep_loads *l, struct skep_expected *e, double 
 static void judge(struct skep_loads *l, struct skep_expected *e)
 {
 	const struct skep_plan *plan = &l->p->scenario->plan;
-	double all = plan->validate_microbatches, up_s = 0, down_s = 0;
+	double all = plan->validation.microbatches, up_s = 0, down_s = 0;
 	for (uint32_t i = 0; i < l->p->workers; i++) {
 		up_s = l->stage_of[i] == 0 ? fmax(up_s, skep_loads_up_s(l, i)) : up_s;
 		down_s = l->stage_of[i] == 0 ? fmax(down_s, skep_loads_down_s(l, i)) : down_s;
@@ -169,7 +169,7 @@ bool skep_expected_extras(const struct skep_planning *p, const uint32_t *stage_o
 {
 	const struct skep_plan *plan = &p->scenario->plan;
 	struct skep_expected of;
-	if (plan->validate_every > 0 && !validate(p, stage_of, e))
+	if (plan->validation.every > 0 && !validate(p, stage_of, e))
 		return false;
 	if (plan->checkpoint_every == 0)
 		return true;
@@ -194,7 +194,7 @@ double skep_expected_extra_s(const struct skep_scenario *s)
 {
 	struct skep_expected e;
 	char bound[160];
-	bool has = s->plan.validate_every > 0 || s->plan.checkpoint_every > 0;
+	bool has = s->plan.validation.every > 0 || s->plan.checkpoint_every > 0;
 	if (!has || s->plan.rounds == 0 || !skep_expected_at_start(s, &e, bound, sizeof bound))
 		return 0;
 	const struct skep_pace pace = skep_expected_pace(&e);

@@ -185,7 +185,7 @@ static void slow_down_by_stations(const struct skep_loads *l, uint32_t pipeline,
 static double synchronous_part(const struct skep_plan *plan)
 {
 	uint32_t first = plan->first_round, end = plan->rounds;
-	uint32_t waits = plan->synchronous < end ? plan->synchronous : end;
+	uint32_t waits = plan->no_flush.synchronous < end ? plan->no_flush.synchronous : end;
 	return waits > first ? (double)(waits - first) / (end - first) : 0;
 }
 

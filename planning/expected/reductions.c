@@ -169,7 +169,7 @@ static double along_s(struct skep_loads *l, uint32_t last)
 static double beside_tables_s(struct skep_loads *l, uint32_t stage, uint32_t other)
 {
 	double longest_s = 0, n = l->count[stage];
-	if (n < 2 || l->p->scenario->plan.collective != SKEP_COLLECTIVE_RING)
+	if (n < 2 || l->p->scenario->plan.reduction.collective != SKEP_COLLECTIVE_RING)
 		return 0;
 	skep_loads_clear(l);
 	carry_ring(l, stage, 2 * (n - 1) / n * l->p->reduced_bytes[stage]);
@@ -209,7 +209,7 @@ static double other_s(struct skep_loads *l, uint32_t stage)
 {
 	if (l->count[stage] < 2)
 		return 0;
-	if (l->p->scenario->plan.async)
+	if (l->p->scenario->plan.async.on)
 		return skep_forecast_reduction_s(l->p, SKEP_CONTENDED, l->stage_of, stage);
 	skep_loads_clear(l);
 	skep_sum_bytes(l->p, stage, l->ring, skep_sum_members(l->p, l->stage_of, stage, l->ring), carry_sum, l);
@@ -229,7 +229,7 @@ double skep_reductions_s(struct skep_loads *l)
 {
 	double longest_s = 0;
 	uint32_t last = l->p->stages - 1;
-	if (l->p->scenario->plan.collective == SKEP_COLLECTIVE_RING)
+	if (l->p->scenario->plan.reduction.collective == SKEP_COLLECTIVE_RING)
 		rings_s(l);
 	else
 		others_s(l);

@@ -164,8 +164,8 @@ bool skep_rehearsal_short(const struct skep_planning *p)
 	const struct skep_plan *plan = &p->scenario->plan;
 	uint32_t member[SKEP_ROSTER_MAX], even = (p->workers + p->stages - 1) / p->stages;
 	double messages = 0, pairs = 0;
-	if (plan->async || plan->gossip || plan->collective <= SKEP_COLLECTIVE_FUSED ||
-		plan->collective >= SKEP_COLLECTIVES || p->workers > SKEP_ROSTER_MAX)
+	if (plan->async.on || plan->gossip || plan->reduction.collective <= SKEP_COLLECTIVE_FUSED ||
+		plan->reduction.collective >= SKEP_COLLECTIVES || p->workers > SKEP_ROSTER_MAX)
 		return false;
 	for (uint32_t i = 0; i < even; i++)
 		member[i] = i;

@@ -110,7 +110,7 @@ uint32_t skep_job_rates_asked(const struct skep_job_rates *r)
 static void leave_arithmetic(struct skep_scenario *s)
 {
 	s->arithmetic = SKEP_ARITHMETIC_NONE;
-	s->plan.target_loss_nano = INT64_MIN;
+	s->plan.until.target_loss_nano = INT64_MIN;
 	s->target_loss = NAN;
 }
 

@@ -57,8 +57,8 @@ static enum status refuse_schedule(struct skep_planner *w)
 	} not_with[] = {
 		{plan->pipeline != SKEP_PIPELINE_1F1B, "plans for `schedule.pipeline: 1f1b`; take that"},
 		{skep_plan_flushes(plan) > 1, "flushes once in a step; leave out schedule.accumulate"},
-		{skep_plan_most_steps(plan) > 1 || plan->async, "sums in each step; take `sync.method: step`"},
-		{plan->collective != SKEP_COLLECTIVE_RING, "sums around rings; take `sync.collective: ring`"},
+		{skep_plan_most_steps(plan) > 1 || plan->async.on, "sums in each step; take `sync.method: step`"},
+		{plan->reduction.collective != SKEP_COLLECTIVE_RING, "sums around rings; take `sync.collective: ring`"},
 		{w->scenario.zero > 0, "does not shard the optimizer's state; leave out sync.zero"},
 		{w->scenario.has_trace || plan->scale,
 			"has all hosts all the time; leave out cluster.trace and cluster.scale"},
@@ -289,7 +289,7 @@ static double ring_s(
 	const struct mesh *m, const struct skep_plan *plan, uint32_t stage, const struct skep_alpa_option *o)
 {
 	const struct skep_throughput ring = {
-		.ring_segments = plan->sync_chunks, .ring_latency_bytes = plan->ring_latency_bytes};
+		.ring_segments = plan->reduction.chunks, .ring_latency_bytes = plan->reduction.latency_bytes};
 	double crossing = o->gpus > m->gpus ? (double)m->gpus / o->degree : 0;
 	double rate_Bps = !(crossing > 0) ? m->inner_Bps
 	                  : crossing > 1  ? fmin(m->inner_Bps, m->outer_Bps)

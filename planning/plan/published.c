@@ -101,7 +101,7 @@ static bool ask_layers(struct work *k)
 	for (uint32_t l = 0; asked && l < k->layers; l++) {
 		k->layer[l] = seconds_of(k, single, l);
 		k->layer[k->layers + l] = (double)skep_codec_bytes(
-			of->plan.reduction_codec, of->plan.reduction_block, single->stage[l].parameters);
+			of->plan.reduction.codec, of->plan.reduction.block, single->stage[l].parameters);
 		k->layer[2 * (size_t)k->layers + l] = (double)single->vstage_bytes[l];
 	}
 	if (asked)

@@ -137,12 +137,12 @@ double skep_forecast_reduction_s(
 	const struct skep_planning *p, enum skep_contention view, const uint32_t *stage_of, uint32_t stage)
 {
 	struct crowd all = crowd_of(p, view, stage_of, stage, false, false);
-	double chunks = fmax(1, p->scenario->plan.sync_chunks);
+	double chunks = fmax(1, p->scenario->plan.reduction.chunks);
 	double n = all.members, rounds = ceil(log2(fmax(n, 1))), bytes = p->reduced_bytes[stage];
 	double whole_s = bytes / all.rate_Bps, part = (n - 1) / n;
 	if (n < 2)
 		return 0;
-	switch (p->scenario->plan.collective) {
+	switch (p->scenario->plan.reduction.collective) {
 	case SKEP_COLLECTIVE_PARAMETER_SERVER:
 		return 2 * (all.delay_s + (n - 1) * whole_s);
 	case SKEP_COLLECTIVE_REDUCE_BROADCAST:

@@ -123,7 +123,7 @@ struct skep_memory skep_memory_limits_least(
 	for (uint32_t i = 0; size && i < stages; i++)
 		size[i] = 1;
 	for (uint32_t n = 1; size && !skep_plan_fixed(&s->plan) && n <= most;
-		n += s->plan.gather || n == most ? 1 : most - 1) {
+		n += s->plan.reduction.gather || n == most ? 1 : most - 1) {
 		size[stage] = n;
 		terms = terms_with(s, size);
 		struct skep_memory memory = skep_memory_of(s, &terms, stage, gpu);

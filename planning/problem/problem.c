@@ -94,14 +94,14 @@ bool skep_planning_by_speed(const struct skep_planning *p, uint32_t stage)
 {
 	const struct skep_plan *plan = &p->scenario->plan;
 	if (stage == 0)
-		return !skep_plan_fixed(plan) && !plan->inner_fixed;
+		return !skep_plan_fixed(plan) && !plan->inner.fixed;
 	return p->throughput[0].shares == SKEP_SHARES_BY_SPEED;
 }
 
 bool skep_planning_by_latency(const struct skep_planning *p)
 {
 	const struct skep_plan *plan = &p->scenario->plan;
-	return plan->wiring == SKEP_WIRING_LATENCY && plan->transfer_ns && plan->routing != SKEP_ROUTING_TRAINER;
+	return plan->wiring == SKEP_WIRING_LATENCY && plan->places.transfer_ns && plan->routing != SKEP_ROUTING_TRAINER;
 }
 
 double skep_planning_ways_s(const struct skep_planning *p, uint32_t from, uint32_t to)

@@ -21,7 +21,7 @@ uint64_t skep_sum_elements(const struct skep_planning *p, uint32_t stage)
 
 static uint32_t members_max(const struct skep_planning *p)
 {
-	return skep_collective_has_roster(p->scenario->plan.collective) ? SKEP_ROSTER_MAX : UINT32_MAX;
+	return skep_collective_has_roster(p->scenario->plan.reduction.collective) ? SKEP_ROSTER_MAX : UINT32_MAX;
 }
 
 /* What one rank sends. */
@@ -79,11 +79,12 @@ static void carry_message(void *context, uint32_t from, uint32_t to, uint64_t by
 /* Vectors that an edge of a circle of all members carries; 0: they are no circle. */
 static double around(const struct skep_plan *plan, uint32_t members)
 {
-	double n = members, group = plan->group_size > 1 ? plan->group_size : 1;
-	if (plan->collective == SKEP_COLLECTIVE_BROADCAST)
+	double n = members, group = plan->async.group_size > 1 ? plan->async.group_size : 1;
+	if (plan->reduction.collective == SKEP_COLLECTIVE_BROADCAST)
 		return ceil(n / group) * (n - 1) / n;
-	return plan->collective == SKEP_COLLECTIVE_RING || plan->collective == SKEP_COLLECTIVE_FUSED ? 2 * (n - 1) / n
-	                                                                                             : 0;
+	return plan->reduction.collective == SKEP_COLLECTIVE_RING || plan->reduction.collective == SKEP_COLLECTIVE_FUSED
+	               ? 2 * (n - 1) / n
+	               : 0;
 }
 
 static void group_bytes(const struct skep_planning *p, uint32_t stage, const uint32_t *member, uint32_t members,
@@ -92,7 +93,7 @@ static void group_bytes(const struct skep_planning *p, uint32_t stage, const uin
 	struct skep_plan whole = p->scenario->plan;
 	struct carried carried = {member, skep_plan_sum_every(&whole, stage), carry, context};
 	double vectors = around(&whole, members);
-	whole.sync_chunks = 1; /* in how many messages it travels changes no byte but headers */
+	whole.reduction.chunks = 1; /* in how many messages it travels changes no byte but headers */
 	if (vectors == 0)
 		tell(p, &whole, stage, member, members, carry_message, &carried);
 	for (uint32_t rank = 0; vectors > 0 && rank < members; rank++)

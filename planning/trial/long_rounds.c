@@ -26,10 +26,10 @@ static bool is_dealt(const struct skep_plan *p)
 static bool is_straight(const struct skep_scenario *s)
 {
 	const struct skep_plan *p = &s->plan;
-	bool apart = skep_plan_periodic(p) && !p->delayed && !p->async && !p->gossip && p->fragments <= 1 &&
-	             p->inner_cycle == 0 && !p->sum_every && !p->inner_by_share;
-	bool stays = !skep_scenario_has_absent(s) && p->checkpoint_every == 0 && p->validate_every == 0 &&
-	             p->candidates <= 1 && p->rebalance_ns == 0;
+	bool apart = skep_plan_periodic(p) && !p->delayed && !p->async.on && !p->gossip && p->inner.fragments <= 1 &&
+	             p->inner.cycle == 0 && !p->inner.sum_every && !p->inner.by_share;
+	bool stays = !skep_scenario_has_absent(s) && p->checkpoint_every == 0 && p->validation.every == 0 &&
+	             p->candidates.count <= 1 && p->rebalance.period_ns == 0;
 	return apart && stays && s->outages.count == 0;
 }
 
@@ -37,7 +37,7 @@ static bool is_straight(const struct skep_scenario *s)
  * is the share members / (n * microbatches) for a worker of the mean speed. The line multiplies it by as much as the steps. */
 static double dealt_steps(const struct skep_plan *p)
 {
-	double members = ceil((double)p->workers / p->stages), of_step = (double)p->microbatches / p->inner_steps;
+	double members = ceil((double)p->workers / p->stages), of_step = (double)p->microbatches / p->inner.steps;
 	return is_dealt(p) ? ceil(SHORT_DEALT * members / of_step) : 0;
 }
 
@@ -47,14 +47,14 @@ uint32_t skep_long_rounds_steps(const struct skep_scenario *s, double round_even
 	if (round_events < (dealt ? LONG_DEALT_EVENTS : LONG_EVENTS) || !is_straight(s))
 		return 0;
 	double events = dealt ? SHORT_DEALT_EVENTS : SHORT_EVENTS;
-	double steps = fmax(SHORT_STEPS, ceil(events * s->plan.inner_steps / round_events));
+	double steps = fmax(SHORT_STEPS, ceil(events * s->plan.inner.steps / round_events));
 	steps = fmax(steps, dealt_steps(&s->plan));
-	return 4 * steps <= s->plan.inner_steps ? (uint32_t)steps : 0;
+	return 4 * steps <= s->plan.inner.steps ? (uint32_t)steps : 0;
 }
 
 uint32_t skep_long_rounds_glance(const struct skep_scenario *s, double round_events)
 {
-	if (round_events < LONG_EVENTS || !is_straight(s) || 8 * SHORT_STEPS > s->plan.inner_steps)
+	if (round_events < LONG_EVENTS || !is_straight(s) || 8 * SHORT_STEPS > s->plan.inner.steps)
 		return 0;
 	return SHORT_STEPS;
 }
@@ -71,8 +71,8 @@ static bool simulate(const struct skep_scenario *s, uint32_t warm_up, double wei
 static struct skep_scenario with_steps(const struct skep_scenario *scenario, uint32_t steps)
 {
 	struct skep_scenario s = *scenario;
-	uint32_t of = s.plan.inner_steps;
-	s.plan.inner_steps = steps;
+	uint32_t of = s.plan.inner.steps;
+	s.plan.inner.steps = steps;
 	s.plan.microbatches = s.plan.microbatches / of * steps;
 	if (skep_plan_fixed(&s.plan)) /* they run empty before each step */
 		s.plan.accumulate = s.plan.accumulate / of * steps;
@@ -119,7 +119,7 @@ bool skep_long_rounds_simulate(const struct skep_scenario *s, uint32_t steps, ui
 	if (steps == 0)
 		return simulate(s, warm_up, 1, ear, ret, reterr);
 	struct skep_summary a, b;
-	double times = (double)s->plan.inner_steps / steps;
+	double times = (double)s->plan.inner.steps / steps;
 	const struct skep_scenario of_n = with_steps(s, steps), of_2n = with_steps(s, 2 * steps);
 	bool ran = simulate(&of_n, warm_up, 2 - times, ear, &a, reterr);
 	if (!ran || !a.ok) {

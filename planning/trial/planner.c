@@ -192,7 +192,7 @@ static bool find_cut(struct skep_planner *w)
 
 enum status skep_planner_prepare(struct skep_planner *w)
 {
-	if (w->scenario.plan.sum_every)
+	if (w->scenario.plan.inner.sum_every)
 		return skep_planner_refuse(w,
 			"sync.every: `skep plan` forecasts rounds in which all stages sum, and here each has a number "
 			"of its own; take one for all");

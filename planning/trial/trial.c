@@ -66,13 +66,13 @@ static double round_events(const struct skep_scenario *s, bool flows)
 	uint32_t steps = short_steps(s);
 	if (steps == 0)
 		return pass_events(s) + sum_events(s, flows);
-	return pass_events(s) * 3 * steps / s->plan.inner_steps + 2 * sum_events(s, flows);
+	return pass_events(s) * 3 * steps / s->plan.inner.steps + 2 * sum_events(s, flows);
 }
 
 /* Messages of a ring are too many for a trial: one flow for each link stands in for them. */
 static bool takes_flows(const struct skep_scenario *s)
 {
-	bool can = s->plan.collective == SKEP_COLLECTIVE_RING && !s->plan.eager;
+	bool can = s->plan.reduction.collective == SKEP_COLLECTIVE_RING && !s->plan.eager;
 	return s->collectives_as_flows || (can && ROUNDS_LEAST * round_events(s, false) > EVENTS_MOST);
 }
 
@@ -96,8 +96,8 @@ uint32_t skep_trial_rounds(const struct skep_scenario *s)
 static void leave_arithmetic(struct skep_scenario *s)
 {
 	s->arithmetic = SKEP_ARITHMETIC_NONE;
-	s->plan.target_loss_nano = INT64_MIN;
-	s->plan.end_ns = s->plan.budget_microusd = 0;
+	s->plan.until.target_loss_nano = INT64_MIN;
+	s->plan.until.end_ns = s->plan.until.budget_microusd = 0;
 	s->plan.scale = NULL; /* with the machines of the start */
 	s->target_loss = NAN;
 }
@@ -127,7 +127,7 @@ static double leave_extras(struct skep_scenario *s)
 {
 	double extra_s = skep_expected_extra_s(s);
 	if (extra_s > 0)
-		s->plan.validate_every = s->plan.checkpoint_every = 0;
+		s->plan.validation.every = s->plan.checkpoint_every = 0;
 	return extra_s;
 }
 
@@ -255,7 +255,7 @@ bool skep_trial_run_whole(struct skep_planner *w, const uint32_t *stage_of, uint
 		return false;
 	s.collectives_as_flows = takes_flows(&s);
 	if (!isnan(s.target_loss))
-		s.plan.target_loss_nano = (int64_t)(s.target_loss * 1e9 + 0.5);
+		s.plan.until.target_loss_nano = (int64_t)(s.target_loss * 1e9 + 0.5);
 	bool ran = skep_simulate(&s, &(struct skep_simulate_options){0}, &summary, &error);
 	if (ran)
 		*ret = (struct skep_trial_whole){.reached = isfinite(summary.time_to_target_s),

@@ -91,16 +91,16 @@ static void print_recovery(const struct skep_scenario *s, FILE *out)
 	fprintf(out,
 		"  joins     a newcomer downloads up to %s in %" PRIu32 " chunk%s; a stage without workers waits %s\n",
 		skep_bytes_text((double)s->stage[most].state_bytes, a), chunks, skep_plural(chunks),
-		skep_time_text(skep_seconds(s->plan.wait_for_join_ns), b));
+		skep_time_text(skep_seconds(s->plan.liveness.wait_for_join_ns), b));
 	fprintf(out, "            it goes to %s\n",
 		skep_plan_fixed(&s->plan)            ? "its own place in its pipeline"
 		: s->plan.joins == SKEP_JOINS_RANDOM ? "any stage, needed or not"
-		: s->plan.rebalance_ns > 0           ? "the most loaded stage"
+		: s->plan.rebalance.period_ns > 0    ? "the most loaded stage"
 						     : "the stage with the fewest workers");
-	if (s->plan.rebalance_ns > 0)
+	if (s->plan.rebalance.period_ns > 0)
 		fprintf(out, "  rebalance every %s one worker may move to the most loaded stage, %s\n",
-			skep_time_text(skep_seconds(s->plan.rebalance_ns), a),
-			s->plan.rebalance_by == SKEP_REBALANCE_BY_QUEUE ? "that with the longest queues"
+			skep_time_text(skep_seconds(s->plan.rebalance.period_ns), a),
+			s->plan.rebalance.by == SKEP_REBALANCE_BY_QUEUE ? "that with the longest queues"
 									: "that with the least rate");
 	if (s->plan.checkpoint_every > 0)
 		fprintf(out, "            checkpoint every %" PRIu32 " round%s, to %s\n", s->plan.checkpoint_every,
@@ -153,7 +153,7 @@ static void print_waves(const struct skep_plan *plan, FILE *out)
 		"\n            pipedream: with wsp each is a virtual worker, a round is a wave of %" PRIu32
 		" microbatches of each, and none\n            is flushed; clock distance %" PRIu32 ", up to %" PRIu32
 		" rounds are open\n            a worker holds at most",
-		skep_plan_wave(plan), plan->distance, skep_plan_window(plan));
+		skep_plan_wave(plan), plan->no_flush.distance, skep_plan_window(plan));
 	print_by_stage(plan, skep_plan_held, out);
 	fprintf(out,
 		" microbatches by stage, each with a copy of the\n            parameters, which lack at most %" PRIu32
@@ -178,14 +178,14 @@ static void print_stream(const struct skep_plan *plan, FILE *out)
 	print_by_stage(plan, skep_plan_versions, out);
 	fprintf(out, "\n            versions of its parameters, which lack at most");
 	print_by_stage(plan, skep_plan_staleness, out);
-	fprintf(out, " steps%s\n", plan->weights == SKEP_WEIGHTS_STASHED ? "" : " forwards");
-	if (plan->weights != SKEP_WEIGHTS_STASHED)
-		fprintf(out, "            weights: %s\n", skep_weights_name((uint8_t)plan->weights));
-	if (plan->synchronous > 0)
+	fprintf(out, " steps%s\n", plan->no_flush.weights == SKEP_WEIGHTS_STASHED ? "" : " forwards");
+	if (plan->no_flush.weights != SKEP_WEIGHTS_STASHED)
+		fprintf(out, "            weights: %s\n", skep_weights_name((uint8_t)plan->no_flush.weights));
+	if (plan->no_flush.synchronous > 0)
 		fprintf(out,
 			"            the first %" PRIu32
 			" steps lack none: each microbatch waits for the step before\n",
-			plan->synchronous);
+			plan->no_flush.synchronous);
 }
 
 /* Who works with whom, in which order, and what that makes each worker hold. */
@@ -325,18 +325,19 @@ static void print_segments(const struct skep_scenario *s, FILE *out)
 static void print_sums(const struct skep_scenario *s, FILE *out)
 {
 	const struct skep_plan *plan = &s->plan;
-	if (plan->collective == SKEP_COLLECTIVE_BROADCAST)
+	if (plan->reduction.collective == SKEP_COLLECTIVE_BROADCAST)
 		fprintf(out, "  sync      each merge goes from worker to worker of its stage, in %" PRIu32 " chunks\n",
-			plan->sync_chunks);
-	else if (plan->collective != SKEP_COLLECTIVE_RING)
+			plan->reduction.chunks);
+	else if (plan->reduction.collective != SKEP_COLLECTIVE_RING)
 		fprintf(out, "  sync      gradients are summed by %s\n",
-			skep_collective_name((uint8_t)plan->collective));
+			skep_collective_name((uint8_t)plan->reduction.collective));
 	else
 		print_segments(s, out);
 	skep_ring_print(s, out);
-	if (plan->collective == SKEP_COLLECTIVE_TREE || plan->collective == SKEP_COLLECTIVE_BUTTERFLY ||
-		plan->collective == SKEP_COLLECTIVE_CHAIN)
-		fprintf(out, "            in %" PRIu32 " chunks that follow each other\n", plan->sync_chunks);
+	if (plan->reduction.collective == SKEP_COLLECTIVE_TREE ||
+		plan->reduction.collective == SKEP_COLLECTIVE_BUTTERFLY ||
+		plan->reduction.collective == SKEP_COLLECTIVE_CHAIN)
+		fprintf(out, "            in %" PRIu32 " chunks that follow each other\n", plan->reduction.chunks);
 	skep_robust_print(s, out);
 	if (skep_allocation_searched(s->allocation))
 		fprintf(out, "  found     who serves which stage, by the search `%s`\n",
@@ -408,23 +409,23 @@ static void print_schedule(const struct skep_scenario *s, FILE *out)
 	if (skep_plan_fixed(plan))
 		print_pipelines(s, out);
 	print_checkpointing(s, out);
-	if (plan->reissue_timeout_ns > 0)
+	if (plan->liveness.reissue_after_ns > 0)
 		fprintf(out, "            asked back and sent to another worker if not begun after %s\n",
-			skep_time_text(skep_seconds(plan->reissue_timeout_ns), a));
-	if (plan->ban == SKEP_BAN_AT_ONCE)
+			skep_time_text(skep_seconds(plan->liveness.reissue_after_ns), a));
+	if (plan->liveness.ban == SKEP_BAN_AT_ONCE)
 		fprintf(out, "            and no other microbatch goes to that one for a heartbeat\n");
 	print_losses(plan, out);
 }
 
 static void print_updates(const struct skep_plan *plan, FILE *out)
 {
-	if (plan->delayed && !plan->async)
+	if (plan->delayed && !plan->async.on)
 		fprintf(out,
 			"  updates   delayed: a round works on parameters one %s old while the round before is "
 			"reduced%s\n",
 			skep_plan_periodic(plan) ? "outer step" : "step",
 			skep_plan_periodic(plan) ? "" : "; they are held twice");
-	if (plan->async && !plan->async_waits)
+	if (plan->async.on && !plan->async.waits)
 		fprintf(out,
 			"  updates   delayed: a worker goes on while its merge is under way, and keeps what it did "
 			"meanwhile\n");
@@ -459,7 +460,7 @@ static void print_codecs(const struct skep_scenario *s, FILE *out)
 	for (uint32_t stage = 0; stage < (s->codecs ? plan->stages : 1); stage++) {
 		bool native = s->native_gradients && !skep_scenario_encodes_sums(s, stage);
 		fprintf(out, "%s%s", stage > 0 ? ", " : "",
-			codec_text(skep_plan_codec(plan, stage), plan->reduction_block, native, b));
+			codec_text(skep_plan_codec(plan, stage), plan->reduction.block, native, b));
 	}
 	fprintf(out, "%s\n", s->codecs ? ", by stage" : "");
 }
@@ -531,12 +532,12 @@ static void print_json(const struct skep_scenario *s, const struct skep_describe
 	cJSON_AddNumberToObject(root, "rounds", s->plan.rounds);
 	cJSON_AddNumberToObject(root, "microbatches", s->plan.microbatches);
 	cJSON_AddNumberToObject(root, "samples_per_microbatch", s->samples);
-	cJSON_AddBoolToObject(root, "delayed", s->plan.delayed && !s->plan.async_waits);
+	cJSON_AddBoolToObject(root, "delayed", s->plan.delayed && !s->plan.async.waits);
 	cJSON_AddNumberToObject(root, "tied_parameters", (double)s->plan.tied);
 	skep_experts_add_json(s, root);
 	skep_masking_add_json(s, root);
 	skep_freeze_add_json(s, root);
-	cJSON_AddStringToObject(root, "collective", skep_collective_name((uint8_t)s->plan.collective));
+	cJSON_AddStringToObject(root, "collective", skep_collective_name((uint8_t)s->plan.reduction.collective));
 	cJSON_AddStringToObject(root, "on_loss", skep_on_loss_name((uint8_t)s->plan.on_loss));
 	skep_describe_choices_json(s, root);
 	skep_network_describe_json(&s->topology, root);
@@ -560,8 +561,8 @@ static void print_json(const struct skep_scenario *s, const struct skep_describe
 		cJSON_AddNumberToObject(stage, "pipeline_in_bytes", (double)v.in_bytes);
 		cJSON_AddNumberToObject(stage, "pipeline_out_bytes", (double)v.out_bytes);
 		cJSON_AddNumberToObject(stage, "sync_bytes", (double)v.sync_bytes);
-		cJSON_AddNumberToObject(
-			stage, "ring_segments", s->plan.collective == SKEP_COLLECTIVE_RING ? segments_of(s, i) : 0);
+		cJSON_AddNumberToObject(stage, "ring_segments",
+			s->plan.reduction.collective == SKEP_COLLECTIVE_RING ? segments_of(s, i) : 0);
 		skep_ring_add_json(s, i, stage);
 		pipeline += v.pipeline_bytes;
 		sync += v.sync_bytes;

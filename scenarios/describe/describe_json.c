@@ -60,12 +60,12 @@ static void add_pipelines(const struct skep_scenario *s, cJSON *root)
 	add_by_stage(plan, skep_plan_held, pipelines, "held");
 	add_by_stage(plan, skep_plan_versions, pipelines, "versions");
 	add_by_stage(plan, skep_plan_staleness, pipelines, "staleness");
-	cJSON_AddStringToObject(pipelines, "weights", skep_weights_name((uint8_t)plan->weights));
-	cJSON_AddNumberToObject(pipelines, "synchronous_steps", plan->synchronous);
+	cJSON_AddStringToObject(pipelines, "weights", skep_weights_name((uint8_t)plan->no_flush.weights));
+	cJSON_AddNumberToObject(pipelines, "synchronous_steps", plan->no_flush.synchronous);
 	cJSON *waves = skep_json_add_object(pipelines, "waves", skep_plan_waves(plan));
 	if (waves != NULL) {
 		cJSON_AddNumberToObject(waves, "microbatches", skep_plan_wave(plan));
-		cJSON_AddNumberToObject(waves, "distance", plan->distance);
+		cJSON_AddNumberToObject(waves, "distance", plan->no_flush.distance);
 		cJSON_AddNumberToObject(waves, "local_staleness", skep_plan_local_staleness(plan));
 		cJSON_AddNumberToObject(waves, "global_staleness", skep_plan_global_staleness(plan));
 	}
@@ -106,8 +106,8 @@ static void add_schedule(const struct skep_scenario *s, cJSON *root)
 	cJSON_AddNumberToObject(root, "in_flight", plan->in_flight);
 	cJSON_AddNumberToObject(root, "in_flight_most", skep_plan_in_flight_most(plan));
 	cJSON_AddStringToObject(root, "routing", plan->routing == SKEP_ROUTING_TRAINER ? "trainer" : "peer");
-	cJSON_AddNumberToObject(root, "patience_s", skep_seconds(plan->reissue_timeout_ns));
-	cJSON_AddStringToObject(root, "ban", plan->ban == SKEP_BAN_AT_ONCE ? "at-once" : "directory");
+	cJSON_AddNumberToObject(root, "patience_s", skep_seconds(plan->liveness.reissue_after_ns));
+	cJSON_AddStringToObject(root, "ban", plan->liveness.ban == SKEP_BAN_AT_ONCE ? "at-once" : "directory");
 	add_pipelines(s, root);
 	skep_overlap_add_json(s, root);
 	skep_periodic_add_json(s, root);
@@ -121,8 +121,8 @@ static void add_schedule(const struct skep_scenario *s, cJSON *root)
 		root, "activation_compression", codecs[s->native_activations ? SKEP_CODEC_NONE : s->activation_codec]);
 	add_reduction_codecs(s, root);
 	add_block(root, "activation_compression_block", skep_codec_blocks(s->activation_codec), s->activation_block);
-	add_block(root, "reduction_compression_block", skep_plan_has_scales(plan), plan->reduction_block);
-	cJSON_AddNumberToObject(root, "sync_chunks", plan->sync_chunks);
+	add_block(root, "reduction_compression_block", skep_plan_has_scales(plan), plan->reduction.block);
+	cJSON_AddNumberToObject(root, "sync_chunks", plan->reduction.chunks);
 	skep_robust_add_json(s, root);
 	cJSON_AddStringToObject(root, "collectives", s->collectives_as_flows ? "flows" : "messages");
 	cJSON_AddNumberToObject(root, "noise", s->compute.noise);
@@ -143,14 +143,14 @@ static void add_recovery(const struct skep_scenario *s, cJSON *root)
 	cJSON *joins = cJSON_AddObjectToObject(root, "joins");
 	cJSON_AddNumberToObject(joins, "state_bytes", most);
 	cJSON_AddNumberToObject(joins, "chunks", chunks);
-	cJSON_AddNumberToObject(joins, "wait_for_join_s", skep_seconds(plan->wait_for_join_ns));
+	cJSON_AddNumberToObject(joins, "wait_for_join_s", skep_seconds(plan->liveness.wait_for_join_ns));
 	cJSON_AddStringToObject(joins, "to",
 		skep_plan_fixed(plan)              ? "own_place"
 		: plan->joins == SKEP_JOINS_RANDOM ? "random"
-		: plan->rebalance_ns > 0           ? "most_loaded"
+		: plan->rebalance.period_ns > 0    ? "most_loaded"
 						   : "fewest_workers");
-	cJSON_AddNumberToObject(root, "rebalance_s", skep_seconds(plan->rebalance_ns));
-	cJSON_AddStringToObject(root, "rebalance_by", plan->rebalance_by == SKEP_REBALANCE_BY_QUEUE ? "queue" : "rate");
+	cJSON_AddNumberToObject(root, "rebalance_s", skep_seconds(plan->rebalance.period_ns));
+	cJSON_AddStringToObject(root, "rebalance_by", plan->rebalance.by == SKEP_REBALANCE_BY_QUEUE ? "queue" : "rate");
 	cJSON_AddNumberToObject(root, "checkpoint_every", plan->checkpoint_every);
 }
 

@@ -31,7 +31,7 @@ static int by_index(const void *a, const void *b)
 /* False: there is no ring, or no memory. */
 static bool view(const struct skep_scenario *s, uint32_t stage, struct ring *ret)
 {
-	bool ring = s->plan.collective == SKEP_COLLECTIVE_RING && !s->plan.gossip;
+	bool ring = s->plan.reduction.collective == SKEP_COLLECTIVE_RING && !s->plan.gossip;
 	*ret = (struct ring){.worker = ring ? malloc(2 * (size_t)s->plan.workers * sizeof *ret->worker) : NULL};
 	ret->lacks_memory = ring && !ret->worker;
 	if (!ret->worker)
@@ -67,7 +67,7 @@ static void print_hop(const struct skep_scenario *s, const struct skep_ring_hop 
 void skep_ring_print(const struct skep_scenario *s, FILE *out)
 {
 	char a[SKEP_TEXT_BYTES], b[SKEP_TEXT_BYTES];
-	for (uint32_t stage = 0; s->plan.ring_order && stage < s->plan.stages && stage < STAGES_MAX; stage++) {
+	for (uint32_t stage = 0; s->plan.reduction.order && stage < s->plan.stages && stage < STAGES_MAX; stage++) {
 		struct ring ring;
 		if (view(s, stage, &ring)) {
 			fprintf(out, "  %-9s stage %" PRIu32 ":", stage == 0 ? "ring" : "", stage);
@@ -85,7 +85,7 @@ void skep_ring_print(const struct skep_scenario *s, FILE *out)
 		}
 		free(ring.worker);
 	}
-	if (s->plan.ring_order && s->plan.stages > STAGES_MAX)
+	if (s->plan.reduction.order && s->plan.stages > STAGES_MAX)
 		fprintf(out, "            and %" PRIu32 " more stages\n", s->plan.stages - STAGES_MAX);
 }
 
@@ -103,8 +103,8 @@ void skep_ring_add_json(const struct skep_scenario *s, uint32_t stage, cJSON *ob
 	cJSON *json = cJSON_AddObjectToObject(object, "ring"), *order = cJSON_AddArrayToObject(json, "order");
 	for (uint32_t i = 0; i < ring.members; i++)
 		cJSON_AddItemToArray(order, cJSON_CreateNumber(ring.worker[i]));
-	cJSON_AddStringToObject(json, "by", s->plan.ring_order ? "links" : "roster");
-	cJSON_AddBoolToObject(json, "exact", s->plan.ring_order && s->ring_exact[stage]);
+	cJSON_AddStringToObject(json, "by", s->plan.reduction.order ? "links" : "roster");
+	cJSON_AddBoolToObject(json, "exact", s->plan.reduction.order && s->ring_exact[stage]);
 	cJSON_AddNumberToObject(json, "chunk_bytes", skep_ring_order_bytes(s, stage, ring.members));
 	const struct skep_ring_hop *hop = &ring.pace.slowest;
 	cJSON *slowest = cJSON_AddObjectToObject(json, "slowest");

@@ -19,18 +19,18 @@
 static void print_async(const struct skep_scenario *s, FILE *out)
 {
 	const struct skep_plan *plan = &s->plan;
-	if (plan->inner_by_share)
+	if (plan->inner.by_share)
 		fprintf(out, "            each merges once in the time of a round, however many steps it has made\n");
 	else
 		fprintf(out, "            each merges after %u step%s of its own, its part of so many samples each\n",
-			plan->inner_steps, skep_plural(plan->inner_steps));
-	if (plan->gather)
+			plan->inner.steps, skep_plural(plan->inner.steps));
+	if (plan->reduction.gather)
 		fprintf(out, "            what %u of a stage's workers bring, or all of them, is merged as one\n",
-			plan->group_size);
+			plan->async.group_size);
 	if (s->outer.turns > 0)
 		fprintf(out, "            the outer momentum changes every %u merge%s\n", s->outer.turns,
 			skep_plural(s->outer.turns));
-	else if (plan->gather)
+	else if (plan->reduction.gather)
 		fprintf(out, "            the outer momentum changes once when all of a stage have merged\n");
 	else
 		fprintf(out, "            the outer momentum changes once in as many merges as a stage has workers\n");
@@ -53,16 +53,17 @@ static double steps_away(const struct skep_scenario *s)
 static void print_fragments(const struct skep_plan *plan, FILE *out)
 {
 	uint32_t fragments = skep_plan_fragments(plan);
-	if (fragments == 1 && plan->inner_overlap == 0)
+	if (fragments == 1 && plan->inner.overlap == 0)
 		return;
 	if (fragments > 1)
 		fprintf(out,
 			"            and sums one of %u %sfragments of each stage; each has its turn every %u steps and is",
-			fragments, plan->strided ? "strided " : "", (uint32_t)skep_plan_steps_before(plan, fragments));
+			fragments, plan->inner.strided ? "strided " : "",
+			(uint32_t)skep_plan_steps_before(plan, fragments));
 	else
 		fprintf(out, "            and sums all of each stage, which is");
-	fprintf(out, " applied %u step%s later%s\n", plan->inner_overlap, skep_plural(plan->inner_overlap),
-		plan->inner_deadline ? ", for which a worker waits"
+	fprintf(out, " applied %u step%s later%s\n", plan->inner.overlap, skep_plural(plan->inner.overlap),
+		plan->inner.deadline ? ", for which a worker waits"
 		: plan->delayed      ? ", or when it is there"
 				     : "");
 }
@@ -76,7 +77,7 @@ static uint32_t steps_between_sums(const struct skep_plan *plan)
  * have periods of their own, those with a shorter one do. */
 static bool is_longer_than_run(const struct skep_scenario *s)
 {
-	return !s->plan.sum_every && steps_between_sums(&s->plan) > s->until_steps;
+	return !s->plan.inner.sum_every && steps_between_sums(&s->plan) > s->until_steps;
 }
 
 static void print_length(const struct skep_scenario *s, FILE *out)
@@ -85,26 +86,26 @@ static void print_length(const struct skep_scenario *s, FILE *out)
 	uint64_t steps = skep_plan_all_steps(s);
 	if (steps != s->until_steps)
 		fprintf(out, "            %s: %" PRIu64 " steps, not the %" PRIu32 " of train.until.steps\n",
-			plan->sum_every ? "the run ends with a sum of every stage" : "rounds are whole", steps,
+			plan->inner.sum_every ? "the run ends with a sum of every stage" : "rounds are whole", steps,
 			s->until_steps);
 	if (is_longer_than_run(s))
 		fprintf(out,
 			"            warning: sync.%s, %" PRIu32 " steps, is longer than the run, %" PRIu32
 			" in train.until.steps: %s\n",
-			plan->inner_by_share ? "mean_inner_steps" : "every", steps_between_sums(plan), s->until_steps,
-			plan->fragments > 1 ? "some fragments are never summed"
-					    : "the only outer step is the one that ends it");
+			plan->inner.by_share ? "mean_inner_steps" : "every", steps_between_sums(plan), s->until_steps,
+			plan->inner.fragments > 1 ? "some fragments are never summed"
+						  : "the only outer step is the one that ends it");
 }
 
 static uint32_t period_of(const struct skep_plan *plan, uint32_t stage)
 {
-	return plan->inner_steps * skep_plan_sum_every(plan, stage);
+	return plan->inner.steps * skep_plan_sum_every(plan, stage);
 }
 
 static void print_periods(const struct skep_scenario *s, FILE *out)
 {
 	const struct skep_plan *plan = &s->plan;
-	if (!plan->sum_every)
+	if (!plan->inner.sum_every)
 		return;
 	fprintf(out, "            by stage, workers sum every");
 	for (uint32_t stage = 0; stage < plan->stages; stage++)
@@ -119,19 +120,19 @@ void skep_periodic_print(const struct skep_scenario *s, FILE *out)
 	const struct skep_plan *plan = &s->plan;
 	if (!skep_plan_periodic(plan))
 		return;
-	uint32_t samples = s->batch / plan->inner_steps;
+	uint32_t samples = s->batch / plan->inner.steps;
 	fprintf(out, "  periodic  %s: a round is ", skep_periodic_method(plan));
-	if (plan->inner_cycle > 0)
-		fprintf(out, "%u or ", plan->inner_steps - 1);
-	fprintf(out, "%u inner step%s of %u sample%s; %s\n", plan->inner_steps, skep_plural(plan->inner_steps), samples,
+	if (plan->inner.cycle > 0)
+		fprintf(out, "%u or ", plan->inner.steps - 1);
+	fprintf(out, "%u inner step%s of %u sample%s; %s\n", plan->inner.steps, skep_plural(plan->inner.steps), samples,
 		skep_plural(samples),
-		plan->async_waits      ? "a worker waits for its own merge, and for no other worker"
-		: plan->async          ? "no worker waits for another"
-		: plan->inner_by_share ? "a worker makes as many as it counts its part of, a fast one more"
-		: plan->inner_fixed || skep_plan_fixed(plan) ? "each worker makes so many, on equal parts"
+		plan->async.waits      ? "a worker waits for its own merge, and for no other worker"
+		: plan->async.on       ? "no worker waits for another"
+		: plan->inner.by_share ? "a worker makes as many as it counts its part of, a fast one more"
+		: plan->inner.fixed || skep_plan_fixed(plan) ? "each worker makes so many, on equal parts"
 							     : "each worker makes so many, on what it is sent");
 	print_length(s, out);
-	if (plan->async)
+	if (plan->async.on)
 		print_async(s, out);
 	if (plan->gossip)
 		fprintf(out,
@@ -142,7 +143,7 @@ void skep_periodic_print(const struct skep_scenario *s, FILE *out)
 	fprintf(out, "            outer optimizer %s, lr %g, momentum %g",
 		s->outer.kind == SKEP_OPTIMIZER_SGD ? "sgd" : "nesterov", (double)s->outer.learning_rate,
 		(double)s->outer.momentum);
-	if (plan->delayed && !plan->async)
+	if (plan->delayed && !plan->async.on)
 		fprintf(out, "; %g of what a worker did meanwhile is kept", (double)s->mixing);
 	uint32_t batch = skep_plan_inner_batch(plan);
 	fprintf(out, "\n            %" PRIu32 " microbatch%s a step, up to %" PRIu64 " under way", batch,
@@ -165,17 +166,17 @@ void skep_periodic_add_json(const struct skep_scenario *s, cJSON *root)
 		return;
 	cJSON_AddStringToObject(periodic, "method", skep_periodic_method(plan));
 	cJSON_AddNumberToObject(periodic, "fragments", skep_plan_fragments(plan));
-	cJSON_AddStringToObject(periodic, "fragment_pattern", plan->strided ? "strided" : "sequential");
-	cJSON_AddNumberToObject(periodic, "overlap_steps", plan->inner_overlap);
-	cJSON_AddBoolToObject(periodic, "overlap_deadline", plan->inner_deadline);
+	cJSON_AddStringToObject(periodic, "fragment_pattern", plan->inner.strided ? "strided" : "sequential");
+	cJSON_AddNumberToObject(periodic, "overlap_steps", plan->inner.overlap);
+	cJSON_AddBoolToObject(periodic, "overlap_deadline", plan->inner.deadline);
 	cJSON_AddNumberToObject(periodic, "inner_steps", skep_plan_mean_steps(plan));
-	cJSON *every = plan->sum_every ? cJSON_AddArrayToObject(periodic, "every") : NULL;
+	cJSON *every = plan->inner.sum_every ? cJSON_AddArrayToObject(periodic, "every") : NULL;
 	for (uint32_t stage = 0; every && stage < plan->stages; stage++)
 		cJSON_AddItemToArray(every, cJSON_CreateNumber(period_of(plan, stage)));
 	cJSON_AddBoolToObject(periodic, "longer_than_run", is_longer_than_run(s));
 	cJSON_AddStringToObject(periodic, "steps_by",
-		plan->inner_by_share                         ? "share"
-		: plan->inner_fixed || skep_plan_fixed(plan) ? "fixed"
+		plan->inner.by_share                         ? "share"
+		: plan->inner.fixed || skep_plan_fixed(plan) ? "fixed"
 							     : "progress");
 	cJSON_AddNumberToObject(periodic, "microbatches_per_step", skep_plan_inner_batch(plan));
 	cJSON_AddNumberToObject(periodic, "under_way", (double)under_way(s));
@@ -183,11 +184,11 @@ void skep_periodic_add_json(const struct skep_scenario *s, cJSON *root)
 	cJSON_AddStringToObject(periodic, "outer_optimizer", s->outer.kind == SKEP_OPTIMIZER_SGD ? "sgd" : "nesterov");
 	cJSON_AddNumberToObject(periodic, "outer_learning_rate", (double)s->outer.learning_rate);
 	cJSON_AddNumberToObject(periodic, "outer_momentum", (double)s->outer.momentum);
-	cJSON_AddNumberToObject(periodic, "mixing", plan->delayed && !plan->async ? (double)s->mixing : 0);
-	if (plan->async) /* 0: as many as the stage has workers at the start */
+	cJSON_AddNumberToObject(periodic, "mixing", plan->delayed && !plan->async.on ? (double)s->mixing : 0);
+	if (plan->async.on) /* 0: as many as the stage has workers at the start */
 		cJSON_AddNumberToObject(periodic, "buffer", s->outer.turns);
-	if (plan->async)
-		cJSON_AddNumberToObject(periodic, "group_size", plan->gather ? plan->group_size : 1);
+	if (plan->async.on)
+		cJSON_AddNumberToObject(periodic, "group_size", plan->reduction.gather ? plan->async.group_size : 1);
 }
 
 /* ---- aggregation -------------------------------------------------------------------------------------------------- */
@@ -214,7 +215,7 @@ static void print_attackers(const struct skep_scenario *s, FILE *out)
 void skep_robust_print(const struct skep_scenario *s, FILE *out)
 {
 	uint32_t most = skep_plan_serving_most(s), left_out = skep_robust_left_out(&s->robust, most);
-	if (s->plan.gather) {
+	if (s->plan.reduction.gather) {
 		fprintf(out, "  aggregate %s: of %" PRIu32 " workers of a stage ",
 			skep_robust_method_name(s->robust.method), most);
 		if (s->robust.method == SKEP_ROBUST_TRIMMED_MEAN)
@@ -232,7 +233,7 @@ void skep_robust_print(const struct skep_scenario *s, FILE *out)
 void skep_robust_add_json(const struct skep_scenario *s, cJSON *root)
 {
 	cJSON_AddStringToObject(root, "aggregate", skep_robust_method_name(s->robust.method));
-	if (s->plan.gather)
+	if (s->plan.reduction.gather)
 		cJSON_AddNumberToObject(root, "left_out", skep_robust_left_out(&s->robust, skep_plan_serving_most(s)));
 	if (s->robust.method == SKEP_ROBUST_ZENO)
 		cJSON_AddNumberToObject(root, "rho", s->robust.rho);

@@ -24,13 +24,14 @@ struct whole {                                 /* a run without losses or joins,
 
 static bool has_loss(const struct skep_scenario *s)
 {
-	return s->plan.target_loss_nano != INT64_MIN;
+	return s->plan.until.target_loss_nano != INT64_MIN;
 }
 
 /* By the law; INFINITY: it is not reached, or there is no law or no such end. */
 static double steps_until_loss(const struct skep_scenario *s)
 {
-	uint32_t rounds = s->law && has_loss(s) ? skep_loss_rounds_to(s, 1e-9 * (double)s->plan.target_loss_nano) : 0;
+	uint32_t rounds =
+		s->law && has_loss(s) ? skep_loss_rounds_to(s, 1e-9 * (double)s->plan.until.target_loss_nano) : 0;
 	return rounds > 0 ? (double)skep_plan_steps_before(&s->plan, rounds) : INFINITY;
 }
 
@@ -124,7 +125,7 @@ static void describe_loss(const struct skep_scenario *s, const struct whole *who
 	uint32_t rounds = skep_plan_rounds_of(&s->plan, (uint32_t)whole->steps);
 	bool guess = skep_loss_extrapolates(s, rounds, how, sizeof how);
 	fprintf(out, "          by the law of %.200s: loss %.4g then%s%s%s\n", s->law->path,
-		1e-9 * (double)s->plan.target_loss_nano, guess ? " (extrapolated: " : "", guess ? how : "",
+		1e-9 * (double)s->plan.until.target_loss_nano, guess ? " (extrapolated: " : "", guess ? how : "",
 		guess ? ")" : "");
 }
 
@@ -159,7 +160,7 @@ static void describe_whole(const struct skep_scenario *s, const struct skep_desc
 static void describe_extras(const struct skep_scenario *s, const struct skep_pace *pace, FILE *out)
 {
 	char judged[SKEP_TEXT_BYTES], kept[SKEP_TEXT_BYTES];
-	bool validates = s->plan.validate_every > 0, keeps = s->plan.checkpoint_every > 0;
+	bool validates = s->plan.validation.every > 0, keeps = s->plan.checkpoint_every > 0;
 	skep_time_text(pace->validation_s, judged);
 	skep_time_text(pace->checkpoint_s, kept);
 	if (validates && keeps)
@@ -174,13 +175,13 @@ void skep_describe_step(const struct skep_scenario *scenario, const struct skep_
 	char whole[SKEP_TEXT_BYTES], passes[SKEP_TEXT_BYTES], sum[SKEP_TEXT_BYTES], rest[SKEP_TEXT_BYTES];
 	char beside[64] = "";
 	const struct skep_plan *plan = &scenario->plan;
-	if (plan->inner_deadline)
-		snprintf(beside, sizeof beside, ", beside the first %" PRIu32 " step%s of a round", plan->inner_overlap,
-			skep_plural(plan->inner_overlap));
+	if (plan->inner.deadline)
+		snprintf(beside, sizeof beside, ", beside the first %" PRIu32 " step%s of a round", plan->inner.overlap,
+			skep_plural(plan->inner.overlap));
 	fprintf(out, "\nexpected: %s a step: passes %s, reductions %s%s, updates and the directory %s\n",
 		skep_time_text(step->pace.step_s, whole), skep_time_text(step->passes_s, passes),
 		skep_time_text(step->reduction_s, sum),
-		plan->delayed && !plan->inner_deadline ? " beside them" : beside,
+		plan->delayed && !plan->inner.deadline ? " beside them" : beside,
 		skep_time_text(step->update_s + step->turn_s, rest));
 	fprintf(out, "          busiest in the passes, %.0f %% of the time: %s%s\n", 100 * step->busy, step->bound,
 		step->starved ? "; more microbatches in flight would help" : "");

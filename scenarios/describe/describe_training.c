@@ -90,8 +90,8 @@ static void print_candidates(const struct skep_scenario *s, FILE *out)
 		fprintf(out,
 			"  tries     %u candidates for the first parameters, each with a part of every stage's workers and all "
 			"microbatches of %u steps; the one whose last %u losses promise most is kept\n",
-			plan->candidates, (uint32_t)skep_plan_steps_before(plan, plan->candidate_rounds),
-			skep_candidate_window(plan->candidate_rounds));
+			plan->candidates.count, (uint32_t)skep_plan_steps_before(plan, plan->candidates.rounds),
+			skep_candidate_window(plan->candidates.rounds));
 }
 
 static void add_candidates(const struct skep_scenario *s, cJSON *root)
@@ -99,9 +99,9 @@ static void add_candidates(const struct skep_scenario *s, cJSON *root)
 	cJSON *trial = skep_json_add_object(root, "candidates", skep_plan_has_candidates(&s->plan));
 	if (trial == NULL)
 		return;
-	cJSON_AddNumberToObject(trial, "number", s->plan.candidates);
-	cJSON_AddNumberToObject(trial, "steps", (double)skep_plan_steps_before(&s->plan, s->plan.candidate_rounds));
-	cJSON_AddNumberToObject(trial, "compared_by", skep_candidate_window(s->plan.candidate_rounds));
+	cJSON_AddNumberToObject(trial, "number", s->plan.candidates.count);
+	cJSON_AddNumberToObject(trial, "steps", (double)skep_plan_steps_before(&s->plan, s->plan.candidates.rounds));
+	cJSON_AddNumberToObject(trial, "compared_by", skep_candidate_window(s->plan.candidates.rounds));
 }
 
 static void print_weights(const struct skep_scenario *s, FILE *out)
@@ -154,7 +154,7 @@ void skep_train_print(const struct skep_scenario *s, FILE *out)
 			s->model.sequence, (unsigned long long)facts.windows[SKEP_TOKENS_HELD_OUT], s->batch,
 			epochs(s, &facts));
 	}
-	const uint32_t every = s->plan.validate_every, judged = s->plan.validate_microbatches;
+	const uint32_t every = s->plan.validation.every, judged = s->plan.validation.microbatches;
 	if (every > 0) {
 		fprintf(out, "  judged    after every ");
 		if (every > 1)
@@ -162,7 +162,7 @@ void skep_train_print(const struct skep_scenario *s, FILE *out)
 		else
 			fprintf(out, "round");
 		fprintf(out, ", on %u microbatch%s that nothing is trained on%s\n", judged, judged == 1 ? "" : "es",
-			s->plan.async ? ", while the next round is trained" : "");
+			s->plan.async.on ? ", while the next round is trained" : "");
 	}
 	print_init(s, out);
 	const bool varies = rates->decay != SKEP_RATE_CONSTANT || rates->warmup > 0 || rates->by_staleness > 0;
@@ -178,7 +178,7 @@ void skep_train_print(const struct skep_scenario *s, FILE *out)
 			rates->steps);
 	if (rates->by_staleness > 0)
 		fprintf(out, ", by staleness in the first %u steps%s", rates->by_staleness,
-			s->plan.synchronous > 0 ? " that are not synchronous" : "");
+			s->plan.no_flush.synchronous > 0 ? " that are not synchronous" : "");
 	if (clips)
 		fprintf(out, ", gradients clipped to a norm of %g over %s", (double)s->optimizer.clip_norm,
 			s->plan.clip ? "all stages" : "the worker's stage");
@@ -203,13 +203,13 @@ void skep_train_add_json(const struct skep_scenario *s, cJSON *root)
 		cJSON_AddNullToObject(root, "data");
 	}
 	cJSON *judged = cJSON_AddObjectToObject(root, "validate");
-	cJSON_AddNumberToObject(judged, "every", s->plan.validate_every);
-	cJSON_AddNumberToObject(judged, "microbatches", s->plan.validate_microbatches);
-	cJSON_AddBoolToObject(judged, "beside", s->plan.async && s->plan.validate_every > 0);
+	cJSON_AddNumberToObject(judged, "every", s->plan.validation.every);
+	cJSON_AddNumberToObject(judged, "microbatches", s->plan.validation.microbatches);
+	cJSON_AddBoolToObject(judged, "beside", s->plan.async.on && s->plan.validation.every > 0);
 	if (s->validation_path[0])
 		cJSON_AddStringToObject(judged, "path", s->validation_path);
 	skep_json_add_number(root, "target_loss", s->target_loss);
-	cJSON_AddBoolToObject(root, "stops_at_target", s->plan.target_loss_nano != INT64_MIN);
+	cJSON_AddBoolToObject(root, "stops_at_target", s->plan.until.target_loss_nano != INT64_MIN);
 	add_init(s, root);
 	cJSON *steps = cJSON_AddObjectToObject(root, "optimizer");
 	cJSON_AddStringToObject(steps, "name", skep_optimizer_name(s->optimizer.kind));

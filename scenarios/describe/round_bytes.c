@@ -65,10 +65,10 @@ static uint64_t ring_bytes(const struct skep_scenario *s, uint32_t stage, uint64
 /* A chain passes all of the vector on 2(n-1) times, a broadcast n-1 times, in chunks. */
 static uint64_t passed_on_bytes(const struct skep_scenario *s, uint32_t stage, uint64_t elements, uint64_t n)
 {
-	uint64_t each = 0, hops = (s->plan.collective == SKEP_COLLECTIVE_CHAIN ? 2 : 1) * (n - 1);
-	for (uint32_t chunk = 0; n > 1 && chunk < s->plan.sync_chunks; chunk++) {
+	uint64_t each = 0, hops = (s->plan.reduction.collective == SKEP_COLLECTIVE_CHAIN ? 2 : 1) * (n - 1);
+	for (uint32_t chunk = 0; n > 1 && chunk < s->plan.reduction.chunks; chunk++) {
 		uint64_t first, count;
-		skep_chunk_range(elements, chunk, s->plan.sync_chunks, &first, &count);
+		skep_chunk_range(elements, chunk, s->plan.reduction.chunks, &first, &count);
 		each += SKEP_HEADER_BYTES + skep_plan_encoded_bytes(&s->plan, stage, count);
 	}
 	return hops * each;
@@ -81,9 +81,9 @@ static uint64_t fragment_bytes(const struct skep_scenario *s, uint32_t stage, ui
 	uint64_t fact[SKEP_ROSTER_MAX + 1], bytes = 0;
 	if (elements == 0)
 		return 0;
-	if (s->plan.collective == SKEP_COLLECTIVE_RING)
+	if (s->plan.reduction.collective == SKEP_COLLECTIVE_RING)
 		return ring_bytes(s, stage, elements, workers);
-	if (!skep_collective_has_roster(s->plan.collective)) /* and no member needs more than its rank */
+	if (!skep_collective_has_roster(s->plan.reduction.collective)) /* and no member needs more than its rank */
 		return passed_on_bytes(s, stage, elements, workers);
 	for (uint32_t i = 0, rank = 0; i < s->plan.workers; i++)
 		if (s->first_stage_of[i] == stage)
@@ -116,13 +116,14 @@ static uint64_t groups_bytes(const struct skep_scenario *s, uint32_t stage, uint
 uint64_t skep_round_reduction_bytes(const struct skep_scenario *s, uint32_t stage, uint32_t workers)
 {
 	uint64_t bytes = 0, first, elements;
-	uint32_t rounds = s->plan.sum_every ? skep_plan_sum_every(&s->plan, stage) : skep_plan_fragments(&s->plan);
+	uint32_t rounds =
+		s->plan.inner.sum_every ? skep_plan_sum_every(&s->plan, stage) : skep_plan_fragments(&s->plan);
 	for (uint32_t round = 0; round < rounds; round++)
 		for (uint32_t b = 0; b < skep_plan_buckets(&s->plan, stage); b++) {
 			skep_plan_range(&s->plan, stage, round, b, &first, &elements);
 			bytes += groups_bytes(s, stage, elements, workers);
 		}
 	/* as many merges as it takes until each member has had one, as each has in a round */
-	uint32_t parts = s->plan.group_size > 1 ? s->plan.group_size : 1;
-	return s->plan.async ? bytes * ((workers + parts - 1) / parts) : bytes / rounds;
+	uint32_t parts = s->plan.async.group_size > 1 ? s->plan.async.group_size : 1;
+	return s->plan.async.on ? bytes * ((workers + parts - 1) / parts) : bytes / rounds;
 }

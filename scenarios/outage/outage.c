@@ -77,7 +77,7 @@ void skep_outage_check(struct skep_reader *r, const struct skep_yaml_node *map, 
 		bool is;
 		const char *what;
 	} hindrances[] = {
-		{s->plan.budget_microusd > 0,
+		{s->plan.until.budget_microusd > 0,
 			"`train.until.usd`: what was spent before is in the memory of the directory that is lost"},
 		{s->plan.scale != NULL,
 			"`cluster.scale`: how many machines are there is in the memory of the directory that is lost"},

@@ -243,14 +243,14 @@ static void travel_in_halves(struct skep_scenario *s)
 {
 	s->model.halves = true;
 	s->native_activations = s->activation_codec == SKEP_CODEC_NONE && s->model.kind != SKEP_MODEL_GIVEN;
-	s->native_gradients = s->plan.reduction_codec == SKEP_CODEC_NONE && !skep_plan_periodic(&s->plan);
+	s->native_gradients = s->plan.reduction.codec == SKEP_CODEC_NONE && !skep_plan_periodic(&s->plan);
 	if (s->native_activations)
 		s->activation_codec = SKEP_CODEC_FP16;
 	for (uint32_t stage = 0; s->codecs && s->native_gradients && stage < s->plan.stages; stage++)
 		if (s->codecs[stage] == SKEP_CODEC_NONE)
 			s->codecs[stage] = SKEP_CODEC_FP16;
 	if (s->native_gradients)
-		s->plan.reduction_codec = SKEP_CODEC_FP16;
+		s->plan.reduction.codec = SKEP_CODEC_FP16;
 }
 
 /* A type that a GPU has not is refused where there is a peak for it to miss: predictors say it for theirs. */

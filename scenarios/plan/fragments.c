@@ -36,7 +36,7 @@ static uint64_t cut_stage(const struct skep_scenario *s, uint32_t stage, uint64_
 
 bool skep_fragments_make(struct skep_scenario *s)
 {
-	if (!s->plan.strided)
+	if (!s->plan.inner.strided)
 		return true;
 	uint32_t fragments = skep_plan_fragments(&s->plan);
 	s->fragment_first = calloc((size_t)s->plan.stages * fragments, sizeof *s->fragment_first);

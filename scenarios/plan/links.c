@@ -118,7 +118,7 @@ static bool make_ring_order(struct skep_scenario *s)
 	bool made = x.member && x.behind && x.begin && s->ring_order && s->ring_exact;
 	for (uint32_t stage = 0; made && stage < s->plan.stages; stage++)
 		made = order_stage(s, stage, &x);
-	s->plan.ring_order = made ? s->ring_order : NULL;
+	s->plan.reduction.order = made ? s->ring_order : NULL;
 	free(x.member);
 	free(x.behind);
 	free(x.begin);
@@ -147,9 +147,9 @@ bool skep_plan_make_transfers(struct skep_scenario *s)
 		}
 	for (uint32_t i = 0; i < s->plan.workers; i++)
 		s->place_of[i] = t->machine[i].place;
-	s->plan.places = t->places;
-	s->plan.place_of = s->place_of;
-	s->plan.transfer_ns = s->transfer_ns;
+	s->plan.places.count = t->places;
+	s->plan.places.of = s->place_of;
+	s->plan.places.transfer_ns = s->transfer_ns;
 	return true;
 }
 
@@ -158,7 +158,7 @@ static bool make_sites(struct skep_scenario *s)
 	s->site_of = calloc(s->plan.workers, sizeof *s->site_of);
 	for (uint32_t i = 0; s->site_of && i < s->plan.workers; i++)
 		s->site_of[i] = s->topology.machine[i].place;
-	s->plan.site_of = s->site_of;
+	s->plan.reduction.site_of = s->site_of;
 	return s->site_of != NULL;
 }
 
@@ -196,7 +196,7 @@ static bool make_links(struct skep_scenario *s)
 	s->link_Bps = calloc(s->plan.workers, sizeof *s->link_Bps);
 	for (uint32_t i = 0; s->link_Bps && i < s->plan.workers; i++)
 		s->link_Bps[i] = (uint64_t)fmin(fmax(1, link_of(s, i)), 1e18);
-	s->plan.link_Bps = s->link_Bps;
+	s->plan.reduction.link_Bps = s->link_Bps;
 	return s->link_Bps != NULL;
 }
 
@@ -223,7 +223,7 @@ static bool make_ring_latency(struct skep_scenario *s)
 			if (used && isfinite(rate_Bps))
 				most = fmax(most, rate_Bps * skep_path_late_s(t, from, to));
 		}
-	s->plan.ring_latency_bytes = (uint64_t)fmin(ceil(most), 1e18);
+	s->plan.reduction.latency_bytes = (uint64_t)fmin(ceil(most), 1e18);
 	bool made = best != NULL;
 	free(best);
 	return made;
@@ -232,11 +232,11 @@ static bool make_ring_latency(struct skep_scenario *s)
 /* What the members of a reduction need to know of each other, or of what is between them. */
 bool skep_plan_make_collective(struct skep_scenario *s)
 {
-	if (s->plan.collective == SKEP_COLLECTIVE_RING)
+	if (s->plan.reduction.collective == SKEP_COLLECTIVE_RING)
 		return make_ring_latency(s) && make_ring_order(s);
-	if (s->plan.collective == SKEP_COLLECTIVE_HIERARCHICAL)
+	if (s->plan.reduction.collective == SKEP_COLLECTIVE_HIERARCHICAL)
 		return make_sites(s);
-	return s->plan.collective != SKEP_COLLECTIVE_BUTTERFLY || make_links(s);
+	return s->plan.reduction.collective != SKEP_COLLECTIVE_BUTTERFLY || make_links(s);
 }
 
 double skep_links_to_directory_s(const struct skep_scenario *s)

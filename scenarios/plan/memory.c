@@ -190,7 +190,7 @@ static double activations(const struct terms *t, uint32_t stage, uint32_t microb
 static double chunks(const struct terms *t, uint32_t stage, double parameters)
 {
 	double n = serving(t->s, t->of, stage);
-	if (n > 1 && t->plan.collective == SKEP_COLLECTIVE_BUTTERFLY)
+	if (n > 1 && t->plan.reduction.collective == SKEP_COLLECTIVE_BUTTERFLY)
 		return 2 * (double)skep_plan_encoded_bytes(&t->plan, stage, (uint64_t)ceil(parameters * (n - 1) / n));
 	double encoded = (double)skep_plan_encoded_bytes(&t->plan, stage, (uint64_t)ceil(parameters / n));
 	return n > 1 ? 2 * encoded : 0;
@@ -220,9 +220,9 @@ static double passes(const struct terms *t)
 /* The most vectors, in units of its own, that a worker of a stage with so many members holds while it aggregates their parts. */
 static double gathered_parts(const struct skep_plan *plan, double members)
 {
-	if (!plan->gather || members < 2)
+	if (!plan->reduction.gather || members < 2)
 		return 0;
-	return plan->collective == SKEP_COLLECTIVE_BUTTERFLY ? 1.0 / plan->sync_chunks : members;
+	return plan->reduction.collective == SKEP_COLLECTIVE_BUTTERFLY ? 1.0 / plan->reduction.chunks : members;
 }
 
 struct skep_memory skep_memory_of(
@@ -241,10 +241,10 @@ struct skep_memory skep_memory_of(
 	struct skep_memory m = {.held = skep_memory_held(s, of, stage)};
 	double reduced = periodic ? trained : sums, master = s->model.halves ? trained / n : 0;
 	m.weights = skep_plan_versions(&t.plan, stage) * small;
-	m.weights += (periodic + t.plan.async) * array;
+	m.weights += (periodic + t.plan.async.on) * array;
 	const bool waves = skep_plan_waves(&t.plan); /* each microbatch has what it reads behind its stash */
 	m.weights += skep_plan_moves_weights(&t.plan) * (waves ? m.held : 1) * small;
-	m.weights += (t.plan.weights == SKEP_WEIGHTS_CORRECTED) * trained;
+	m.weights += (t.plan.no_flush.weights == SKEP_WEIGHTS_CORRECTED) * trained;
 	m.gradients = (sums + reduced) / (s->zero >= 2 ? n : 1) + (skep_plan_accumulators(&t.plan) - 2) * sums;
 	m.optimizer = (moments + inner) * trained / n + master;
 	m.activations = activations(&t, stage, m.held);

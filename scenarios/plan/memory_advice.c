@@ -84,7 +84,7 @@ static void try_stages(struct advice *a, const struct skep_scenario *s)
 	struct skep_memory_terms terms = skep_memory_terms_of(s);
 	uint32_t parts = s->model.layers / skep_plan_model_chunks(&s->plan);
 	uint32_t most = parts < s->plan.workers ? parts : s->plan.workers;
-	bool listed = s->plan.reduction_codecs != NULL || s->plan.sum_every != NULL;
+	bool listed = s->plan.reduction.codecs != NULL || s->plan.inner.sum_every != NULL;
 	for (terms.stages++; !listed && terms.stages <= most && terms.stages <= STAGES_TRIED; terms.stages++)
 		if ((skep_plan_no_flush(&s->plan) || skep_memory_all_fit(s, &terms)) &&
 			offer_number(a, s, "model.stages", terms.stages))

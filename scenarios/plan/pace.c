@@ -17,14 +17,15 @@ static double times(const struct skep_scenario *s, uint32_t every, double steps)
 
 double skep_pace_time_s(const struct skep_scenario *s, const struct skep_pace *p, double steps)
 {
-	double validations = times(s, s->plan.validate_every, steps), kept = times(s, s->plan.checkpoint_every, steps);
+	double validations = times(s, s->plan.validation.every, steps),
+	       kept = times(s, s->plan.checkpoint_every, steps);
 	double kept_s = kept > 0 ? (kept - 1) * p->checkpoint_s + p->last_checkpoint_s : 0;
 	return p->fill_s + steps * p->step_s + validations * p->validation_s + kept_s;
 }
 
 double skep_pace_traffic_usd(const struct skep_scenario *s, const struct skep_pace *p, double steps)
 {
-	return steps * p->step_usd + times(s, s->plan.validate_every, steps) * p->validation_usd;
+	return steps * p->step_usd + times(s, s->plan.validation.every, steps) * p->validation_usd;
 }
 
 double skep_pace_mean_s(const struct skep_scenario *s, const struct skep_pace *p)
@@ -32,8 +33,8 @@ double skep_pace_mean_s(const struct skep_scenario *s, const struct skep_pace *p
 	double round_s = 0, steps = (double)skep_plan_all_steps(s);
 	if (steps > 0)
 		return skep_pace_time_s(s, p, steps) / steps;
-	if (s->plan.validate_every > 0)
-		round_s += p->validation_s / s->plan.validate_every;
+	if (s->plan.validation.every > 0)
+		round_s += p->validation_s / s->plan.validation.every;
 	if (s->plan.checkpoint_every > 0)
 		round_s += p->checkpoint_s / s->plan.checkpoint_every;
 	return p->step_s + round_s / skep_plan_mean_steps(&s->plan);

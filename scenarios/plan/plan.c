@@ -168,7 +168,7 @@ static double inner_bytes(const struct skep_scenario *s, uint64_t count)
  * copies the inner ones, with `gossip` clears the accumulator, and reads it in place of one kind. */
 static double pseudo_bytes(const struct skep_scenario *s, double parameters)
 {
-	return (s->plan.async ? 5 : s->plan.gossip ? 4 : 3) * parameters;
+	return (s->plan.async.on ? 5 : s->plan.gossip ? 4 : 3) * parameters;
 }
 
 /* Behind a STEP, for parameters of so many bytes: writes the inner ones; to mix them it reads them first. */
@@ -176,7 +176,7 @@ static double follow_bytes(const struct skep_scenario *s, double parameters)
 {
 	if (!skep_plan_periodic(&s->plan))
 		return 0;
-	if (s->plan.async) /* its own merge: what it did since is added, and copied where it starts from */
+	if (s->plan.async.on) /* its own merge: what it did since is added, and copied where it starts from */
 		return 5 * parameters;
 	if (s->plan.gossip) /* before the step: makes a mean of the sum, and how far the parameters are from it */
 		return 6 * parameters;
@@ -197,7 +197,7 @@ static struct moved_bytes moved_bytes(const struct skep_scenario *s, uint32_t vs
 		return (struct moved_bytes){0};
 	if (skep_plan_waves(&s->plan)) /* of what it has counted of two waves */
 		return (struct moved_bytes){.forward = 2 * all + 2 * 5 * trained};
-	if (s->plan.weights == SKEP_WEIGHTS_PREDICTED)
+	if (s->plan.no_flush.weights == SKEP_WEIGHTS_PREDICTED)
 		return (struct moved_bytes){.forward = 2 * all + (2 + skep_optimizer_moments(&s->optimizer)) * trained};
 	return (struct moved_bytes){.backward = 2 * all + 3 * trained, .step = 2 * all + 4 * trained};
 }
@@ -539,10 +539,10 @@ bool skep_plan_make(struct skep_scenario *s)
 		.mixing = s->mixing,
 		.samples = s->samples,
 		.activation_codec = s->activation_codec,
-		.reduction_codec = s->plan.reduction_codec,
-		.reduction_codecs = s->plan.reduction_codecs,
+		.reduction_codec = s->plan.reduction.codec,
+		.reduction_codecs = s->plan.reduction.codecs,
 		.activation_block = s->activation_block,
-		.reduction_block = s->plan.reduction_block,
+		.reduction_block = s->plan.reduction.block,
 		.robust = s->robust,
 		.checkpoint_activations = s->checkpoint_activations,
 		.offload = s->offload,

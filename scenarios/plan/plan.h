@@ -58,7 +58,7 @@ static inline struct skep_plan skep_plan_simulated(const struct skep_scenario *s
 {
 	struct skep_plan plan = scenario->plan;
 	if (scenario->collectives_as_flows) {
-		plan.collective = SKEP_COLLECTIVE_FUSED;
+		plan.reduction.collective = SKEP_COLLECTIVE_FUSED;
 		plan.sharded = false;
 	}
 	return plan;
@@ -77,7 +77,7 @@ static inline enum skep_codec skep_scenario_codec(const struct skep_scenario *sc
 	assert(stage < skep_plan_vstages(&scenario->plan));
 	if (scenario->codecs)
 		return (enum skep_codec)scenario->codecs[scenario->plan.stages + stage % scenario->plan.stages];
-	return scenario->native_gradients ? SKEP_CODEC_NONE : scenario->plan.reduction_codec;
+	return scenario->native_gradients ? SKEP_CODEC_NONE : scenario->plan.reduction.codec;
 }
 static inline bool skep_scenario_encodes_sums(const struct skep_scenario *scenario, uint32_t stage)
 {

@@ -81,7 +81,7 @@ bool skep_prices_make(struct skep_scenario *s)
 	const struct skep_topology *t = &s->topology;
 	uint32_t workers = s->plan.workers, series = 0;
 	size_t steps = 0;
-	if (s->plan.budget_microusd == 0 && (s->plan.scale == NULL || skep_prices_missing(s) < workers))
+	if (s->plan.until.budget_microusd == 0 && (s->plan.scale == NULL || skep_prices_missing(s) < workers))
 		return true;
 	assert(skep_prices_missing(s) == workers);
 	s->price_of =
@@ -103,9 +103,9 @@ bool skep_prices_make(struct skep_scenario *s)
 	for (uint32_t i = 0; s->price != NULL && first != NULL && i < series; i++)
 		steps_of(t, example[i], s->price + first[i]);
 	free(example);
-	s->plan.price_of = s->price_of;
-	s->plan.price_first = first;
-	s->plan.price_step = s->price;
+	s->plan.price.of = s->price_of;
+	s->plan.price.first = first;
+	s->plan.price.step = s->price;
 	return first != NULL && s->price != NULL;
 }
 
@@ -139,8 +139,8 @@ void skep_egress_bill_add(struct skep_egress_bill *bill, double usd)
 
 bool skep_egress_bill_due(struct skep_egress_bill *bill, const struct skep_scenario *s, struct skep_event *ret_event)
 {
-	uint64_t step = s->plan.budget_microusd / BILL_STEPS > 0 ? s->plan.budget_microusd / BILL_STEPS : 1;
-	if (s->plan.budget_microusd == 0 || bill->usd * MICRO < (double)(bill->told_microusd + step))
+	uint64_t step = s->plan.until.budget_microusd / BILL_STEPS > 0 ? s->plan.until.budget_microusd / BILL_STEPS : 1;
+	if (s->plan.until.budget_microusd == 0 || bill->usd * MICRO < (double)(bill->told_microusd + step))
 		return false;
 	bill->told_microusd = (uint64_t)fmin(bill->usd * MICRO, (double)(UINT64_MAX / 4));
 	*ret_event = (struct skep_event){.kind = SKEP_EVENT_EGRESS, .u.egress_microusd = bill->told_microusd};

@@ -42,9 +42,9 @@ static bool read_candidates(struct skep_reader *r, const struct skep_yaml_node *
 				"train.init: `steps` and `select` are about `candidates`, which is missing");
 		return false;
 	}
-	s->plan.candidates = (uint32_t)skep_read_integer(r, map, "candidates", 2, CANDIDATES_MOST, INT64_MIN);
+	s->plan.candidates.count = (uint32_t)skep_read_integer(r, map, "candidates", 2, CANDIDATES_MOST, INT64_MIN);
 	uint32_t steps = (uint32_t)skep_read_integer(r, map, "steps", 2, STEPS_MOST, INT64_MIN);
-	s->plan.candidate_rounds = skep_plan_rounds_of(&s->plan, steps);
+	s->plan.candidates.rounds = skep_plan_rounds_of(&s->plan, steps);
 	int64_t keep = skep_read_integer(r, map, "select", 1, CANDIDATES_MOST, 1);
 	if (!r->diag->set && keep != 1)
 		skep_reader_fail(r, map, "select",
@@ -124,7 +124,7 @@ static const char *hindrance(const struct skep_scenario *s)
 	const struct skep_plan *plan = &s->plan;
 	if (skep_plan_fixed(plan))
 		return "in fixed pipelines every worker has its place for ever; take `schedule.pipeline: swarm`";
-	if (plan->async)
+	if (plan->async.on)
 		return "with `sync.method: async` workers do not wait for each other, and candidates have to be compared when "
 		       "all have gone as far; take another one";
 	if (plan->on_loss == SKEP_ON_LOSS_VOID)
@@ -154,15 +154,15 @@ void skep_candidates_check(struct skep_reader *r, const struct skep_yaml_node *t
 	uint32_t workers, stage = smallest_stage(plan, &workers);
 	if (why)
 		skep_reader_fail(r, map, "candidates", "train.init.candidates: %s", why);
-	else if (plan->candidates > workers)
+	else if (plan->candidates.count > workers)
 		skep_reader_fail(r, map, "candidates",
 			"train.init.candidates: each needs a worker in every stage, and stage %u has %u: expected at most %u",
 			stage, workers, workers);
-	else if (plan->candidate_rounds < 2)
+	else if (plan->candidates.rounds < 2)
 		skep_reader_fail(r, map, "steps",
 			"train.init.steps: a slope takes two rounds, and a round has %u steps (sync.every): expected at least %u",
 			skep_plan_steps(plan, 0), skep_plan_steps(plan, 0) + 1);
-	else if (plan->candidate_rounds >= plan->rounds)
+	else if (plan->candidates.rounds >= plan->rounds)
 		skep_reader_fail(r, map, "steps",
 			"train.init.steps: the run has %u steps, and none would be left for the one that is kept: expected "
 			"fewer",

@@ -63,10 +63,10 @@ static void count_rounds(struct skep_reader *r, const struct skep_yaml_node *lis
 	for (uint32_t a = 0; a < plan->stages; a++)
 		for (uint32_t b = 0; b < a; b++)
 			check_pair(r, skep_yaml_item(list, a), s->sum_every[a], s->sum_every[b]);
-	plan->inner_steps = shortest;
+	plan->inner.steps = shortest;
 	for (uint32_t stage = 0; stage < plan->stages; stage++)
 		s->sum_every[stage] /= shortest;
-	plan->sum_every = longest > shortest ? s->sum_every : NULL;
+	plan->inner.sum_every = longest > shortest ? s->sum_every : NULL;
 }
 
 /* A number for each stage. */
@@ -104,20 +104,20 @@ static void read_every(struct skep_reader *r, const struct skep_yaml_node *sync,
 		return;
 	}
 	const char *text = skep_read_string(r, sync, "every", NULL);
-	plan->inner_by_share = !r->diag->set && strcmp(text, "auto") == 0;
-	if (plan->inner_by_share && !skep_read_has(r, sync, "mean_inner_steps"))
+	plan->inner.by_share = !r->diag->set && strcmp(text, "auto") == 0;
+	if (plan->inner.by_share && !skep_read_has(r, sync, "mean_inner_steps"))
 		skep_reader_fail(r, sync, "every",
 			"sync.every: `auto` needs sync.mean_inner_steps beside it, the inner steps that workers make in "
 			"a round on average, such as `mean_inner_steps: 8`");
-	else if (plan->inner_by_share)
-		plan->inner_steps = (uint32_t)skep_read_integer(r, sync, "mean_inner_steps", 1, EVERY_MAX, INT64_MIN);
+	else if (plan->inner.by_share)
+		plan->inner.steps = (uint32_t)skep_read_integer(r, sync, "mean_inner_steps", 1, EVERY_MAX, INT64_MIN);
 	else if (!r->diag->set)
-		plan->inner_steps = (uint32_t)skep_read_integer(r, sync, "every", 1, EVERY_MAX, INT64_MIN);
-	if (!r->diag->set && !plan->inner_by_share && skep_read_has(r, sync, "mean_inner_steps"))
+		plan->inner.steps = (uint32_t)skep_read_integer(r, sync, "every", 1, EVERY_MAX, INT64_MIN);
+	if (!r->diag->set && !plan->inner.by_share && skep_read_has(r, sync, "mean_inner_steps"))
 		skep_reader_fail(r, sync, "mean_inner_steps",
 			"sync.mean_inner_steps: comes with `every: auto` alone, where each worker makes as many inner "
 			"steps as it can in the time of a round; with `every: %u` all make that many",
-			plan->inner_steps);
+			plan->inner.steps);
 }
 
 static void refuse_list(struct skep_reader *r, const struct skep_yaml_node *sync, const char *what, bool method)
@@ -132,10 +132,10 @@ static void refuse_list(struct skep_reader *r, const struct skep_yaml_node *sync
 static void read_steps(struct skep_reader *r, const struct skep_yaml_node *sync, int method, struct skep_plan *plan)
 {
 	static const char *const kinds[] = {"shared", "fixed", NULL};
-	plan->inner_fixed = skep_read_choice(r, sync, "steps", kinds, 0) == 1;
-	if (r->diag->set || !plan->inner_fixed)
+	plan->inner.fixed = skep_read_choice(r, sync, "steps", kinds, 0) == 1;
+	if (r->diag->set || !plan->inner.fixed)
 		return;
-	if (plan->inner_by_share)
+	if (plan->inner.by_share)
 		skep_reader_fail(r, sync, "steps",
 			"sync.steps: with `every: auto` each worker makes as many inner steps as it can; take a number for "
 			"`every`, or leave this out");
@@ -174,13 +174,13 @@ static void read_outer(struct skep_reader *r, const struct skep_yaml_node *sync,
 
 static void check_batch(struct skep_reader *r, const struct skep_yaml_node *sync, struct skep_scenario *s)
 {
-	uint64_t microbatches = (uint64_t)s->plan.microbatches * s->plan.inner_steps;
+	uint64_t microbatches = (uint64_t)s->plan.microbatches * s->plan.inner.steps;
 	uint64_t samples = microbatches * s->samples;
 	if (microbatches > MICROBATCHES_MAX || samples > UINT32_MAX)
-		skep_reader_fail(r, sync, s->plan.inner_by_share ? "mean_inner_steps" : "every",
+		skep_reader_fail(r, sync, s->plan.inner.by_share ? "mean_inner_steps" : "every",
 			"sync.every: %u inner steps of %u microbatches are %llu in a round, at most %d; take fewer, or "
 			"a larger `microbatch`",
-			s->plan.inner_steps, s->plan.microbatches, (unsigned long long)microbatches, MICROBATCHES_MAX);
+			s->plan.inner.steps, s->plan.microbatches, (unsigned long long)microbatches, MICROBATCHES_MAX);
 	s->plan.microbatches = (uint32_t)microbatches;
 	s->batch = (uint32_t)samples;
 }
@@ -189,22 +189,23 @@ static void check_batch(struct skep_reader *r, const struct skep_yaml_node *sync
  * (skep_plan_steps()). With fewer steps than fragments each step has a round, and there are as many fragments as steps. */
 static void read_fragments(struct skep_reader *r, const struct skep_yaml_node *sync, struct skep_plan *plan)
 {
-	uint32_t steps = plan->inner_steps;
-	plan->fragments = (uint32_t)skep_read_integer(r, sync, "fragments", 2, FRAGMENTS_MAX, INT64_MIN);
+	uint32_t steps = plan->inner.steps;
+	plan->inner.fragments = (uint32_t)skep_read_integer(r, sync, "fragments", 2, FRAGMENTS_MAX, INT64_MIN);
 	if (r->diag->set)
 		return;
-	plan->fragments = plan->fragments < steps ? plan->fragments : steps;
-	plan->inner_steps = (steps + plan->fragments - 1) / plan->fragments;
-	plan->inner_cycle = steps % plan->fragments > 0 ? steps : 0;
+	plan->inner.fragments = plan->inner.fragments < steps ? plan->inner.fragments : steps;
+	plan->inner.steps = (steps + plan->inner.fragments - 1) / plan->inner.fragments;
+	plan->inner.cycle = steps % plan->inner.fragments > 0 ? steps : 0;
 	static const char *const patterns[] = {"sequential", "strided", NULL};
-	plan->strided = skep_read_choice(r, sync, "fragment_pattern", patterns, 0) == 1;
-	plan->inner_overlap = (uint32_t)skep_read_integer(r, sync, "overlap_steps", 0, steps / plan->fragments, 1);
+	plan->inner.strided = skep_read_choice(r, sync, "fragment_pattern", patterns, 0) == 1;
+	plan->inner.overlap =
+		(uint32_t)skep_read_integer(r, sync, "overlap_steps", 0, steps / plan->inner.fragments, 1);
 	if (!r->diag->set && skep_read_has(r, sync, "delayed"))
 		skep_reader_fail(r, sync, "delayed",
 			"sync.delayed: with `streaming` workers go on while a fragment is summed, and overlap_steps says "
 			"for how long; leave this out");
-	plan->delayed = plan->inner_overlap > 0;
-	plan->inner_deadline = skep_read_bool(r, sync, "overlap_deadline", true) && plan->delayed;
+	plan->delayed = plan->inner.overlap > 0;
+	plan->inner.deadline = skep_read_bool(r, sync, "overlap_deadline", true) && plan->delayed;
 	if (!r->diag->set && !plan->delayed && skep_read_has(r, sync, "overlap_deadline"))
 		skep_reader_fail(r, sync, "overlap_deadline",
 			"sync.overlap_deadline: with `overlap_steps: 0` a worker waits for the sum of a fragment before the "
@@ -227,13 +228,13 @@ static uint32_t usual_parts(const struct skep_robust *robust)
 static void read_parts(struct skep_reader *r, const struct skep_yaml_node *sync, struct skep_plan *plan,
 	const struct skep_robust *robust)
 {
-	plan->group_size =
+	plan->async.group_size =
 		(uint32_t)skep_read_integer(r, sync, "group_size", 1, SKEP_ROSTER_MAX, (int64_t)usual_parts(robust));
-	if (!r->diag->set && skep_robust_left_out(robust, plan->group_size) == 0)
+	if (!r->diag->set && skep_robust_left_out(robust, plan->async.group_size) == 0)
 		skep_reader_fail(r, sync, skep_read_has(r, sync, "group_size") ? "group_size" : "aggregate",
 			"sync.group_size: of %u part%s none can be left out: take at least 3, and with a share in "
 			"sync.trim as many as make one",
-			plan->group_size, skep_plural(plan->group_size));
+			plan->async.group_size, skep_plural(plan->async.group_size));
 }
 
 /* Refuses the keys that `async` has no use for: an outer update that waits for no worker cannot be delayed, and it
@@ -247,9 +248,9 @@ static void read_async(struct skep_reader *r, const struct skep_yaml_node *sync,
 		{"collective", "a merge has one part, which goes from each member to the next; add an `aggregate` that "
 			       "compares several, or leave this out"},
 		{"chunks", "there is nothing to choose; leave this out"}, {NULL, NULL}};
-	if (plan->gather)
+	if (plan->reduction.gather)
 		read_parts(r, sync, plan, robust);
-	for (uint32_t i = 0; never[i].key && !r->diag->set && !(plan->gather && i > 0); i++)
+	for (uint32_t i = 0; never[i].key && !r->diag->set && !(plan->reduction.gather && i > 0); i++)
 		if (skep_read_has(r, sync, never[i].key))
 			skep_reader_fail(
 				r, sync, never[i].key, "sync.%s: with `method: async` %s", never[i].key, never[i].why);
@@ -257,16 +258,16 @@ static void read_async(struct skep_reader *r, const struct skep_yaml_node *sync,
 		skep_reader_fail(r, sync, "method",
 			"sync.method: what a worker had counted is lost with it, and `async` goes on without it: leave out "
 			"`on_loss: rerun`, or take `diloco`");
-	plan->async_waits = skep_read_has(r, sync, "delayed") && !plan->delayed;
-	if (!r->diag->set && plan->async_waits && plan->gather)
+	plan->async.waits = skep_read_has(r, sync, "delayed") && !plan->delayed;
+	if (!r->diag->set && plan->async.waits && plan->reduction.gather)
 		skep_reader_fail(r, sync, "delayed",
 			"sync.delayed: a worker whose part waits for those of others cannot wait for their merge with "
 			"microbatches that they wait for; leave this out, or take `aggregate: mean`");
-	plan->async = plan->delayed = true;
-	if (plan->gather)
+	plan->async.on = plan->delayed = true;
+	if (plan->reduction.gather)
 		return;
-	plan->collective = SKEP_COLLECTIVE_BROADCAST;
-	plan->sync_chunks = SKEP_SYNC_CHUNKS;
+	plan->reduction.collective = SKEP_COLLECTIVE_BROADCAST;
+	plan->reduction.chunks = SKEP_SYNC_CHUNKS;
 }
 
 /* Refuses what would need all members of a stage to hold the same, or more than one partner. */
@@ -279,11 +280,12 @@ static void read_gossip(struct skep_reader *r, const struct skep_yaml_node *sync
 			     "a worker meets another one when the round ends, and waits for it; leave this out"},
 		{skep_read_has(r, sync, "mixing"), "mixing",
 			"a worker waits for its partner and has nothing of its own to mix; leave this out"},
-		{plan->gather, "aggregate", "there are two parts, and nothing to compare them with; leave this out"},
+		{plan->reduction.gather, "aggregate",
+			"there are two parts, and nothing to compare them with; leave this out"},
 		{skep_plan_compresses(plan), "compression",
 			"workers exchange parameters, and would train on rounded ones; take `none`, or `diloco`, which sums "
 			"differences"},
-		{plan->inner_by_share, "every",
+		{plan->inner.by_share, "every",
 			"a worker knows its partner, and not how many others share the work with it; take a number, or `diloco`"},
 		{plan->on_loss == SKEP_ON_LOSS_RERUN, "method",
 			"what is computed again may be so on other parameters; leave out `on_loss: rerun`, or take `diloco`"}};
@@ -307,19 +309,19 @@ static void read_fixed(struct skep_reader *r, const struct skep_yaml_node *sync,
 		{skep_plan_uneven(plan), "method",
 			"`step`, unless all stages have equally many workers: else inner steps of some would be of more "
 			"samples than those of others"},
-		{plan->inner_by_share, "every", "a number: all pipelines make the same steps, whatever their speed"},
+		{plan->inner.by_share, "every", "a number: all pipelines make the same steps, whatever their speed"},
 		{skep_read_has(r, sync, "steps"), "steps", "nothing else: all make the same steps; leave this out"},
-		{plan->inner_overlap > 0, skep_read_has(r, sync, "overlap_steps") ? "overlap_steps" : "method",
+		{plan->inner.overlap > 0, skep_read_has(r, sync, "overlap_steps") ? "overlap_steps" : "method",
 			"`overlap_steps: 0`: a fixed pipeline has run empty before each step, and waits for the sum"},
-		{plan->inner_cycle > 0, "every", "a multiple of sync.fragments: all rounds have as many microbatches"},
-		{plan->barrier && plan->inner_steps > 1, "every",
+		{plan->inner.cycle > 0, "every", "a multiple of sync.fragments: all rounds have as many microbatches"},
+		{plan->barrier && plan->inner.steps > 1, "every",
 			"1: `schedule.barrier` is about one flush in a round"}};
 	for (size_t i = 0; i < sizeof never / sizeof never[0] && !r->diag->set; i++)
 		if (never[i].asked)
 			skep_reader_fail(r, sync, never[i].key, "sync.%s: with `schedule.pipeline: %s` it has to be %s",
 				never[i].key, skep_pipeline_name((uint8_t)plan->pipeline), never[i].why);
 	if (!r->diag->set)
-		plan->accumulate = skep_plan_flushes(plan) * plan->inner_steps;
+		plan->accumulate = skep_plan_flushes(plan) * plan->inner.steps;
 }
 
 void skep_periodic_read(struct skep_reader *r, const struct skep_yaml_node *sync, struct skep_scenario *s)
@@ -336,12 +338,12 @@ void skep_periodic_read(struct skep_reader *r, const struct skep_yaml_node *sync
 	static const char *const gathered[] = {"group_size", NULL};
 	if (method != METHOD_STREAMING)
 		refuse_keys(r, sync, streaming, "streaming");
-	if (method != METHOD_ASYNC || !plan->gather)
+	if (method != METHOD_ASYNC || !plan->reduction.gather)
 		refuse_keys(r, sync, gathered, "async` and an `aggregate` other than `mean");
 	if (stepwise)
 		return;
 	read_every(r, sync, s);
-	if (!r->diag->set && plan->sum_every && (method != METHOD_DILOCO || plan->delayed))
+	if (!r->diag->set && plan->inner.sum_every && (method != METHOD_DILOCO || plan->delayed))
 		refuse_list(
 			r, sync, method != METHOD_DILOCO ? methods[method] : "delayed: true", method != METHOD_DILOCO);
 	read_steps(r, sync, method, plan);
@@ -378,7 +380,7 @@ static void check_list(struct skep_reader *r, const struct skep_yaml_node *sync,
 			"candidates are compared where all stages have summed"},
 		{s->arithmetic == SKEP_ARITHMETIC_SCALING_LAW, "train.arithmetic: law",
 			"a law knows one period for all"}};
-	for (size_t i = 0; i < sizeof never / sizeof never[0] && s->plan.sum_every && !r->diag->set; i++)
+	for (size_t i = 0; i < sizeof never / sizeof never[0] && s->plan.inner.sum_every && !r->diag->set; i++)
 		if (never[i].asked)
 			skep_reader_fail(r, sync, "every",
 				"sync.every: a number for each stage does not go with %s: %s; take one for all",
@@ -391,7 +393,7 @@ void skep_periodic_check(struct skep_reader *r, const struct skep_yaml_node *syn
 	uint64_t least = UINT64_MAX;
 	uint32_t batch = skep_plan_periodic(&s->plan) ? skep_plan_inner_batch(&s->plan) : 0,
 		 owners = skep_plan_serving(s, 0);
-	if (!r->diag->set && s->plan.inner_fixed && batch < owners)
+	if (!r->diag->set && s->plan.inner.fixed && batch < owners)
 		skep_reader_fail(r, sync, "steps",
 			"sync.steps: an inner step of %u microbatch%s has none for each of the %u workers of the first stage; "
 			"take a larger schedule.global_batch or a smaller schedule.microbatch, or `shared`",
@@ -402,15 +404,15 @@ void skep_periodic_check(struct skep_reader *r, const struct skep_yaml_node *syn
 	if (!r->diag->set && skep_plan_fragments(&s->plan) > least)
 		skep_reader_fail(r, sync, "fragments",
 			"sync.fragments: %u fragments of a stage that has %llu parameters%s; take fewer",
-			s->plan.fragments, (unsigned long long)least, s->model.frozen > 0 ? " to train" : "");
-	for (uint32_t stage = 0; stage < s->plan.stages && s->plan.strided && !r->diag->set; stage++) {
+			s->plan.inner.fragments, (unsigned long long)least, s->model.frozen > 0 ? " to train" : "");
+	for (uint32_t stage = 0; stage < s->plan.stages && s->plan.inner.strided && !r->diag->set; stage++) {
 		uint32_t first, layers;
 		skep_model_cut(&s->model, s->plan.stages, stage, &first, &layers);
 		if (!s->stage[stage].fragment_first)
 			skep_reader_fail(r, sync, "fragment_pattern",
 				"sync.fragment_pattern: %u fragments of whole layers with parameters of their own, of stage %u, "
 				"which has %u layers; take fewer, or `sequential`",
-				s->plan.fragments, stage, layers);
+				s->plan.inner.fragments, stage, layers);
 	}
 }
 
@@ -418,8 +420,8 @@ const char *skep_periodic_method(const struct skep_plan *plan)
 {
 	if (plan->gossip)
 		return methods[METHOD_GOSSIP];
-	bool streams = skep_plan_fragments(plan) > 1 || plan->inner_overlap > 0;
-	return methods[plan->async ? METHOD_ASYNC : streams ? METHOD_STREAMING : METHOD_DILOCO];
+	bool streams = skep_plan_fragments(plan) > 1 || plan->inner.overlap > 0;
+	return methods[plan->async.on ? METHOD_ASYNC : streams ? METHOD_STREAMING : METHOD_DILOCO];
 }
 
 void skep_periodic_refuse(struct skep_reader *r, const struct skep_yaml_node *map, const char *group, const char *key,
@@ -433,7 +435,7 @@ void skep_periodic_refuse(struct skep_reader *r, const struct skep_yaml_node *ma
 void skep_periodic_refuse_async(struct skep_reader *r, const struct skep_yaml_node *map, const char *group,
 	const char *key, const char *why, const struct skep_scenario *s)
 {
-	if (s->plan.async)
+	if (s->plan.async.on)
 		skep_periodic_refuse(r, map, group, key, why, s);
 }
 

@@ -59,8 +59,8 @@ static void read_weights(struct skep_reader *r, const struct skep_yaml_node *map
 	const char *names[SKEP_WEIGHTS + 1] = {NULL};
 	for (uint8_t i = 0; i < SKEP_WEIGHTS_CHOICES; i++)
 		names[i] = skep_weights_name(i);
-	plan->weights = (enum skep_weights)skep_read_choice(r, map, "weights", names, SKEP_WEIGHTS_STASHED);
-	plan->synchronous = (uint32_t)skep_read_integer(r, map, "synchronous_steps", 0, SKEP_STEPS_MAX, 0);
+	plan->no_flush.weights = (enum skep_weights)skep_read_choice(r, map, "weights", names, SKEP_WEIGHTS_STASHED);
+	plan->no_flush.synchronous = (uint32_t)skep_read_integer(r, map, "synchronous_steps", 0, SKEP_STEPS_MAX, 0);
 	for (size_t i = 0; i < sizeof keys / sizeof keys[0] && !r->diag->set && !skep_plan_no_flush(plan); i++)
 		if (skep_read_has(r, map, keys[i]))
 			skep_reader_fail(r, map, keys[i],
@@ -203,7 +203,7 @@ static void check_stream(struct skep_reader *r, const struct skep_yaml_node *sch
 			"schedule.on_loss: with `pipeline: pipedream` later steps are under way when a loss is known, "
 			"so nothing can be run again, made void or held back; leave this out or take `report`, or "
 			"`pipeline: 1f1b`");
-	else if (plan->collective != SKEP_COLLECTIVE_RING)
+	else if (plan->reduction.collective != SKEP_COLLECTIVE_RING)
 		skep_reader_fail(r, sync, "collective",
 			"sync.collective: with `pipeline: pipedream` several rounds are about to be summed at once, and "
 			"only a ring's members need not be named for each: leave this out or take `ring`");
@@ -221,7 +221,7 @@ static void read_waves(struct skep_reader *r, const struct skep_yaml_node *sched
 			"sync.distance: comes with `method: wsp` alone, whose virtual workers may be so many waves apart");
 	if (!waves)
 		return;
-	plan->distance = (uint32_t)skep_read_integer(r, sync, "distance", 0, SKEP_DISTANCE_MAX, 0);
+	plan->no_flush.distance = (uint32_t)skep_read_integer(r, sync, "distance", 0, SKEP_DISTANCE_MAX, 0);
 	const struct {
 		bool asked;
 		const struct skep_yaml_node *map;
@@ -241,7 +241,7 @@ static void read_waves(struct skep_reader *r, const struct skep_yaml_node *sched
 	for (size_t i = 0; i < sizeof never / sizeof never[0] && !r->diag->set; i++)
 		if (never[i].asked)
 			skep_reader_fail(r, never[i].map, never[i].key, "%s", never[i].why);
-	plan->weights = SKEP_WEIGHTS_WAVES;
+	plan->no_flush.weights = SKEP_WEIGHTS_WAVES;
 }
 
 /* The workers of a stage are as many as the virtual workers. */

@@ -62,17 +62,17 @@ void skep_robust_read_sync(struct skep_reader *r, const struct skep_yaml_node *s
 		skep_reader_fail(r, sync, "rho", "sync.rho: belongs to the score of `aggregate: zeno`; leave it out");
 	if (r->diag->set || !gathers)
 		return;
-	if (!skep_collective_gathers(s->plan.collective))
+	if (!skep_collective_gathers(s->plan.reduction.collective))
 		skep_reader_fail(r, sync, "aggregate",
 			"sync.aggregate: `%s` has to see what each worker brings, and `collective: %s` adds it up on the "
 			"way; take `butterfly`, `all-to-all` or `parameter-server`",
-			METHODS[robust->method], skep_collective_name((uint8_t)s->plan.collective));
+			METHODS[robust->method], skep_collective_name((uint8_t)s->plan.reduction.collective));
 	else if (skep_plan_model_chunks(&s->plan) > 1)
 		skep_reader_fail(r, sync, "aggregate",
 			"sync.aggregate: with `pipeline: interleaved` a worker may have counted a microbatch in one virtual "
 			"stage and not in another, so its gradients are not of one number of them; take `mean`, or another "
 			"pipeline");
-	s->plan.gather = true;
+	s->plan.reduction.gather = true;
 }
 
 /* ---- who brings wrong ones ---------------------------------------------------------------------------------------- */
@@ -130,7 +130,7 @@ void skep_robust_check(struct skep_reader *r, const struct skep_yaml_node *sync,
 	if (s->liar && s->arithmetic == SKEP_ARITHMETIC_NONE)
 		skep_reader_fail(r, cluster, "byzantine",
 			"cluster.byzantine: without `arithmetic: real` there are no gradients to lie about");
-	else if (s->plan.gather && skep_robust_left_out(&s->robust, most) == 0)
+	else if (s->plan.reduction.gather && skep_robust_left_out(&s->robust, most) == 0)
 		skep_reader_fail(r, sync, skep_read_has(r, sync, "trim") ? "trim" : "aggregate",
 			"sync.trim: no stage has enough workers to leave one out: the largest has %u, and at most (n - 1) / 2 "
 			"of n can be, of a part of them as many as are whole",

@@ -181,8 +181,8 @@ static void read_cluster(struct draft *d)
 		skep_robust_read_byzantine(&d->r, map, d->s);
 	d->s->compute_scale = skep_read_number(&d->r, map, "compute_scale", 1e-6, 1e9, 1);
 	d->s->threads = (uint32_t)skep_read_integer(&d->r, map, "threads", 1, 1024, 1);
-	d->s->plan.wait_for_join_ns = (skep_time)(1e9 * skep_read_quantity(&d->r, map, "wait_for_join", SKEP_TIME, 0,
-								365 * SKEP_DAY_S, 3600));
+	d->s->plan.liveness.wait_for_join_ns = (skep_time)(1e9 * skep_read_quantity(&d->r, map, "wait_for_join",
+									 SKEP_TIME, 0, 365 * SKEP_DAY_S, 3600));
 	skep_reader_close_map(&d->r, map);
 	if (!d->r.diag->set)
 		skep_plan_allocate(d->s);
@@ -238,20 +238,20 @@ static void read_schedule(struct draft *d)
 	d->s->checkpoint_activations = (enum skep_checkpointing)skep_read_choice(
 		&d->r, map, "checkpoint_activations", checkpointing, SKEP_CHECKPOINTING_NONE);
 	if (skep_read_has(&d->r, map, "reissue_timeout"))
-		plan->reissue_timeout_ns = (skep_time)(1e9 * skep_read_quantity(&d->r, map, "reissue_timeout",
-								     SKEP_TIME, 1e-3, SKEP_DAY_S, NAN));
+		plan->liveness.reissue_after_ns = (skep_time)(1e9 * skep_read_quantity(&d->r, map, "reissue_timeout",
+									    SKEP_TIME, 1e-3, SKEP_DAY_S, NAN));
 	static const char *const bans[] = {"directory", "at-once", NULL};
-	plan->ban = (enum skep_ban)skep_read_choice(&d->r, map, "ban", bans, SKEP_BAN_DIRECTORY);
+	plan->liveness.ban = (enum skep_ban)skep_read_choice(&d->r, map, "ban", bans, SKEP_BAN_DIRECTORY);
 	static const char *const joins[] = {"needed", "random", NULL};
 	plan->joins = (enum skep_joins)skep_read_choice(&d->r, map, "joins", joins, SKEP_JOINS_NEEDED);
 	const struct skep_yaml_node *rebalance = skep_read_map(&d->r, map, "rebalance", false);
 	if (rebalance) {
-		plan->rebalance_ns = (skep_time)(1e9 * skep_read_quantity(&d->r, rebalance, "period", SKEP_TIME, 1e-3,
-							       SKEP_DAY_S, NAN));
-		plan->rebalance_horizon_ns = (skep_time)(1e9 * skep_read_quantity(&d->r, rebalance, "horizon",
+		plan->rebalance.period_ns = (skep_time)(1e9 * skep_read_quantity(&d->r, rebalance, "period", SKEP_TIME,
+								      1e-3, SKEP_DAY_S, NAN));
+		plan->rebalance.horizon_ns = (skep_time)(1e9 * skep_read_quantity(&d->r, rebalance, "horizon",
 								       SKEP_TIME, 0, 365 * SKEP_DAY_S, 0));
 		static const char *const loads[] = {"rate", "queue", NULL};
-		plan->rebalance_by =
+		plan->rebalance.by =
 			(enum skep_rebalance_by)skep_read_choice(&d->r, rebalance, "by", loads, SKEP_REBALANCE_BY_RATE);
 		skep_reader_close_map(&d->r, rebalance);
 	}
@@ -318,8 +318,8 @@ static void read_directory(struct draft *d)
 			"directory.timeout: %g s is less than two heartbeats and the way to the directory and back, %g "
 			"s: workers that live would be fenced",
 			timeout_s, least_s);
-	d->s->plan.heartbeat_ns = (skep_time)(heartbeat_s * 1e9 + 0.5);
-	d->s->plan.fence_after_ns = (skep_time)(timeout_s * 1e9 + 0.5);
+	d->s->plan.liveness.heartbeat_ns = (skep_time)(heartbeat_s * 1e9 + 0.5);
+	d->s->plan.liveness.fence_after_ns = (skep_time)(timeout_s * 1e9 + 0.5);
 }
 
 /* ---- train ---------------------------------------------------------------------------------------------------- */
@@ -407,12 +407,12 @@ static void check_time(struct draft *d)
 static void check_reissue_timeout(struct draft *d)
 {
 	const struct skep_plan *plan = &d->s->plan;
-	if (!d->r.diag->set && plan->reissue_timeout_ns >= plan->fence_after_ns)
+	if (!d->r.diag->set && plan->liveness.reissue_after_ns >= plan->liveness.fence_after_ns)
 		skep_reader_fail(&d->r, group(d, "schedule"), "reissue_timeout",
 			"schedule.reissue_timeout: %g s is not below directory.timeout, %g s: a worker that is silent for so "
 			"long is fenced anyway",
-			(double)plan->reissue_timeout_ns / 1e9, (double)plan->fence_after_ns / 1e9);
-	if (!d->r.diag->set && plan->ban == SKEP_BAN_AT_ONCE && plan->reissue_timeout_ns == 0)
+			(double)plan->liveness.reissue_after_ns / 1e9, (double)plan->liveness.fence_after_ns / 1e9);
+	if (!d->r.diag->set && plan->liveness.ban == SKEP_BAN_AT_ONCE && plan->liveness.reissue_after_ns == 0)
 		skep_reader_fail(&d->r, group(d, "schedule"), "ban",
 			"schedule.ban: `at-once` bans a worker whose answer is late, and without schedule.reissue_timeout none "
 			"is: say after what time");

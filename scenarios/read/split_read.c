@@ -185,7 +185,7 @@ void skep_split_read_sync(struct skep_reader *r, const struct skep_yaml_node *sy
 		skep_reader_fail(r, sync, "zero",
 			"sync.zero: a worker that is lost takes a part of the optimizer's state along that no other worker "
 			"has: leave out either this or cluster.trace");
-	else if (plan->collective != SKEP_COLLECTIVE_RING)
+	else if (plan->reduction.collective != SKEP_COLLECTIVE_RING)
 		skep_reader_fail(r, sync, "collective",
 			"sync.collective: sync.zero needs `ring`, whose halves are the scatter and the gather that it "
 			"is made of");
@@ -213,7 +213,7 @@ void skep_split_check_zero(struct skep_reader *r, const struct skep_yaml_node *s
 		{plan->on_loss != SKEP_ON_LOSS_REPORT,
 			"with a worker that is lost its part of the optimizer's state is, and the run ends; leave out "
 			"`schedule.on_loss`"},
-		{plan->rebalance_ns > 0, "no worker can move; leave out `schedule.rebalance`"},
+		{plan->rebalance.period_ns > 0, "no worker can move; leave out `schedule.rebalance`"},
 		{skep_plan_model_chunks(plan) > 1,
 			"a worker steps one range of its stage, and an interleaved one has several; take `pipeline: 1f1b`"},
 		{s->optimizer.kind == SKEP_OPTIMIZER_LAMB,
@@ -249,9 +249,9 @@ void skep_split_read_optimizer(struct skep_reader *r, const struct skep_yaml_nod
 static void refuse_law(const struct skep_scenario *s, struct skep_diag *reterr)
 {
 	bool asks = s->planned && s->planned->aim != SKEP_AIM_THROUGHPUT;
-	const char *loss = isnan(s->target_loss)                   ? ""
-	                   : s->plan.target_loss_nano != INT64_MIN ? " --set train.until.loss=null"
-	                                                           : " --set train.target_loss=null";
+	const char *loss = isnan(s->target_loss)                         ? ""
+	                   : s->plan.until.target_loss_nano != INT64_MIN ? " --set train.until.loss=null"
+	                                                                 : " --set train.target_loss=null";
 	skep_fail(reterr,
 		"train.arithmetic: a law stands in for arithmetic in `skep sim` alone; without any: --set "
 		"train.arithmetic=none --set "

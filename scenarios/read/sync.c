@@ -84,9 +84,9 @@ static void read_each_codec(struct skep_reader *r, const struct skep_yaml_node *
 	}
 	if (!s->codecs)
 		skep_reader_fail(r, NULL, NULL, "not enough memory for this scenario");
-	s->plan.reduction_codec = SKEP_CODEC_NONE;
-	s->plan.reduction_codecs = s->codecs;
-	s->plan.reduction_block = read_block_of(r, map, "sync", blocks, "[none, ..]");
+	s->plan.reduction.codec = SKEP_CODEC_NONE;
+	s->plan.reduction.codecs = s->codecs;
+	s->plan.reduction.block = read_block_of(r, map, "sync", blocks, "[none, ..]");
 }
 
 void skep_sync_read_codecs(struct skep_reader *reader, const struct skep_yaml_node *map, struct skep_scenario *s)
@@ -95,18 +95,18 @@ void skep_sync_read_codecs(struct skep_reader *reader, const struct skep_yaml_no
 	if (skep_yaml_kind(node) == SKEP_YAML_LIST)
 		read_each_codec(reader, map, node, s);
 	else
-		skep_sync_read_codec(reader, map, "sync", true, &s->plan.reduction_codec, &s->plan.reduction_block);
+		skep_sync_read_codec(reader, map, "sync", true, &s->plan.reduction.codec, &s->plan.reduction.block);
 }
 
 /* After the codec. */
 static void refuse_one_scale(struct skep_reader *r, const struct skep_yaml_node *map, const struct skep_plan *plan)
 {
-	if (!r->diag->set && plan->reduction_block == SKEP_CODEC_TENSOR &&
-		skep_collective_encodes_again(plan->collective))
+	if (!r->diag->set && plan->reduction.block == SKEP_CODEC_TENSOR &&
+		skep_collective_encodes_again(plan->reduction.collective))
 		skep_reader_fail(r, map, "compression_block",
 			"sync.compression_block: `%s` encodes sums that came in parts once more as one, and with one scale in "
 			"each message workers would end with different parameters; take a number, or another collective",
-			skep_collective_name((uint8_t)plan->collective));
+			skep_collective_name((uint8_t)plan->reduction.collective));
 }
 
 void skep_sync_read_collective(struct skep_reader *reader, const struct skep_yaml_node *map, struct skep_plan *plan)
@@ -114,17 +114,18 @@ void skep_sync_read_collective(struct skep_reader *reader, const struct skep_yam
 	const char *name[OFFERS + 1] = {NULL};
 	for (uint32_t i = 0; i < OFFERS; i++)
 		name[i] = skep_collective_name((uint8_t)OFFERED[i]);
-	plan->collective = OFFERED[skep_read_choice(reader, map, "collective", name, 0)];
-	bool ring = plan->collective == SKEP_COLLECTIVE_RING; /* whose default is a rule of the core */
-	if (ring || plan->collective == SKEP_COLLECTIVE_TREE || plan->collective == SKEP_COLLECTIVE_BUTTERFLY ||
-		plan->collective == SKEP_COLLECTIVE_CHAIN)
-		plan->sync_chunks = (uint32_t)skep_read_integer(
+	plan->reduction.collective = OFFERED[skep_read_choice(reader, map, "collective", name, 0)];
+	bool ring = plan->reduction.collective == SKEP_COLLECTIVE_RING; /* whose default is a rule of the core */
+	if (ring || plan->reduction.collective == SKEP_COLLECTIVE_TREE ||
+		plan->reduction.collective == SKEP_COLLECTIVE_BUTTERFLY ||
+		plan->reduction.collective == SKEP_COLLECTIVE_CHAIN)
+		plan->reduction.chunks = (uint32_t)skep_read_integer(
 			reader, map, "chunks", 1, SKEP_SYNC_CHUNKS_MAX, ring ? 0 : SKEP_SYNC_CHUNKS);
 	else if (skep_read_has(reader, map, "chunks"))
 		skep_reader_fail(reader, map, "chunks",
 			"sync.chunks: `%s` sends what it sends in one piece: take `ring`, `chain`, `tree` or "
 			"`butterfly`, or leave it out",
-			skep_collective_name((uint8_t)plan->collective));
+			skep_collective_name((uint8_t)plan->reduction.collective));
 	refuse_one_scale(reader, map, plan);
 }
 
@@ -136,17 +137,17 @@ void skep_sync_read_ring_order(struct skep_reader *reader, const struct skep_yam
 	if (reader->diag->set || !skep_read_has(reader, map, "ring_order"))
 		return;
 	const char *without =
-		plan->async    ? "with `method: async` each merge goes from its worker to the others as they are listed"
+		plan->async.on ? "with `method: async` each merge goes from its worker to the others as they are listed"
 		: plan->gossip ? "with `method: gossip` workers meet in pairs, which are drawn"
 		: s->zero > 0  ? "what sync.zero gathers takes as long whatever the order"
 			       : NULL;
 	if (without)
 		skep_reader_fail(reader, map, "ring_order", "sync.ring_order: %s; leave this out", without);
-	else if (plan->collective != SKEP_COLLECTIVE_RING)
+	else if (plan->reduction.collective != SKEP_COLLECTIVE_RING)
 		skep_reader_fail(reader, map, "ring_order",
 			"sync.ring_order: members of a ring follow each other, and sync.collective is `%s`; take `ring`, or "
 			"leave this out",
-			skep_collective_name((uint8_t)plan->collective));
+			skep_collective_name((uint8_t)plan->reduction.collective));
 	else if (s->ring_by_links && plan->workers > SKEP_RING_MEMBERS_MAX)
 		skep_reader_fail(reader, map, "ring_order",
 			"sync.ring_order: `links` compares the links of at most %u workers, and here are %u; take `roster`, and "
@@ -161,18 +162,18 @@ void skep_sync_check_members(struct skep_reader *reader, const struct skep_yaml_
 		skep_reader_fail(reader, map, "compression",
 			"sync.compression: the head of the model is tied to its embedding, so the first stage and the last one "
 			"sum one table and have to have the same codec; or take one for all stages");
-	if (!reader->diag->set && skep_collective_has_roster(plan->collective) && most > SKEP_ROSTER_MAX)
+	if (!reader->diag->set && skep_collective_has_roster(plan->reduction.collective) && most > SKEP_ROSTER_MAX)
 		skep_reader_fail(reader, map, "collective",
 			"sync.collective: `%s` is for at most %u workers in a stage, and here one may have %u; take "
 			"`ring`, or more stages whose workers stay there",
-			skep_collective_name((uint8_t)plan->collective), SKEP_ROSTER_MAX, most);
+			skep_collective_name((uint8_t)plan->reduction.collective), SKEP_ROSTER_MAX, most);
 }
 
 void skep_sync_check_flows(struct skep_reader *reader, const struct skep_yaml_node *map, const struct skep_plan *plan)
 {
-	if (!reader->diag->set && plan->collective != SKEP_COLLECTIVE_RING)
+	if (!reader->diag->set && plan->reduction.collective != SKEP_COLLECTIVE_RING)
 		skep_reader_fail(reader, map, "collectives",
 			"simulate.collectives: flows stand in for the messages of a ring, and sync.collective is `%s`; "
 			"take `messages`",
-			skep_collective_name((uint8_t)plan->collective));
+			skep_collective_name((uint8_t)plan->reduction.collective));
 }

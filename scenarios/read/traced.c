@@ -214,7 +214,7 @@ static void check_void(struct skep_reader *r, const struct skep_yaml_node *sched
 static void check_wait(struct skep_reader *r, const struct skep_yaml_node *schedule, const struct skep_plan *plan)
 {
 	const struct hindrance hindrances[] = {
-		{plan->async,
+		{plan->async.on,
 			"holds all back until the place is taken, and with `sync.method: async` no worker waits for "
 			"others: leave out either"},
 		{plan->gossip,
@@ -223,12 +223,12 @@ static void check_wait(struct skep_reader *r, const struct skep_yaml_node *sched
 		{plan->delayed,
 			"lets a newcomer take the place in the middle of a round, and with `sync.delayed` or "
 			"`sync.overlap_steps` that works on parameters which a newcomer does not have: leave out either"},
-		{plan->rebalance_ns > 0, "needs each stage to have as many workers as at the start, and with "
-					 "`schedule.rebalance` they move: leave out either"},
+		{plan->rebalance.period_ns > 0, "needs each stage to have as many workers as at the start, and with "
+						"`schedule.rebalance` they move: leave out either"},
 		{skep_plan_has_candidates(plan),
 			"needs each stage to have as many workers as at the start, and candidates for the first parameters "
 			"share them: leave out either"},
-		{plan->wait_for_join_ns == 0,
+		{plan->liveness.wait_for_join_ns == 0,
 			"waits for as long as `cluster.wait_for_join` says, which is 0 s: make that longer, or take `report`"}};
 	refuse_first(r, schedule, plan->on_loss, hindrances, sizeof hindrances / sizeof hindrances[0]);
 }

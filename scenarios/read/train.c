@@ -87,8 +87,8 @@ static void read_limits(struct skep_reader *r, const struct skep_yaml_node *map,
 	bool time = skep_read_has(r, map, "time"), usd = skep_read_has(r, map, "usd");
 	s->until_s = time ? skep_read_quantity(r, map, "time", SKEP_TIME, 1e-3, UNTIL_S_MAX, 0) : 0;
 	s->until_usd = usd ? skep_read_number(r, map, "usd", 1e-6, UNTIL_USD_MAX, 0) : 0;
-	s->plan.end_ns = (skep_time)(s->until_s * 1e9 + 0.5);
-	s->plan.budget_microusd = (uint64_t)(s->until_usd * 1e6 + 0.5);
+	s->plan.until.end_ns = (skep_time)(s->until_s * 1e9 + 0.5);
+	s->plan.until.budget_microusd = (uint64_t)(s->until_usd * 1e6 + 0.5);
 	uint32_t free_worker = usd && !r->diag->set ? skep_prices_missing(s) : s->plan.workers;
 	if (free_worker < s->plan.workers)
 		skep_reader_fail(r, map, "usd",
@@ -102,7 +102,7 @@ static void read_limits(struct skep_reader *r, const struct skep_yaml_node *map,
 			"train.until.usd: the price of traffic from %s to %s is not known: give the link or the site an "
 			"`egress`, 0 USD/GB where it is free, in topology %.60s, or leave this out",
 			s->topology.place_name[from], s->topology.place_name[to], s->topology.name);
-	if ((time || usd) && s->plan.candidates > 0)
+	if ((time || usd) && s->plan.candidates.count > 0)
 		skep_reader_fail(r, map, time ? "time" : "usd",
 			"train.until.%s: with train.init.candidates several runs share time and money: leave one of them out",
 			time ? "time" : "usd");
@@ -115,7 +115,7 @@ static void read_end(struct skep_reader *r, const struct skep_yaml_node *train, 
 	s->until_steps = steps;
 	s->plan.rounds = skep_plan_rounds_of(&s->plan, steps);
 	uint32_t cycle = skep_plan_cycle(&s->plan);
-	if (s->plan.sum_every) /* so that each stage ends with a sum */
+	if (s->plan.inner.sum_every) /* so that each stage ends with a sum */
 		s->plan.rounds = (s->plan.rounds + cycle - 1) / cycle * cycle;
 	bool has_loss = skep_read_has(r, map, "loss");
 	double loss = skep_read_number(r, map, "loss", 0, 1e9, 0);
@@ -127,7 +127,7 @@ static void read_end(struct skep_reader *r, const struct skep_yaml_node *train, 
 			"them, or leave this out (--set train.until.loss=null); a law is a file of `skep fit`: --set "
 			"train.arithmetic=law --set train.law.file=FILE");
 	s->target_loss = has_loss ? loss : NAN;
-	s->plan.target_loss_nano = has_loss ? (int64_t)(loss * 1e9 + 0.5) : INT64_MIN;
+	s->plan.until.target_loss_nano = has_loss ? (int64_t)(loss * 1e9 + 0.5) : INT64_MIN;
 }
 
 /* A loss whose time is wanted, and that ends nothing. */
@@ -227,8 +227,8 @@ void skep_train_read_validation(struct skep_reader *r, const struct skep_yaml_no
 	uint32_t batch = s->plan.microbatches / skep_plan_most_steps(&s->plan);
 	uint64_t most = held_out_microbatches(s), usual = batch < most ? batch : most;
 	uint32_t every = (uint32_t)skep_read_integer(r, map, "every", 1, INT32_MAX, INT64_MIN);
-	s->plan.validate_every = skep_plan_rounds_of(&s->plan, every);
-	s->plan.validate_microbatches =
+	s->plan.validation.every = skep_plan_rounds_of(&s->plan, every);
+	s->plan.validation.microbatches =
 		(uint32_t)skep_read_integer(r, map, "microbatches", 1, VALIDATED_MOST, (int64_t)usual);
 	skep_reader_close_map(r, map);
 	if (r->diag->set)
@@ -242,7 +242,7 @@ void skep_train_read_validation(struct skep_reader *r, const struct skep_yaml_no
 			"train.validate: nothing is held out, or less than a microbatch of %u samples: raise "
 			"train.data.validation",
 			s->samples);
-	else if (s->plan.validate_microbatches > most)
+	else if (s->plan.validation.microbatches > most)
 		skep_reader_fail(r, map, "microbatches",
 			"train.validate.microbatches: what is held out is enough for %llu of %u samples",
 			(unsigned long long)most, s->samples);
@@ -399,7 +399,7 @@ void skep_train_read_schedule(struct skep_reader *r, const struct skep_yaml_node
 static void check_tied(struct skep_reader *r, const struct skep_yaml_node *model, const struct skep_scenario *s)
 {
 	const char *why = skep_plan_no_flush(&s->plan) ? "`schedule.pipeline: pipedream` steps each by itself"
-	                  : s->plan.async              ? "`sync.method: async` steps each by itself"
+	                  : s->plan.async.on           ? "`sync.method: async` steps each by itself"
 	                  : s->plan.gossip             ? "`sync.method: gossip` lets each worker meet another partner"
 	                  : skep_plan_fragments(&s->plan) > 1 ? "`sync.fragments` are other parts of each"
 	                  : s->plan.sharded                   ? "with `sync.zero` a worker has the sum of a part of it"
@@ -452,7 +452,8 @@ void skep_train_check(struct skep_reader *r, const struct skep_yaml_node *model,
 			"train.optimizer.clip_norm: with `pipedream` a stage steps as soon as its own gradients are there, so "
 			"no worker knows the norm of all of them: leave it out, or take another schedule.pipeline");
 	const enum skep_optimizer_kind kind = s->optimizer.kind;
-	if (s->plan.weights == SKEP_WEIGHTS_PREDICTED && kind != SKEP_OPTIMIZER_SGD && kind != SKEP_OPTIMIZER_ADAMW)
+	if (s->plan.no_flush.weights == SKEP_WEIGHTS_PREDICTED && kind != SKEP_OPTIMIZER_SGD &&
+		kind != SKEP_OPTIMIZER_ADAMW)
 		skep_reader_fail(r, skep_read_map(r, train, "optimizer", false), "name",
 			"train.optimizer.name: `schedule.weights: predicted` goes by the velocity of `sgd` or the moments of "
 			"`adamw`, not by those of `%s`: take one of the two, or other weights",

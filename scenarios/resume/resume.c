@@ -133,7 +133,7 @@ static bool choose(
 	ret->version = list->version[list->versions - 1];
 	if (list->damaged_version >= ret->version)
 		snprintf(ret->damaged, sizeof ret->damaged, "%s", list->damaged);
-	if (ret->version < s->plan.candidate_rounds)
+	if (ret->version < s->plan.candidates.rounds)
 		return fail(s->checkpoint_to,
 			"has states of step %u, which is within the trial of train.init.candidates, of which nothing is kept: "
 			"they are another run's",
@@ -174,7 +174,7 @@ struct skep_checkpoint_folder skep_scenario_folder(const struct skep_scenario *s
 void skep_resume_from(struct skep_scenario *scenario, const struct skep_resume *from)
 {
 	scenario->plan.first_round = from->version;
-	scenario->plan.candidates = from->version > 0 ? 0 : scenario->plan.candidates;
+	scenario->plan.candidates.count = from->version > 0 ? 0 : scenario->plan.candidates.count;
 	scenario->kept_from = from->run;
 	if (scenario->kept_as > 0 && scenario->kept_as <= from->run) /* a clock has been set back */
 		scenario->kept_as = from->run + 1;

@@ -83,14 +83,14 @@ void weather_merges(struct skep_plan *plan, uint64_t random)
 {
 	static const uint8_t gathers[] = {SKEP_COLLECTIVE_BUTTERFLY, SKEP_COLLECTIVE_ALL_TO_ALL,
 		SKEP_COLLECTIVE_PARAMETER_SERVER, SKEP_COLLECTIVE_BUTTERFLY};
-	plan->async = plan->delayed = true;
-	plan->inner_fixed = false;
-	plan->async_waits = random % 3 == 0;
-	plan->gather = random % 3 == 1;
-	plan->group_size = plan->gather ? 2 + (uint32_t)(random >> 8) % 5 : 0;
-	plan->collective = plan->gather ? gathers[random >> 40 & 3] : SKEP_COLLECTIVE_BROADCAST;
+	plan->async.on = plan->delayed = true;
+	plan->inner.fixed = false;
+	plan->async.waits = random % 3 == 0;
+	plan->reduction.gather = random % 3 == 1;
+	plan->async.group_size = plan->reduction.gather ? 2 + (uint32_t)(random >> 8) % 5 : 0;
+	plan->reduction.collective = plan->reduction.gather ? gathers[random >> 40 & 3] : SKEP_COLLECTIVE_BROADCAST;
 	plan->on_loss = SKEP_ON_LOSS_REPORT;
-	plan->fragments = plan->inner_cycle = plan->inner_overlap = plan->inner_deadline = 0;
+	plan->inner.fragments = plan->inner.cycle = plan->inner.overlap = plan->inner.deadline = 0;
 	plan->clip = false;
 }
 
@@ -127,7 +127,8 @@ void merge_noted(struct ledger *ledger, const struct skep_note *note)
 		*next = (struct merged){.parts = 0};
 	next->parts += next->by[note->peer.index] == 0;
 	next->by[note->peer.index] = (uint16_t)note->peer.epoch;
-	if (!books_seated(ledger, note->peer, note->stage, note->round) || (next->parts > 1 && !ledger->plan->gather))
+	if (!books_seated(ledger, note->peer, note->stage, note->round) ||
+		(next->parts > 1 && !ledger->plan->reduction.gather))
 		verdict_break(ledger->verdict, "I1", note->round, note->stage, ANY,
 			"worker %u (epoch %u) merges, and is fenced, or not of this stage, or another one does",
 			note->peer.index, note->peer.epoch);

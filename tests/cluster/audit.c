@@ -13,8 +13,8 @@ static void close_microbatch(struct ledger *ledger, uint32_t r, uint32_t s, uint
 	struct cell *cell = &ledger->round[r].cell[s];
 	uint32_t times = 0;
 	for (uint32_t h = cell->first_holder; h != 0; h = ledger->holder[h].next)
-		times += ledger->plan->async ? bit(ledger->holder[h].merged, m)
-		                             : ledger->holder[h].member && bit(ledger->holder[h].added, m);
+		times += ledger->plan->async.on ? bit(ledger->holder[h].merged, m)
+		                                : ledger->holder[h].member && bit(ledger->holder[h].added, m);
 	bool lost = bit(cell->lost, m);
 	if (times + lost == 1)
 		return;
@@ -34,7 +34,7 @@ static void close_stage(struct ledger *ledger, uint32_t r, uint32_t s)
 	for (uint32_t m = 0; m < ledger->capacity; m++)
 		if (bit(round->issued, m))
 			close_microbatch(ledger, r, s, m);
-	if (ledger->plan->async) {
+	if (ledger->plan->async.on) {
 		merge_closes(ledger, r, s);
 		return;
 	}
@@ -125,7 +125,7 @@ void ledger_end(struct ledger *ledger, enum skep_outcome outcome, const uint32_t
 		end_steps(ledger, epoch);
 		sound_end(ledger);
 		sharded_end(ledger, epoch);
-		if (ledger->plan->async)
+		if (ledger->plan->async.on)
 			merge_ends(ledger, epoch);
 	}
 }

@@ -352,7 +352,7 @@ static void close_round(struct naive_step s)
 
 static void finish_or_go_on(struct naive_step s)
 {
-	if (++s.n->round < s.plan->rounds && s.n->loss_mean > s.plan->target_loss_nano) {
+	if (++s.n->round < s.plan->rounds && s.n->loss_mean > s.plan->until.target_loss_nano) {
 		open_round(s);
 		return;
 	}
@@ -449,7 +449,8 @@ static void naive_take(struct skep_node *node, const struct skep_plan *plan, con
 	struct skep_actions *actions)
 {
 	struct naive_step s = {(struct naive *)(void *)node, plan, actions};
-	skep_time patience = 40 * plan->fence_after_ns + UINT64_C(2000000000); /* beyond any queue in calm weather */
+	skep_time patience =
+		40 * plan->liveness.fence_after_ns + UINT64_C(2000000000); /* beyond any queue in calm weather */
 	actions->count = 0;
 	s.n->now = event->now;
 	if (event->kind == SKEP_EVENT_START && s.n->self.index == s.n->directory)

@@ -152,8 +152,8 @@ static void draw(struct job *job, uint64_t seed)
 		weather_waves(&job->weather);
 	if (job->options->outage)
 		weather_outage(&job->weather);
-	if (job->options->timed && job->weather.plan.candidates == 0) /* 1 ms to 4 s */
-		job->weather.plan.end_ns = UINT64_C(1000000) << mix64(seed ^ UINT64_C(0x656e6473)) % 13;
+	if (job->options->timed && job->weather.plan.candidates.count == 0) /* 1 ms to 4 s */
+		job->weather.plan.until.end_ns = UINT64_C(1000000) << mix64(seed ^ UINT64_C(0x656e6473)) % 13;
 }
 
 static struct result run_once(struct job *job, struct variant variant)
@@ -166,10 +166,10 @@ static struct result run_once(struct job *job, struct variant variant)
 		job->weather.plan.vstage_bytes = NULL;
 		job->weather.plan.wiring = SKEP_WIRING_UNIFORM;
 		job->weather.plan.eager = job->weather.plan.clip = false;
-		job->weather.plan.inner_steps = job->weather.plan.inner_cycle = job->weather.plan.candidates =
-			job->weather.plan.candidate_rounds = 0;
-		job->weather.plan.gather = job->weather.plan.async = job->weather.plan.gossip = false;
-		job->weather.plan.validate_every = 0;
+		job->weather.plan.inner.steps = job->weather.plan.inner.cycle = job->weather.plan.candidates.count =
+			job->weather.plan.candidates.rounds = 0;
+		job->weather.plan.reduction.gather = job->weather.plan.async.on = job->weather.plan.gossip = false;
+		job->weather.plan.validation.every = 0;
 		job->weather.plan.tied = 0;
 		weather_thaw(&job->weather);
 		job->weather.plan.checkpoint_every = job->weather.infinite = 0;
@@ -215,7 +215,7 @@ static void check_quiet(struct job *job, const struct result *result)
 	uint64_t quota = 0;
 	for (uint32_t round = 0; round < t->rounds; round++)
 		quota += (uint64_t)inner_quota(plan, plan->first_round + round) *
-		         (plan->candidates > 1 && round < plan->candidate_rounds ? plan->candidates : 1);
+		         (plan->candidates.count > 1 && round < plan->candidates.rounds ? plan->candidates.count : 1);
 	job->totals->quiet++;
 	bool hands_back = plan->scale && plan->delayed; /* who is told to leave has some of the round that is open */
 	if (result->outcome != SKEP_DONE || (t->lost > 0 && !hands_back) || result->fences > 0 ||
@@ -309,7 +309,8 @@ static void run_seed(struct job *job, uint64_t seed)
 		add_up(job, &result);
 	if (!job->verdict.broken && options->again > 0 && seed % options->again == 0) {
 		/* losses decide nothing, unless there is a target, or a choice */
-		bool idle = job->weather.plan.target_loss_nano == INT64_MIN && job->weather.plan.candidates == 0;
+		bool idle = job->weather.plan.until.target_loss_nano == INT64_MIN &&
+		            job->weather.plan.candidates.count == 0;
 		int64_t bias = idle ? 1000000007 : 0;
 		struct result second = run_once(job, (struct variant){0x5a, false, false, false, bias});
 		if (second.digest != result.digest)

@@ -114,7 +114,7 @@ static void falsify(struct cluster *c, struct skep_note *note)
 	if (note->kind == SKEP_NOTE_CANDIDATE_CHOSEN) {
 		c->kept_now = true;
 		if (sabotaged(c, SABOTAGE_CANDIDATE_WRONG))
-			note->candidate = (uint8_t)((note->candidate + 1u) % c->setup.plan->candidates);
+			note->candidate = (uint8_t)((note->candidate + 1u) % c->setup.plan->candidates.count);
 	}
 	c->kept_now = c->kept_now && note->kind != SKEP_NOTE_ROUND_OPENED;
 	if (note->kind == SKEP_NOTE_COUNTED && sabotaged(c, SABOTAGE_STALENESS_WRONG))
@@ -145,7 +145,8 @@ static bool waits(const struct cluster *c, uint32_t worker)
 		began += plan->first_stage_of[w] != SKEP_NO_STAGE;
 		now += c->process[w].seated || (c->process[w].moving && w != worker);
 	}
-	return plan->sharded || (plan->stands_by && plan->stands_by[worker] && (now >= began || plan->candidates > 1));
+	now += plan->candidates.count > 1 ? began : 0; /* each candidate has a part of them */
+	return plan->sharded || (plan->stands_by && plan->stands_by[worker] && now >= began);
 }
 
 /* In calm weather a worker that lives comes (back) in: not at once, but three rounds and a long time are enough. */
@@ -161,7 +162,7 @@ static void check_left_out(struct cluster *c)
 			continue;
 		}
 		skep_time since = p->out_since > c->setup.calm_ns ? p->out_since : c->setup.calm_ns;
-		if (++p->out_rounds > 3 && c->now - since > 30 * c->setup.plan->fence_after_ns)
+		if (++p->out_rounds > 3 && c->now - since > 30 * c->setup.plan->liveness.fence_after_ns)
 			verdict_break(c->verdict, "I7", ANY, ANY, ANY,
 				"worker %u lives, but has been out for %llu ms and %u rounds", w,
 				(unsigned long long)(c->now - since) / 1000000, p->out_rounds);
@@ -218,7 +219,7 @@ static void mix(struct cluster *c, struct skep_message *m)
 	while (other < plan->workers && (plan->first_stage_of[other] != m->stage + 1u || c->process[other].epoch != 1 ||
 						referee_candidate(plan, other) == referee_candidate(plan, m->to.index)))
 		other++;
-	if (m->to.epoch == 1 && other < plan->workers && m->round < plan->candidate_rounds &&
+	if (m->to.epoch == 1 && other < plan->workers && m->round < plan->candidates.rounds &&
 		sabotaged(c, SABOTAGE_CANDIDATES_MIXED))
 		m->to = (struct skep_peer){other, 1};
 }
@@ -235,7 +236,7 @@ static void perform(struct cluster *c, uint32_t index, struct skep_action *actio
 		action->u.send.to.index = c->setup.plan->workers + 1;
 	if (action->kind == SKEP_ACTION_SEND && skep_plan_fixed(c->setup.plan))
 		misdirect(c, &action->u.send);
-	if (action->kind == SKEP_ACTION_SEND && c->setup.plan->candidates > 1 &&
+	if (action->kind == SKEP_ACTION_SEND && c->setup.plan->candidates.count > 1 &&
 		action->u.send.kind == SKEP_MESSAGE_FORWARD)
 		mix(c, &action->u.send);
 	referee_action(c->referee, c->now, who, action);
@@ -299,9 +300,9 @@ static void step(struct cluster *c, struct process *p, const struct skep_event *
 {
 	struct skep_plan plan = *c->setup.plan;
 	if (c->setup.sabotage == SABOTAGE_MOVED_OFTEN && p == &c->process[plan.workers])
-		plan.rebalance_ns = plan.rebalance_ns / 64 + 1; /* a second move also waits for the first one to end */
+		plan.rebalance.period_ns = plan.rebalance.period_ns / 64 + 1; /* the next also waits for the first */
 	if (c->setup.sabotage == SABOTAGE_IMPATIENT && p == &c->process[plan.workers])
-		plan.wait_for_join_ns /= 4;
+		plan.liveness.wait_for_join_ns /= 4;
 	if (c->setup.sabotage == SABOTAGE_ORDER_SWAPPED && skep_plan_fixed(&plan) && !skep_plan_no_flush(&plan) &&
 		p != &c->process[plan.workers])
 		plan.pipeline = plan.pipeline == SKEP_PIPELINE_GPIPE ? SKEP_PIPELINE_SWARM : SKEP_PIPELINE_GPIPE;

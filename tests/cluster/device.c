@@ -56,7 +56,7 @@ uint32_t device_versions(const struct skep_plan *plan, uint32_t stage)
 {
 	if (plan->pipeline == SKEP_PIPELINE_PIPEDREAM)
 		return stream_versions(plan, stage);
-	return plan->delayed && plan->inner_steps == 0 ? 2 : 1;
+	return plan->delayed && plan->inner.steps == 0 ? 2 : 1;
 }
 
 uint32_t device_place(const struct skep_plan *plan, uint32_t stage, uint32_t version)
@@ -134,7 +134,7 @@ static bool keeps_nothing(const struct job *job)
 static uint64_t recomputed(const struct job *job, const struct tensor *in)
 {
 	uint64_t version = job->device->version[place(job, job->op->version)];
-	if (job->plan->inner_steps > 0) /* a step may come between the two passes */
+	if (job->plan->inner.steps > 0) /* a step may come between the two passes */
 		version = 0;
 	return mix64(in->name + mix64(version << 32 | (job->op->stage + 1u)));
 }
@@ -143,15 +143,15 @@ static uint64_t recomputed(const struct job *job, const struct tensor *in)
 static uint32_t judged_as(const struct job *job)
 {
 	uint32_t microbatch = job->op->microbatch, trained = skep_round_capacity(job->plan);
-	return job->plan->validate_every == 0 || microbatch < trained
+	return job->plan->validation.every == 0 || microbatch < trained
 	               ? microbatch
-	               : trained + (microbatch - trained) % job->plan->validate_microbatches;
+	               : trained + (microbatch - trained) % job->plan->validation.microbatches;
 }
 
 /* A pass, of a worker that is to wait for its merge. */
 static void check_waits(const struct job *job)
 {
-	if (job->plan->async_waits && job->device->drift.written)
+	if (job->plan->async.waits && job->device->drift.written)
 		wrong(job, "I15", "it goes on while its merge is under way, and was to wait");
 }
 
@@ -160,8 +160,8 @@ static void forward(const struct job *job)
 	const struct skep_op *op = job->op;
 	check_place(job);
 	check_waits(job);
-	bool drifts =
-		job->plan->async && !(job->plan->validate_every > 0 && skep_plan_validates(job->plan, op->microbatch));
+	bool drifts = job->plan->async.on &&
+	              !(job->plan->validation.every > 0 && skep_plan_validates(job->plan, op->microbatch));
 	job->effect->version = drifts ? job->device->drift.base : job->device->version[place(job, op->version)];
 	struct tensor in = activation(job);
 	check_whole(job);
@@ -188,7 +188,7 @@ static uint64_t stashed(const struct job *job, const struct tensor *in, uint32_t
 	if (stash.stage != op->stage || stash.round != op->round || stash.microbatch != op->microbatch ||
 		stash.input != in->name)
 		wrong(job, "I4", "the stash is of another forward");
-	bool inner = job->plan->inner_steps > 0 && stash.version <= op->version;
+	bool inner = job->plan->inner.steps > 0 && stash.version <= op->version;
 	if (stash.version != op->version && !inner && (!stream_moves_on(job->plan) || reads_copy(job)))
 		wrong(job, "I11", "forward read another version of the parameters");
 	*ret_version = stream_moves_on(job->plan) ? stash.version : *ret_version;
@@ -204,8 +204,8 @@ static uint64_t between_parts(const struct job *job, uint32_t part)
 
 static void check_inner(const struct job *job)
 {
-	const char *what = job->plan->async             ? device_drift(&job->device->drift, job->op)
-	                   : job->plan->inner_steps > 0 ? device_inner(job->device, job->plan, job->op)
+	const char *what = job->plan->async.on          ? device_drift(&job->device->drift, job->op)
+	                   : job->plan->inner.steps > 0 ? device_inner(job->device, job->plan, job->op)
 	                                                : NULL;
 	if (what)
 		wrong(job, "I15", what);
@@ -214,7 +214,7 @@ static void check_inner(const struct job *job)
 static void inner(const struct job *job)
 {
 	check_place(job);
-	if (job->plan->inner_steps == 0)
+	if (job->plan->inner.steps == 0)
 		wrong(job, "I15", "no plan asked for periodic sync");
 	check_inner(job);
 	if (job->plan->gossip)
@@ -228,7 +228,7 @@ static void backward(const struct job *job)
 	check_waits(job);
 	struct tensor in = activation(job);
 	uint32_t version = job->device->version[place(job, op->version)];
-	job->effect->version = job->plan->async ? job->device->drift.base : reads_copy(job) ? op->version : version;
+	job->effect->version = job->plan->async.on ? job->device->drift.base : reads_copy(job) ? op->version : version;
 	bool trains = device_goes_back(job->plan, op->stage); /* else nothing is kept, and no gradient comes */
 	uint64_t answer = keeps_nothing(job) ? recomputed(job, &in) : trains ? stashed(job, &in, &version) : 0;
 	if (keeps_nothing(job) && !buf_none(op->stash))
@@ -247,7 +247,7 @@ static void backward(const struct job *job)
 	check_inner(job);
 	uint32_t vstage = device_vstage_mask(job->plan, op->stage);
 	uint64_t first = op->parts > 0 ? op->first : 0, end = op->parts > 0 ? first + op->count : CLUSTER_ELEMENTS;
-	for (uint64_t e = first; e < end && !op->uncounted && !job->plan->async; e++)
+	for (uint64_t e = first; e < end && !op->uncounted && !job->plan->async.on; e++)
 		if (vstage >> e & 1)
 			job->device->accumulator[op->round][e] +=
 				symbol_gradient(op->round, version, op->stage, op->microbatch, (uint32_t)e);
@@ -281,9 +281,10 @@ static uint32_t row(const struct skep_op *op)
 static const uint64_t *own_part(const struct job *job)
 {
 	static const uint64_t nothing[CLUSTER_ELEMENTS]; /* of who has told nothing that is in the merge */
-	if (job->plan->async && job->plan->gather && job->op->kind != SKEP_OP_STEP && job->op->microbatches == 0)
+	if (job->plan->async.on && job->plan->reduction.gather && job->op->kind != SKEP_OP_STEP &&
+		job->op->microbatches == 0)
 		return nothing;
-	return job->plan->async ? job->device->drift.part : job->device->accumulator[row(job->op)];
+	return job->plan->async.on ? job->device->drift.part : job->device->accumulator[row(job->op)];
 }
 
 static void step(const struct job *job)
@@ -298,7 +299,7 @@ static void step(const struct job *job)
 	bool trains = device_trained_mask(job->plan, op->stage % job->plan->stages) &
 	              device_chunk_mask(job->plan, op->stage % job->plan->stages, 0, 1) &
 	              device_fragment_mask(job->plan, op); /* else no part is brought */
-	if (job->plan->gather && trains && op->members > 1 && op->microbatches != device->weight[row(op)])
+	if (job->plan->reduction.gather && trains && op->members > 1 && op->microbatches != device->weight[row(op)])
 		wrong(job, "I1b", "the parts say that there are other numbers of microbatches in them");
 	memcpy(job->effect->applied, sum, sizeof(job->effect->applied));
 	uint32_t to = place(job, op->round + 1);
@@ -491,7 +492,7 @@ static void reduce(const struct job *job)
 	}
 	for (uint64_t e = op->first; e < op->first + op->count; e++)
 		sum.value[e] = reduced(job, &in, e);
-	const char *odd = gathered_run(job->device, op, &in, job->plan->gather ? own_part(job) : NULL);
+	const char *odd = gathered_run(job->device, op, &in, job->plan->reduction.gather ? own_part(job) : NULL);
 	if (odd)
 		wrong(job, "I1b", odd);
 	if (takes_in(op) && !job->verdict->broken)

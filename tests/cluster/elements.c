@@ -22,14 +22,14 @@ uint32_t device_vstage_mask(const struct skep_plan *plan, uint32_t vstage)
 
 uint32_t device_fragment_mask(const struct skep_plan *plan, const struct skep_op *op)
 {
-	if (plan->sum_every && (op->round + 1) % plan->sum_every[op->stage] > 0)
+	if (plan->inner.sum_every && (op->round + 1) % plan->inner.sum_every[op->stage] > 0)
 		return 0;
-	if (plan->fragments <= 1)
+	if (plan->inner.fragments <= 1)
 		return ALL_KNOWN;
 	const struct skep_stage_plan *s = &plan->stage[op->stage];
 	uint64_t first, count;
-	skep_chunk_range(s->parameters - s->frozen - s->frozen_end, op->round % plan->fragments, plan->fragments,
-		&first, &count);
+	skep_chunk_range(s->parameters - s->frozen - s->frozen_end, op->round % plan->inner.fragments,
+		plan->inner.fragments, &first, &count);
 	return ((1u << count) - 1) << (s->frozen + first);
 }
 

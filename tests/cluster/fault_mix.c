@@ -32,8 +32,6 @@
 #define TRIAL_SALT UINT64_C(0x747269616c)
 #define TRIED 3u /* of 8, what none of the pinned seeds draws */
 #define ASYNC_SALT UINT64_C(0x6173796e63)
-#define VALIDATION_SALT UINT64_C(0x76616c697b)
-#define VALIDATED 1u /* of 4, what none of the pinned seeds draws */
 
 static uint64_t draw(struct weather *w)
 {
@@ -100,32 +98,33 @@ static void draw_shape(struct weather *w)
 	plan->samples = (uint32_t)any_size(w, 8);
 	plan->seed = draw(w);
 	plan->checkpoint_every = below(w, 2) ? (uint32_t)between(w, 1, 4) : 0;
-	plan->target_loss_nano = below(w, 8) ? INT64_MIN : (int64_t)between(w, 800 * MS, 1200 * MS);
+	plan->until.target_loss_nano = below(w, 8) ? INT64_MIN : (int64_t)between(w, 800 * MS, 1200 * MS);
 }
 
 static void draw_times(struct weather *w, bool moving)
 {
 	static const skep_time quantum[] = {1, 100000, 1000000};
 	struct skep_plan *plan = &w->plan;
+	struct skep_plan_liveness *live = &plan->liveness;
 	w->quantum_ns = quantum[below(w, 3)];
-	plan->heartbeat_ns = below(w, 8) ? between(w, 20, 100) * MS : between(w, 500, 5000) * MS / 1000;
-	plan->fence_after_ns = plan->heartbeat_ns * between(w, 4, 10) / 2;
-	if (w->quantum_ns > plan->heartbeat_ns / 16)
+	live->heartbeat_ns = below(w, 8) ? between(w, 20, 100) * MS : between(w, 500, 5000) * MS / 1000;
+	live->fence_after_ns = live->heartbeat_ns * between(w, 4, 10) / 2;
+	if (w->quantum_ns > live->heartbeat_ns / 16)
 		w->quantum_ns = 1;
-	w->latency_ns = any_size(w, below(w, 8) ? plan->heartbeat_ns / 8 : plan->heartbeat_ns / 2);
-	w->op_ns = any_size(w, below(w, 16) ? 4 * MS : 2 * plan->heartbeat_ns);
+	w->latency_ns = any_size(w, below(w, 8) ? live->heartbeat_ns / 8 : live->heartbeat_ns / 2);
+	w->op_ns = any_size(w, below(w, 16) ? 4 * MS : 2 * live->heartbeat_ns);
 	if (moving && below(w, 4)) /* so that there is something to wait for, and time to report it */
-		w->op_ns = plan->heartbeat_ns / between(w, 8, 256);
+		w->op_ns = live->heartbeat_ns / between(w, 8, 256);
 	for (uint32_t i = 0; i < plan->workers; i++)
 		w->slowness[i] = (uint32_t)between(w, 1, 4);
-	w->download_ns = below(w, 2) ? any_size(w, 4 * plan->fence_after_ns) : 1;
-	w->round_ns = plan->microbatches * w->op_ns * 2 + 20 * w->latency_ns + plan->heartbeat_ns;
+	w->download_ns = below(w, 2) ? any_size(w, 4 * live->fence_after_ns) : 1;
+	w->round_ns = plan->microbatches * w->op_ns * 2 + 20 * w->latency_ns + live->heartbeat_ns;
 	w->abuse_ns = 10 * MS + below(w, 2 * plan->rounds * w->round_ns);
-	plan->wait_for_join_ns = below(w, 2) ? any_size(w, 40 * plan->fence_after_ns) : 0;
+	live->wait_for_join_ns = below(w, 2) ? any_size(w, 40 * live->fence_after_ns) : 0;
 	/* one microbatch after the other, each stage slow, refills included, and time to notice deaths */
 	skep_time hop_ns = w->latency_ns + 8 * w->op_ns + 2 * w->quantum_ns;
-	w->bound_ns = w->abuse_ns + plan->wait_for_join_ns +
-	              plan->rounds * (plan->microbatches * plan->stages * 4 * hop_ns + 100 * plan->fence_after_ns);
+	skep_time round_ns = plan->microbatches * plan->stages * 4 * hop_ns + 100 * live->fence_after_ns;
+	w->bound_ns = w->abuse_ns + live->wait_for_join_ns + plan->rounds * round_ns;
 }
 
 static void draw_wiring(struct weather *w)
@@ -134,12 +133,12 @@ static void draw_wiring(struct weather *w)
 	plan->wiring = (enum skep_wiring)below(w, 3);
 	if (plan->wiring != SKEP_WIRING_LATENCY)
 		return;
-	plan->places = (uint32_t)between(w, 1, WEATHER_PLACES);
-	plan->place_of = w->place_of;
-	plan->transfer_ns = w->transfer_ns;
+	plan->places.count = (uint32_t)between(w, 1, WEATHER_PLACES);
+	plan->places.of = w->place_of;
+	plan->places.transfer_ns = w->transfer_ns;
 	for (uint32_t i = 0; i < plan->workers; i++)
-		w->place_of[i] = (uint32_t)below(w, plan->places);
-	for (uint32_t i = 0; i < plan->places * plan->places; i++)
+		w->place_of[i] = (uint32_t)below(w, plan->places.count);
+	for (uint32_t i = 0; i < plan->places.count * plan->places.count; i++)
 		w->transfer_ns[i] = below(w, 2) ? any_size(w, 4 * w->latency_ns) : 0;
 }
 
@@ -149,8 +148,8 @@ static void draw_rebalancing(struct weather *w)
 	struct skep_plan *plan = &w->plan;
 	skep_time work_ns = plan->microbatches * w->op_ns * 2 + 20 * w->latency_ns;
 	skep_time most_ns = below(w, 4) ? work_ns / 4 + 1 : plan->rounds * w->round_ns;
-	plan->rebalance_ns = plan->heartbeat_ns / 64 + w->op_ns / 2 + any_size(w, most_ns);
-	plan->rebalance_horizon_ns = below(w, 4) ? 0 : any_size(w, 16 * w->round_ns);
+	plan->rebalance.period_ns = plan->liveness.heartbeat_ns / 64 + w->op_ns / 2 + any_size(w, most_ns);
+	plan->rebalance.horizon_ns = below(w, 4) ? 0 : any_size(w, 16 * w->round_ns);
 	for (uint32_t s = 0; s < plan->stages; s++)
 		w->stage[s].migrate_ns = any_size(w, 4 * w->round_ns);
 }
@@ -183,17 +182,19 @@ static void draw_collective(struct weather *w, uint64_t seed)
 		SKEP_COLLECTIVE_TREE, SKEP_COLLECTIVE_HIERARCHICAL, SKEP_COLLECTIVE_BUTTERFLY, SKEP_COLLECTIVE_CHAIN};
 	uint64_t random = mix64(seed ^ COLLECTIVE_SALT), kind = random % 13;
 	if (mix64(seed ^ WHOLE_SALT) % 4 == 0)
-		w->plan.collective = SKEP_COLLECTIVE_FUSED;
+		w->plan.reduction.collective = SKEP_COLLECTIVE_FUSED;
 	else if (kind < sizeof others / sizeof others[0])
-		w->plan.collective = others[kind];
-	w->plan.sync_chunks = random >> 32 & 3; /* 0: the usual number */
+		w->plan.reduction.collective = others[kind];
+	w->plan.reduction.chunks = random >> 32 & 3; /* 0: the usual number */
 	for (uint32_t i = 0; i < w->plan.workers; i++) {
 		uint64_t each = mix64(random + i);
 		w->site_of[i] = (uint32_t)(each % (1 + (random >> 34 & 3)));
 		w->link_Bps[i] = random >> 36 & 1 ? each >> (each & 63) : each % 4;
 	}
-	w->plan.site_of = random >> 37 & 7 ? w->site_of : NULL;
-	w->plan.link_Bps = random >> 40 & 7 ? w->link_Bps : NULL;
+	w->plan.reduction.site_of = random >> 37 & 7 ? w->site_of : NULL;
+	w->plan.reduction.link_Bps = random >> 40 & 7 ? w->link_Bps : NULL;
+	bool gathers = skep_collective_gathers(w->plan.reduction.collective);
+	w->plan.reduction.gather = gathers && mix64(seed ^ GATHER_SALT) % 2;
 }
 
 /* In half of the plans with promises: of any sizes, from the end. */
@@ -232,9 +233,9 @@ static bool stream_pipelines(struct weather *w)
 	plan->microbatches = plan->workers / plan->stages;
 	plan->on_loss = SKEP_ON_LOSS_REPORT;
 	plan->rounds = CLUSTER_ROUNDS - 1 - plan->rounds % 4;
-	if (plan->collective != SKEP_COLLECTIVE_FUSED)
-		plan->collective = SKEP_COLLECTIVE_RING;
-	plan->gather = false;
+	bool fused = plan->reduction.collective == SKEP_COLLECTIVE_FUSED;
+	plan->reduction.collective = fused ? SKEP_COLLECTIVE_FUSED : SKEP_COLLECTIVE_RING;
+	plan->reduction.gather = false;
 	return true;
 }
 
@@ -245,7 +246,7 @@ static void fix_pipelines(struct weather *w, uint64_t *random)
 	uint32_t pipelines = plan->workers / plan->stages;
 	plan->pipeline = mix64(++*random) % 2 ? SKEP_PIPELINE_GPIPE : SKEP_PIPELINE_1F1B;
 	plan->wiring = SKEP_WIRING_FIXED;
-	plan->places = 0;
+	plan->places.count = 0;
 	plan->workers = pipelines * plan->stages;
 	for (uint32_t i = 0; i < plan->workers; i++)
 		w->first_stage_of[i] = i % plan->stages;
@@ -258,7 +259,7 @@ static void fix_pipelines(struct weather *w, uint64_t *random)
 	plan->recompute = plan->pipeline == SKEP_PIPELINE_GPIPE && mix64(++*random) % 2;
 	plan->routing = SKEP_ROUTING_PEER;
 	plan->joins = SKEP_JOINS_NEEDED;
-	plan->rebalance_ns = plan->reissue_timeout_ns = 0;
+	plan->rebalance.period_ns = plan->liveness.reissue_after_ns = 0;
 	plan->delayed = false;
 	plan->barrier = plan->pipeline == SKEP_PIPELINE_GPIPE && mix64(w->seed ^ BARRIER_SALT) % 2;
 	plan->eager = mix64(w->seed ^ EAGER_SALT) % 2;
@@ -274,7 +275,7 @@ static void interleave(struct weather *w)
 		return;
 	plan->pipeline = SKEP_PIPELINE_INTERLEAVED;
 	eager_nothing(w);
-	plan->gather = false;
+	plan->reduction.gather = false;
 	plan->model_chunks = (uint32_t)(2 + (random >> 32 & 1));
 	plan->vstage_bytes = w->vstage_bytes;
 	for (uint32_t q = 0; q + 1 < skep_plan_vstages(plan); q++)
@@ -293,46 +294,34 @@ static void interleave(struct weather *w)
 static void draw_cycle(struct weather *w, uint64_t random)
 {
 	struct skep_plan *plan = &w->plan;
-	bool whole = plan->fragments < 2 || plan->inner_steps < 2 || plan->inner_overlap == plan->inner_steps;
+	bool whole = plan->inner.fragments < 2 || plan->inner.steps < 2 || plan->inner.overlap == plan->inner.steps;
 	if (!whole && random & 1)
-		plan->inner_cycle = plan->fragments * plan->inner_steps - 1 -
-		                    (uint32_t)(random >> 1 & 0xff) % (plan->fragments - 1);
+		plan->inner.cycle = plan->inner.fragments * plan->inner.steps - 1 -
+		                    (uint32_t)(random >> 1 & 0xff) % (plan->inner.fragments - 1);
 }
 
 /* Rounds of a few steps, in which a worker counts from nothing to all of a step and more. */
 static void draw_inner(struct weather *w, uint64_t random)
 {
 	uint32_t most = w->plan.microbatches < 9 ? w->plan.microbatches : 9, least = CLUSTER_ELEMENTS;
-	w->plan.inner_steps = 1 + (uint32_t)(random >> 8 & 0xff) % most;
-	w->plan.inner_by_share = random >> 16 & 1;
-	w->plan.inner_fixed = !w->plan.inner_by_share && random >> 41 & 1;
+	w->plan.inner.steps = 1 + (uint32_t)(random >> 8 & 0xff) % most;
+	w->plan.inner.by_share = random >> 16 & 1;
+	w->plan.inner.fixed = !w->plan.inner.by_share && random >> 41 & 1;
 	for (uint32_t s = 0; s < w->plan.stages; s++)
 		least = w->stage[s].parameters < least ? (uint32_t)w->stage[s].parameters : least;
 	if (random >> 17 & 1) /* in parts of a vector, in turn */
-		w->plan.fragments = 1 + (uint32_t)(random >> 24 & 0xff) % least;
+		w->plan.inner.fragments = 1 + (uint32_t)(random >> 24 & 0xff) % least;
 	if (w->plan.delayed && random >> 18 & 1)
-		w->plan.inner_overlap = 1 + (uint32_t)(random >> 32 & 0xff) % w->plan.inner_steps;
-	w->plan.inner_deadline = w->plan.inner_overlap > 0 && random >> 40 & 1;
+		w->plan.inner.overlap = 1 + (uint32_t)(random >> 32 & 0xff) % w->plan.inner.steps;
+	w->plan.inner.deadline = w->plan.inner.overlap > 0 && random >> 40 & 1;
 	draw_cycle(w, random >> 42);
 }
 
 /* In a third of those with periodic sync. */
 static void draw_async(struct weather *w, enum weather_kind kind)
 {
-	if (w->plan.inner_steps > 0 && (kind == WEATHER_ASYNC || mix64(w->seed ^ ASYNC_SALT) % 3 == 0))
+	if (w->plan.inner.steps > 0 && (kind == WEATHER_ASYNC || mix64(w->seed ^ ASYNC_SALT) % 3 == 0))
 		weather_merges(&w->plan, mix64(w->seed + ASYNC_SALT));
-}
-
-/* In a quarter, after every one to three rounds, of few microbatches or many. */
-static void draw_validation(struct weather *w)
-{
-	struct skep_plan *plan = &w->plan;
-	uint64_t random = mix64(w->seed ^ VALIDATION_SALT);
-	if (random % 4 != VALIDATED || skep_plan_no_flush(plan))
-		return;
-	plan->validate_every = (uint32_t)(1 + (random >> 8) % 3);
-	plan->validate_microbatches = (uint32_t)(1 + (random >> 16) % (random >> 32 & 1 ? 4 : WEATHER_VALIDATED));
-	w->bound_ns += (w->bound_ns - w->abuse_ns) * (plan->validate_microbatches / plan->microbatches + 1);
 }
 
 /* Gradients are clipped in a quarter; in a sixteenth something is infinite, in an eighth states are not kept; neither in calm. */
@@ -341,7 +330,7 @@ static void draw_numbers(struct weather *w)
 	bool quiet = true;
 	for (uint32_t f = 0; f < WEATHER_FAULTS; f++)
 		quiet = quiet && w->rate[f] == 0;
-	w->plan.clip = mix64(w->seed ^ CLIP_SALT) % 4 == 2 && !skep_plan_no_flush(&w->plan) && w->plan.inner_steps == 0;
+	w->plan.clip = mix64(w->seed ^ CLIP_SALT) % 4 == 2 && !skep_plan_no_flush(&w->plan) && w->plan.inner.steps == 0;
 	if (quiet)
 		return;
 	w->infinite = mix64(w->seed ^ INFINITE_SALT) % 16 == 3 ? 1 + mix64(w->seed + INFINITE_SALT) % 8 : 0;
@@ -368,10 +357,10 @@ static void draw_trial(struct weather *w, bool must)
 		plan->rounds = 3;
 	if (fewest < 2 || plan->rounds < 3)
 		return;
-	plan->inner_overlap = plan->delayed = plan->inner_deadline = false;
-	plan->candidates = 2 + (uint32_t)(random >> 8 & 0xff) % (fewest - 1);
-	plan->candidate_rounds = 2 + (uint32_t)(random >> 16 & 0xff) % (plan->rounds - 2);
-	w->bound_ns += (w->bound_ns - w->abuse_ns) * plan->candidates;
+	plan->inner.overlap = plan->delayed = plan->inner.deadline = false;
+	plan->candidates.count = 2 + (uint32_t)(random >> 8 & 0xff) % (fewest - 1);
+	plan->candidates.rounds = 2 + (uint32_t)(random >> 16 & 0xff) % (plan->rounds - 2);
+	w->bound_ns += (w->bound_ns - w->abuse_ns) * plan->candidates.count;
 }
 
 void weather_draw(struct weather *w, uint64_t seed, bool calm, enum weather_kind kind)
@@ -395,12 +384,11 @@ void weather_draw(struct weather *w, uint64_t seed, bool calm, enum weather_kind
 		w->plan.joins = SKEP_JOINS_RANDOM;
 	if (calm || below(w, 16) == 0)
 		memset(w->rate, 0, sizeof(w->rate));
-	w->plan.routing =
-		below(w, 3) ? SKEP_ROUTING_PEER : SKEP_ROUTING_TRAINER; /* last: older seeds keep their draws */
-	if (below(w, 2)) /* from about an operation to the time after which the silent are fenced */
-		w->plan.reissue_timeout_ns =
-			w->plan.heartbeat_ns / 64 + w->op_ns / 2 + any_size(w, w->plan.fence_after_ns);
-	w->plan.gather = skep_collective_gathers(w->plan.collective) && mix64(seed ^ GATHER_SALT) % 2;
+	w->plan.routing = below(w, 3) ? SKEP_ROUTING_PEER : SKEP_ROUTING_TRAINER; /* older seeds keep their draws */
+	const struct skep_plan_liveness *live = &w->plan.liveness;
+	skep_time reissue_ns =
+		live->heartbeat_ns / 64 + w->op_ns / 2; /* from about an operation, to when the silent are fenced */
+	w->plan.liveness.reissue_after_ns = below(w, 2) ? reissue_ns + any_size(w, live->fence_after_ns) : 0;
 	uint64_t random = mix64(seed ^ FIXED_SALT), inner = mix64(seed ^ INNER_SALT);
 	if (kind == WEATHER_FIXED || (any && random % 8 == 5)) { /* of 8, the one that is none of the pinned seeds */
 		fix_pipelines(w, &random);
@@ -414,14 +402,14 @@ void weather_draw(struct weather *w, uint64_t seed, bool calm, enum weather_kind
 		   inner % 8 == 7) { /* none of the pinned seeds */
 		draw_inner(w, inner);
 	}
-	draw_validation(w);
+	weather_validation(w);
 	bool tried = !skep_plan_fixed(&w->plan) && mix64(seed ^ TRIAL_SALT) % 8 == TRIED;
 	if (kind == WEATHER_TRIAL || (kind == WEATHER_ANY && tried))
 		draw_trial(w, kind == WEATHER_TRIAL);
 	draw_numbers(w);
 	if (kind == WEATHER_GOSSIP)
 		weather_pairs(&w->plan);
-	else if (w->plan.candidates == 0 && !skep_plan_fixed(&w->plan))
+	else if (w->plan.candidates.count == 0 && !skep_plan_fixed(&w->plan))
 		draw_async(w, kind);
 	weather_standby(w);
 	weather_limits(w);
@@ -449,7 +437,7 @@ static struct fate fate_of(void *context, skep_time now, const struct skep_messa
 {
 	struct weather *w = context;
 	struct fate fate = {.delay_ns = between(w, w->latency_ns / 2, w->latency_ns)};
-	skep_time long_ns = 5 * w->plan.fence_after_ns;
+	skep_time long_ns = 5 * w->plan.liveness.fence_after_ns;
 	fate.dies_with_sender = below(w, 2);
 	fate.dead = (uint32_t)below(w, 3);
 	if (w->rate[WEATHER_REORDER] && now < w->abuse_ns) {
@@ -462,7 +450,7 @@ static struct fate fate_of(void *context, skep_time now, const struct skep_messa
 		fate.delay_ns += any_size(w, long_ns);
 	if (hit(w, now, WEATHER_RETURN)) {
 		fate.failed = true;
-		fate.delay_ns += any_size(w, w->plan.fence_after_ns);
+		fate.delay_ns += any_size(w, w->plan.liveness.fence_after_ns);
 	} else if (hit(w, now, WEATHER_DUPLICATE)) {
 		fate.copies = (uint32_t)between(w, 1, 2);
 		for (uint32_t i = 0; i < fate.copies; i++)
@@ -487,7 +475,7 @@ static skep_time op_time(void *context, skep_time now, uint32_t worker, const st
 		base /= 8;
 	skep_time time = between(w, base / 2, base);
 	if (hit(w, now, WEATHER_SLOW))
-		time += any_size(w, 2 * w->plan.fence_after_ns);
+		time += any_size(w, 2 * w->plan.liveness.fence_after_ns);
 	return whole(w, time);
 }
 
@@ -517,7 +505,7 @@ static skep_time lateness(void *context, skep_time now, uint32_t machine)
 {
 	struct weather *w = context;
 	(void)machine;
-	return hit(w, now, WEATHER_LATE) ? any_size(w, w->plan.heartbeat_ns) : 0;
+	return hit(w, now, WEATHER_LATE) ? any_size(w, w->plan.liveness.heartbeat_ns) : 0;
 }
 
 struct setup weather_setup(struct weather *w)
@@ -545,28 +533,30 @@ static void schedule_news(struct weather *w, struct cluster *cluster, uint32_t a
 	for (uint32_t m = 0; m <= w->plan.workers; m++) {
 		bool told = m == w->plan.workers ? below(w, 2) : below(w, 4) == 0;
 		if (told && m != about)
-			cluster_suspect(cluster, m, about, died + any_size(w, w->plan.fence_after_ns), false);
+			cluster_suspect(cluster, m, about, died + any_size(w, w->plan.liveness.fence_after_ns), false);
 	}
 }
 
 static void schedule_deaths(struct weather *w, struct cluster *cluster)
 {
+	const struct skep_plan_liveness *live = &w->plan.liveness;
 	for (uint32_t i = 0; i < w->rate[WEATHER_KILL]; i++) {
 		uint32_t victim = (uint32_t)below(w, w->plan.workers);
 		skep_time at = whole(w, below(w, w->abuse_ns));
-		bool gentle = below(w, w->plan.wait_for_join_ns > 0 ? 4 : 32) > 0; /* a stage may wait for a restart */
+		/* A stage may wait for a restart. */
+		bool gentle = below(w, live->wait_for_join_ns > 0 ? 4 : 32) > 0;
 		cluster_kill(cluster, victim, at, gentle);
 		schedule_news(w, cluster, victim, at);
 		if (chance(w, w->rate[WEATHER_RESTART]))
-			cluster_restart(cluster, victim, at + any_size(w, 4 * w->plan.fence_after_ns));
+			cluster_restart(cluster, victim, at + any_size(w, 4 * live->fence_after_ns));
 	}
 	for (uint32_t i = 0; i < w->rate[WEATHER_NOTICE]; i++) {
 		uint32_t victim = (uint32_t)below(w, w->plan.workers);
 		skep_time at = whole(w, below(w, w->abuse_ns));
-		skep_time leave_at = at + any_size(w, below(w, 2) ? 2 * w->plan.fence_after_ns : 16 * w->round_ns);
+		skep_time leave_at = at + any_size(w, below(w, 2) ? 2 * live->fence_after_ns : 16 * w->round_ns);
 		cluster_notice(cluster, victim, at, leave_at, true);
 		if (chance(w, w->rate[WEATHER_RESTART]))
-			cluster_restart(cluster, victim, leave_at + any_size(w, 4 * w->plan.fence_after_ns));
+			cluster_restart(cluster, victim, leave_at + any_size(w, 4 * live->fence_after_ns));
 	}
 }
 
@@ -586,14 +576,14 @@ static void schedule_rumours(struct weather *w, struct cluster *cluster)
 void weather_schedule(struct weather *w, struct cluster *cluster)
 {
 	for (uint32_t m = 0; w->rate[WEATHER_STAGGER] && m <= w->plan.workers; m++) {
-		cluster_start_at(cluster, m, whole(w, below(w, w->plan.heartbeat_ns)));
+		cluster_start_at(cluster, m, whole(w, below(w, w->plan.liveness.heartbeat_ns)));
 		w->hits[WEATHER_STAGGER]++;
 	}
 	schedule_deaths(w, cluster);
 	schedule_rumours(w, cluster);
 	for (uint32_t i = 0; i < w->rate[WEATHER_PAUSE]; i++) {
 		skep_time at = whole(w, below(w, w->abuse_ns));
-		skep_time until = at + any_size(w, 2 * w->plan.fence_after_ns);
+		skep_time until = at + any_size(w, 2 * w->plan.liveness.fence_after_ns);
 		cluster_pause(cluster, (uint32_t)below(w, w->plan.workers + 1), at, until);
 		w->hits[WEATHER_PAUSE]++;
 	}

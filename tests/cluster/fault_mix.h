@@ -95,6 +95,7 @@ void weather_limits(
 	struct weather *weather); /* the same: how fast owners are expected to be, how many may be in flight */
 void weather_policies(struct weather *weather); /* fault_mix_policies.c: moves, bans */
 bool weather_faultless(const struct weather *weather);
+void weather_validation(struct weather *weather); /* fault_mix_validation.c */
 void weather_losses(
 	struct weather *weather, enum weather_kind kind); /* fault_mix_losses.c: rounds that are void, or wait */
 /* The run's setup: answers of the weather from its beginning. The machine is the caller's choice. */

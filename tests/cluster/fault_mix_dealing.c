@@ -24,7 +24,7 @@ static void draw_ring(struct weather *w)
 			order[j] = i;
 		}
 	}
-	w->plan.ring_order = w->ring_order;
+	w->plan.reduction.order = w->ring_order;
 }
 
 void weather_limits(struct weather *w)

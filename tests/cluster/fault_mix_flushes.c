@@ -54,12 +54,12 @@ void weather_inner_flushes(struct weather *w, uint64_t random)
 	struct skep_plan *plan = &w->plan;
 	uint32_t least = CLUSTER_ELEMENTS;
 	plan->barrier = false;
-	plan->inner_steps = 1 + (uint32_t)(random >> 8) % 4;
+	plan->inner.steps = 1 + (uint32_t)(random >> 8) % 4;
 	for (uint32_t s = 0; s < plan->stages; s++)
 		least = w->stage[s].parameters < least ? (uint32_t)w->stage[s].parameters : least;
 	if (random >> 16 & 1)
-		plan->fragments = 1 + (uint32_t)(random >> 24 & 0xff) % least;
-	set_flushes(w, plan->inner_steps * (1 + (uint32_t)(random >> 32 & 3) % 3));
+		plan->inner.fragments = 1 + (uint32_t)(random >> 24 & 0xff) % least;
+	set_flushes(w, plan->inner.steps * (1 + (uint32_t)(random >> 32 & 3) % 3));
 	plan->in_flight = skep_plan_fixed_in_flight(plan);
 }
 
@@ -67,8 +67,8 @@ void weather_inner_flushes(struct weather *w, uint64_t random)
 static void draw_weights(struct weather *w)
 {
 	uint64_t random = mix64(w->seed ^ WEIGHTS_SALT);
-	w->plan.weights = (enum skep_weights)(random % SKEP_WEIGHTS_CHOICES);
-	w->plan.synchronous = random >> 8 & 1 ? (uint32_t)(random >> 16) % w->plan.rounds : 0;
+	w->plan.no_flush.weights = (enum skep_weights)(random % SKEP_WEIGHTS_CHOICES);
+	w->plan.no_flush.synchronous = random >> 8 & 1 ? (uint32_t)(random >> 16) % w->plan.rounds : 0;
 }
 
 void weather_flushes(struct weather *w)

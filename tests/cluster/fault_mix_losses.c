@@ -11,12 +11,12 @@
 
 static bool may_void(const struct skep_plan *plan)
 {
-	return !plan->delayed && !skep_plan_no_flush(plan) && plan->inner_steps == 0 && plan->candidates == 0;
+	return !plan->delayed && !skep_plan_no_flush(plan) && plan->inner.steps == 0 && plan->candidates.count == 0;
 }
 
 static bool may_wait(const struct skep_plan *plan)
 {
-	return !plan->delayed && !skep_plan_no_flush(plan) && !plan->gossip && plan->candidates == 0;
+	return !plan->delayed && !skep_plan_no_flush(plan) && !plan->gossip && plan->candidates.count == 0;
 }
 
 void weather_losses(struct weather *w, enum weather_kind kind)
@@ -29,9 +29,9 @@ void weather_losses(struct weather *w, enum weather_kind kind)
 	if ((kind != WEATHER_WAIT && !(free && report && random % 24 == WAITING)) || !may_wait(plan))
 		return;
 	plan->on_loss = SKEP_ON_LOSS_WAIT;
-	plan->rebalance_ns = 0;
-	if (plan->wait_for_join_ns > 0)
+	plan->rebalance.period_ns = 0;
+	if (plan->liveness.wait_for_join_ns > 0)
 		return;
-	plan->wait_for_join_ns = plan->fence_after_ns * (1 + random / 24 % 40);
-	w->bound_ns += plan->wait_for_join_ns;
+	plan->liveness.wait_for_join_ns = plan->liveness.fence_after_ns * (1 + random / 24 % 40);
+	w->bound_ns += plan->liveness.wait_for_join_ns;
 }

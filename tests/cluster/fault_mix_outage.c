@@ -24,7 +24,7 @@ void weather_outage(struct weather *w)
 	uint64_t random = mix64(w->seed ^ OUTAGE_SALT);
 	w->outages = 0;
 	w->held = false;
-	if (plan->candidates > 1 || plan->scale != NULL)
+	if (plan->candidates.count > 1 || plan->scale != NULL)
 		return;
 	if (plan->checkpoint_every == 0 && below(&random, 4) > 0)
 		plan->checkpoint_every = (uint32_t)(1 + below(&random, 3));

@@ -11,8 +11,8 @@
 static void leave_out(struct weather *w)
 {
 	struct skep_plan *plan = &w->plan;
-	plan->delayed = plan->inner_deadline = plan->eager = plan->clip = false;
-	plan->fragments = plan->inner_cycle = plan->inner_overlap = 0;
+	plan->delayed = plan->inner.deadline = plan->eager = plan->clip = false;
+	plan->inner.fragments = plan->inner.cycle = plan->inner.overlap = 0;
 	plan->tied = 0;
 	for (uint32_t s = 0; s < plan->stages; s++) {
 		w->stage[s].buckets = 0;
@@ -24,10 +24,10 @@ static void leave_out(struct weather *w)
 void weather_periods(struct weather *w)
 {
 	uint64_t random = mix64(w->seed ^ PERIODS_SALT);
-	if (w->plan.inner_steps == 0 || w->plan.async || w->plan.gossip || w->plan.candidates > 1)
+	if (w->plan.inner.steps == 0 || w->plan.async.on || w->plan.gossip || w->plan.candidates.count > 1)
 		return;
 	leave_out(w);
 	for (uint32_t s = 0; s < w->plan.stages; s++)
 		w->sum_every[s] = 1u << (random >> 2 * s & 3) % 3;
-	w->plan.sum_every = w->sum_every;
+	w->plan.inner.sum_every = w->sum_every;
 }

@@ -13,10 +13,10 @@
 void weather_policies(struct weather *w)
 {
 	struct skep_plan *plan = &w->plan;
-	if (plan->rebalance_ns > 0 && mix64(w->seed ^ QUEUE_SALT) % 6 == QUEUE)
-		plan->rebalance_by = SKEP_REBALANCE_BY_QUEUE;
-	if (plan->reissue_timeout_ns > 0 && mix64(w->seed ^ BAN_SALT) % 8 == BANNED)
-		plan->ban = SKEP_BAN_AT_ONCE;
+	if (plan->rebalance.period_ns > 0 && mix64(w->seed ^ QUEUE_SALT) % 6 == QUEUE)
+		plan->rebalance.by = SKEP_REBALANCE_BY_QUEUE;
+	if (plan->liveness.reissue_after_ns > 0 && mix64(w->seed ^ BAN_SALT) % 8 == BANNED)
+		plan->liveness.ban = SKEP_BAN_AT_ONCE;
 }
 
 bool weather_faultless(const struct weather *w)

@@ -6,7 +6,7 @@
 
 static const char *steps_by(const struct skep_plan *plan)
 {
-	return plan->inner_by_share ? "share" : plan->inner_fixed ? "fixed parts" : "progress";
+	return plan->inner.by_share ? "share" : plan->inner.fixed ? "fixed parts" : "progress";
 }
 
 const char *weather_fault_name(enum weather_fault fault)
@@ -28,15 +28,15 @@ const char *weather_fault_name(enum weather_fault fault)
 
 static void print_policies(const struct skep_plan *plan, FILE *to)
 {
-	if (plan->rebalance_ns > 0)
-		fprintf(to, "; rebalancing every %u us, horizon %u us%s", (unsigned)(plan->rebalance_ns / 1000),
-			(unsigned)(plan->rebalance_horizon_ns / 1000),
-			plan->rebalance_by == SKEP_REBALANCE_BY_QUEUE ? ", by queue" : "");
-	if (plan->ban == SKEP_BAN_AT_ONCE)
+	if (plan->rebalance.period_ns > 0)
+		fprintf(to, "; rebalancing every %u us, horizon %u us%s", (unsigned)(plan->rebalance.period_ns / 1000),
+			(unsigned)(plan->rebalance.horizon_ns / 1000),
+			plan->rebalance.by == SKEP_REBALANCE_BY_QUEUE ? ", by queue" : "");
+	if (plan->liveness.ban == SKEP_BAN_AT_ONCE)
 		fprintf(to, "; bans at once");
-	if (plan->weights != SKEP_WEIGHTS_STASHED || plan->synchronous > 0)
-		fprintf(to, "; %s weights, %u synchronous rounds", skep_weights_name((uint8_t)plan->weights),
-			plan->synchronous);
+	if (plan->no_flush.weights != SKEP_WEIGHTS_STASHED || plan->no_flush.synchronous > 0)
+		fprintf(to, "; %s weights, %u synchronous rounds", skep_weights_name((uint8_t)plan->no_flush.weights),
+			plan->no_flush.synchronous);
 }
 
 static void print_faults(const struct weather *w, FILE *to)
@@ -74,26 +74,27 @@ void weather_print(const struct weather *w, FILE *to)
 		fprintf(to, " %u", (unsigned)plan->stage[s].parameters);
 	fprintf(to, "\n  work: %u rounds of %u microbatches in %u flushes, %u in flight, at most %u\n", plan->rounds,
 		plan->microbatches, skep_plan_flushes(plan), plan->in_flight, skep_plan_in_flight_most(plan));
-	if (plan->collective != SKEP_COLLECTIVE_RING)
-		fprintf(to, "  collective: %s%s\n", skep_collective_name((uint8_t)plan->collective),
-			plan->gather ? ", gathered" : "");
+	if (plan->reduction.collective != SKEP_COLLECTIVE_RING)
+		fprintf(to, "  collective: %s%s\n", skep_collective_name((uint8_t)plan->reduction.collective),
+			plan->reduction.gather ? ", gathered" : "");
 	fprintf(to, "  %swiring: %s, routing: %s, %u samples, %u places%s", pipeline[plan->pipeline],
 		wiring[plan->wiring], plan->routing == SKEP_ROUTING_TRAINER ? "trainer" : "peer", plan->samples,
-		plan->places,
+		plan->places.count,
 		plan->delayed                         ? "; delayed updates"
 		: plan->on_loss == SKEP_ON_LOSS_RERUN ? "; lost work is run again"
 						      : "");
 	print_policies(plan, to);
-	if (plan->inner_cycle > 0)
-		fprintf(to, "; %u inner steps in a cycle", plan->inner_cycle);
-	if (plan->inner_steps > 0)
-		fprintf(to, "; %u inner steps, by %s, %u fragments, overlap %u%s", plan->inner_steps, steps_by(plan),
-			plan->fragments, plan->inner_overlap, plan->inner_deadline ? " at most" : "");
-	for (uint32_t s = 0; plan->sum_every && s < plan->stages; s++)
-		fprintf(to, "%s%u", s > 0 ? ", " : "; by stage, a sum in one of so many rounds: ", plan->sum_every[s]);
+	if (plan->inner.cycle > 0)
+		fprintf(to, "; %u inner steps in a cycle", plan->inner.cycle);
+	if (plan->inner.steps > 0)
+		fprintf(to, "; %u inner steps, by %s, %u fragments, overlap %u%s", plan->inner.steps, steps_by(plan),
+			plan->inner.fragments, plan->inner.overlap, plan->inner.deadline ? " at most" : "");
+	for (uint32_t s = 0; plan->inner.sum_every && s < plan->stages; s++)
+		fprintf(to, "%s%u",
+			s > 0 ? ", " : "; by stage, a sum in one of so many rounds: ", plan->inner.sum_every[s]);
 	fprintf(to, "%s%s", plan->gossip ? "; in pairs" : "",
-		plan->ring_order ? "; members in an order of their own" : "");
-	if (plan->async_waits)
+		plan->reduction.order ? "; members in an order of their own" : "");
+	if (plan->async.waits)
 		fprintf(to, "; a worker waits for its merge");
 	if (plan->tied > 0)
 		fprintf(to, "; the ends share a table of %u", (unsigned)plan->tied);
@@ -107,19 +108,20 @@ void weather_print(const struct weather *w, FILE *to)
 		fprintf(to, "; eager all-reduce%s", plan->stage[0].buckets ? ", in buckets" : "");
 	if (plan->joins == SKEP_JOINS_RANDOM)
 		fprintf(to, "; newcomers go anywhere");
-	if (plan->candidates > 1)
-		fprintf(to, "; %u candidates for %u rounds", plan->candidates, plan->candidate_rounds);
-	if (plan->validate_every > 0)
-		fprintf(to, "; validation of %u after every %u rounds", plan->validate_microbatches,
-			plan->validate_every);
+	if (plan->candidates.count > 1)
+		fprintf(to, "; %u candidates for %u rounds", plan->candidates.count, plan->candidates.rounds);
+	if (plan->validation.every > 0)
+		fprintf(to, "; validation of %u after every %u rounds", plan->validation.microbatches,
+			plan->validation.every);
 	fprintf(to, "%s%s%s", plan->clip ? "; gradients are clipped" : "", plan->sharded ? "; steps in shards" : "",
 		plan->together ? "; stages step together" : "");
-	if (plan->reissue_timeout_ns > 0)
-		fprintf(to, "; patience of %u us", (unsigned)(plan->reissue_timeout_ns / 1000));
+	if (plan->liveness.reissue_after_ns > 0)
+		fprintf(to, "; patience of %u us", (unsigned)(plan->liveness.reissue_after_ns / 1000));
 	fprintf(to,
 		"\n  times in us: latency %u, operation %u, heartbeat %u, fence after %u, abuse until %u, ticks of %u "
 		"ns\n",
-		(unsigned)(w->latency_ns / 1000), (unsigned)(w->op_ns / 1000), (unsigned)(plan->heartbeat_ns / 1000),
-		(unsigned)(plan->fence_after_ns / 1000), (unsigned)(w->abuse_ns / 1000), (unsigned)w->quantum_ns);
+		(unsigned)(w->latency_ns / 1000), (unsigned)(w->op_ns / 1000),
+		(unsigned)(plan->liveness.heartbeat_ns / 1000), (unsigned)(plan->liveness.fence_after_ns / 1000),
+		(unsigned)(w->abuse_ns / 1000), (unsigned)w->quantum_ns);
 	print_faults(w, to);
 }

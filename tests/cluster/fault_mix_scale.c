@@ -44,16 +44,16 @@ static void draw_prices(struct weather *w, uint64_t *random)
 			1 + draw(random, w->plan.rounds * w->round_ns / NS_PER_MS), 1 + draw(random, 3)};
 	}
 	w->price_first[w->scale.kinds] = 2 * w->scale.kinds;
-	w->plan.price_of = w->kind_of;
-	w->plan.price_first = w->price_first;
-	w->plan.price_step = w->price_step;
+	w->plan.price.of = w->kind_of;
+	w->plan.price.first = w->price_first;
+	w->plan.price.step = w->price_step;
 }
 
 void weather_scale(struct weather *w)
 {
 	struct skep_plan *plan = &w->plan;
 	uint64_t random = mix64(w->seed ^ SCALE_SALT);
-	if (skep_plan_fixed(plan) || plan->on_loss == SKEP_ON_LOSS_WAIT || plan->candidates > 1)
+	if (skep_plan_fixed(plan) || plan->on_loss == SKEP_ON_LOSS_WAIT || plan->candidates.count > 1)
 		return;
 	plan->stands_by = NULL;
 	draw_kinds(w, &random);

@@ -9,7 +9,7 @@
 
 static bool may_shard(const struct skep_plan *plan)
 {
-	return plan->inner_steps == 0 && plan->candidates < 2 && !skep_plan_no_flush(plan) &&
+	return plan->inner.steps == 0 && plan->candidates.count < 2 && !skep_plan_no_flush(plan) &&
 	       skep_plan_model_chunks(plan) == 1;
 }
 
@@ -17,9 +17,9 @@ static bool may_shard(const struct skep_plan *plan)
 static void leave_out(struct weather *w)
 {
 	struct skep_plan *plan = &w->plan;
-	plan->collective = SKEP_COLLECTIVE_RING;
-	plan->gather = plan->eager = false;
-	plan->tied = plan->rebalance_ns = 0;
+	plan->reduction.collective = SKEP_COLLECTIVE_RING;
+	plan->reduction.gather = plan->eager = false;
+	plan->tied = plan->rebalance.period_ns = 0;
 	plan->on_loss = SKEP_ON_LOSS_REPORT;
 	if (plan->frozen_vstages > 0)
 		weather_thaw(w);
@@ -42,6 +42,6 @@ void weather_shard(struct weather *w)
 		return;
 	w->infinite = w->unkept = 0;
 	w->rate[WEATHER_KILL] = w->rate[WEATHER_SUSPECT] = w->rate[WEATHER_NOTICE] = w->rate[WEATHER_PAUSE] = 0;
-	w->plan.fence_after_ns *= 16; /* longer than what is late is under way */
+	w->plan.liveness.fence_after_ns *= 16; /* longer than what is late is under way */
 	w->bound_ns += 16 * (w->bound_ns - w->abuse_ns);
 }

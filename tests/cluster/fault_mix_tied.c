@@ -13,7 +13,7 @@ void weather_tie(struct weather *w)
 {
 	struct skep_plan *plan = &w->plan;
 	uint64_t random = mix64(w->seed ^ TIED_SALT), most = CLUSTER_ELEMENTS, first;
-	bool whole = !skep_plan_no_flush(plan) && !plan->async && !plan->gossip && plan->fragments <= 1;
+	bool whole = !skep_plan_no_flush(plan) && !plan->async.on && !plan->gossip && plan->inner.fragments <= 1;
 	if (plan->stages < 2 || !whole || random % 5 != TIED)
 		return;
 	uint32_t ends[] = {0, plan->stages - 1};

@@ -14,9 +14,9 @@ void weather_waves(struct weather *w)
 	uint64_t random = mix64(w->seed ^ WAVES_SALT);
 	if (!skep_plan_no_flush(plan) || skep_plan_uneven(plan))
 		return;
-	plan->weights = SKEP_WEIGHTS_WAVES;
-	plan->synchronous = 0;
-	plan->distance = (uint32_t)(random % (SKEP_DISTANCE_MAX + 1));
+	plan->no_flush.weights = SKEP_WEIGHTS_WAVES;
+	plan->no_flush.synchronous = 0;
+	plan->no_flush.distance = (uint32_t)(random % (SKEP_DISTANCE_MAX + 1));
 	plan->microbatches = skep_plan_pipelines(plan) * (uint32_t)(2 + (random >> 8) % 4);
 	plan->in_flight = skep_plan_fixed_in_flight(plan);
 }

@@ -27,10 +27,11 @@ void device_pair(struct device *device, const struct skep_op *op)
 void weather_pairs(struct skep_plan *plan)
 {
 	plan->gossip = true;
-	plan->delayed = plan->inner_by_share = plan->gather = plan->clip = false;
+	plan->delayed = plan->inner.by_share = plan->reduction.gather = plan->clip = false;
 	plan->on_loss = SKEP_ON_LOSS_REPORT;
-	plan->inner_deadline = false;
-	plan->fragments = plan->inner_cycle = plan->inner_overlap = plan->candidates = plan->candidate_rounds = 0;
+	plan->inner.deadline = false;
+	plan->inner.fragments = plan->inner.cycle = plan->inner.overlap = plan->candidates.count =
+		plan->candidates.rounds = 0;
 }
 
 /* ---- the books --------------------------------------------------------------------------------------------------- */

@@ -97,13 +97,13 @@ static void check_step(struct ledger *ledger, struct holder *holder, const struc
 {
 	const struct skep_plan *plan = ledger->plan;
 	bool late = plan->on_loss == SKEP_ON_LOSS_REPORT && holder->inner_short;
-	bool often = plan->on_loss == SKEP_ON_LOSS_REPORT && !plan->inner_by_share && !skep_plan_fixed(plan) &&
+	bool often = plan->on_loss == SKEP_ON_LOSS_REPORT && !plan->inner.by_share && !skep_plan_fixed(plan) &&
 	             holder->inner_steps > inner_round_steps(plan, op->round);
 	if (holder->inner_share > 0 && op->microbatches != holder->inner_share)
 		holder->inner_short = true; /* nothing may come after it */
 	if (holder->inner_share == 0)
 		holder->inner_share = op->microbatches;
-	if ((late && plan->inner_by_share && !plan->delayed) || often)
+	if ((late && plan->inner.by_share && !plan->delayed) || often)
 		verdict_break(ledger->verdict, "I15", op->round, op->stage, ANY,
 			"worker %u makes inner step %u of round %u, of %u microbatches after steps of %u; the round has %u",
 			holder->peer.index, holder->inner_steps, op->round, op->microbatches, holder->inner_share,
@@ -114,27 +114,27 @@ static void check_step(struct ledger *ledger, struct holder *holder, const struc
 uint32_t inner_round_steps(const struct skep_plan *plan, uint32_t round)
 {
 	uint32_t steps = 0;
-	if (plan->inner_cycle == 0)
-		return plan->inner_steps;
-	for (uint32_t s = 0; s < plan->inner_cycle; s++)
-		steps += ((s + 1) * plan->fragments + plan->inner_cycle - 1) / plan->inner_cycle - 1 ==
-		         round % plan->fragments;
+	if (plan->inner.cycle == 0)
+		return plan->inner.steps;
+	for (uint32_t s = 0; s < plan->inner.cycle; s++)
+		steps += ((s + 1) * plan->inner.fragments + plan->inner.cycle - 1) / plan->inner.cycle - 1 ==
+		         round % plan->inner.fragments;
 	return steps;
 }
 
 uint32_t inner_quota(const struct skep_plan *plan, uint32_t round)
 {
-	uint32_t batch = plan->inner_steps > 0 ? plan->microbatches / plan->inner_steps : 0;
-	uint32_t missing = plan->inner_steps - inner_round_steps(plan, round);
-	return missing == 0 ? plan->microbatches : batch * (plan->inner_steps - missing);
+	uint32_t batch = plan->inner.steps > 0 ? plan->microbatches / plan->inner.steps : 0;
+	uint32_t missing = plan->inner.steps - inner_round_steps(plan, round);
+	return missing == 0 ? plan->microbatches : batch * (plan->inner.steps - missing);
 }
 
 bool inner_sums(const struct skep_plan *plan, uint32_t stage, uint32_t round)
 {
-	for (uint32_t r = 0, since = 0; plan->sum_every; r++) {
-		since = since == plan->sum_every[stage] ? 1 : since + 1;
+	for (uint32_t r = 0, since = 0; plan->inner.sum_every; r++) {
+		since = since == plan->inner.sum_every[stage] ? 1 : since + 1;
 		if (r == round)
-			return since == plan->sum_every[stage];
+			return since == plan->inner.sum_every[stage];
 	}
 	return true;
 }
@@ -144,11 +144,11 @@ void inner_of_fragment(struct ledger *ledger, struct skep_peer who, const struct
 {
 	const struct skep_plan *plan = ledger->plan;
 	uint64_t first, count;
-	if (plan->fragments <= 1)
+	if (plan->inner.fragments <= 1)
 		return;
 	const struct skep_stage_plan *s = &plan->stage[op->stage];
-	skep_chunk_range(s->parameters - s->frozen - s->frozen_end, op->round % plan->fragments, plan->fragments,
-		&first, &count);
+	skep_chunk_range(s->parameters - s->frozen - s->frozen_end, op->round % plan->inner.fragments,
+		plan->inner.fragments, &first, &count);
 	first += s->frozen;
 	if (op->first != first || op->count != count)
 		verdict_break(ledger->verdict, "I15", op->round, op->stage, ANY,
@@ -182,7 +182,7 @@ void inner_did(struct ledger *ledger, struct skep_peer who, const struct skep_op
 void inner_summed(struct ledger *ledger, const struct holder *holder, const struct skep_op *op)
 {
 	uint32_t added = books_bits(ledger, holder->added);
-	if (ledger->plan->inner_steps == 0)
+	if (ledger->plan->inner.steps == 0)
 		return;
 	inner_of_fragment(ledger, holder->peer, op);
 	uint32_t weight = inner_sums(ledger->plan, op->stage, op->round) ? added : 0;

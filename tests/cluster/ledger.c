@@ -39,7 +39,7 @@ void ledger_begin(
 	struct ledger *ledger, const struct skep_plan *plan, uint32_t capacity, uint32_t view, struct verdict *verdict)
 {
 	assert(plan->workers <= CLUSTER_WORKERS && plan->stages <= CLUSTER_STAGES && plan->rounds < CLUSTER_ROUNDS);
-	assert(skep_plan_vstages(plan) <= CLUSTER_VSTAGES && plan->validate_microbatches <= VALIDATION_MOST);
+	assert(skep_plan_vstages(plan) <= CLUSTER_VSTAGES && plan->validation.microbatches <= VALIDATION_MOST);
 	memset(ledger, 0, offsetof(struct ledger, holder));
 	ledger->plan = plan;
 	ledger->verdict = verdict;
@@ -100,7 +100,7 @@ struct holder *books_holder(struct ledger *ledger, struct cell *cell, struct ske
 	holder->added = take(ledger, ledger->words);
 	holder->noted = take(ledger, ledger->words);
 	holder->merged = take(ledger, ledger->words);
-	if (pipes_stream(ledger) || ledger->plan->inner_steps > 0)
+	if (pipes_stream(ledger) || ledger->plan->inner.steps > 0)
 		holder->version = take(ledger, ledger->capacity);
 	cell->first_holder = ledger->holders++;
 	return holder;
@@ -128,8 +128,8 @@ static void check_version(
 		stream_read(ledger, who, op, effect);
 		return;
 	}
-	if (ledger->plan->inner_steps > 0) {
-		(ledger->plan->async ? merge_read : inner_read)(ledger, who, op, effect);
+	if (ledger->plan->inner.steps > 0) {
+		(ledger->plan->async.on ? merge_read : inner_read)(ledger, who, op, effect);
 		return;
 	}
 	if (effect->version != version)
@@ -245,8 +245,8 @@ void ledger_op_done(struct ledger *ledger, struct skep_peer who, const struct sk
 	if (op->kind == SKEP_OP_STEP || op->kind == SKEP_OP_LOAD || op->kind == SKEP_OP_RESTORE ||
 		op->kind == SKEP_OP_STORE_SHARD)
 		held_changed(ledger, who, op, effect);
-	if (ledger->plan->async ? merge_did(ledger, who, op, effect)
-				: ledger->plan->gossip && gossip_did(ledger, who, op, effect))
+	if (ledger->plan->async.on ? merge_did(ledger, who, op, effect)
+				   : ledger->plan->gossip && gossip_did(ledger, who, op, effect))
 		return;
 	if (op->kind == SKEP_OP_LOAD) {
 		books_check_parameters(ledger, who, effect->version, op->stage, effect);
@@ -292,17 +292,18 @@ void ledger_op_done(struct ledger *ledger, struct skep_peer who, const struct sk
 
 static bool time_up(const struct ledger *ledger)
 {
-	return ledger->plan->end_ns > 0 && ledger->rounds_closed > 0 && ledger->closed_ns >= ledger->plan->end_ns;
+	return ledger->plan->until.end_ns > 0 && ledger->rounds_closed > 0 &&
+	       ledger->closed_ns >= ledger->plan->until.end_ns;
 }
 
 bool ledger_target_reached(const struct ledger *ledger)
 {
 	if (ledger->rounds_closed == 0)
 		return false;
-	if (ledger->plan->validate_every > 0)
+	if (ledger->plan->validation.every > 0)
 		return validation_target_reached(ledger);
 	const struct round *last = &ledger->round[ledger->rounds_closed - 1];
-	return last->has_loss && last->loss_nano <= ledger->plan->target_loss_nano;
+	return last->has_loss && last->loss_nano <= ledger->plan->until.target_loss_nano;
 }
 
 /* May the round open although the one before is not closed? It is the only one, it is being reduced, and no worker
@@ -402,7 +403,7 @@ static void noted_committed(struct ledger *ledger, const struct skep_note *note)
 	uint32_t stage = note->stage % ledger->plan->stages;
 	bool waits = ledger->plan->clip || ledger->plan->together;
 	bool empty = ledger->empty[stage] || (waits && ledger->restarted[stage]);
-	if (cell->committed || (cell->members == 0 && !empty && !ledger->plan->async))
+	if (cell->committed || (cell->members == 0 && !empty && !ledger->plan->async.on))
 		verdict_break(ledger->verdict, "I1", note->round, note->stage, ANY,
 			"stage %u is committed twice or without a member", note->stage);
 	const struct round *round = &ledger->round[note->round];
@@ -470,7 +471,7 @@ static void noted_closed(struct ledger *ledger, const struct skep_note *note)
 /* The run may fail when a stage has waited for as long as the plan says. */
 static bool waited(const struct ledger *ledger, uint32_t stage)
 {
-	bool long_enough = ledger->now - ledger->empty_ns[stage] >= ledger->plan->wait_for_join_ns;
+	bool long_enough = ledger->now - ledger->empty_ns[stage] >= ledger->plan->liveness.wait_for_join_ns;
 	return ledger->empty[stage] && (long_enough || skep_plan_is_tied(ledger->plan, stage)); /* those do not wait */
 }
 

@@ -386,7 +386,7 @@ void audit_round(struct ledger *ledger, uint32_t round);
 /* Is it later than the plan's end? Then the run is over as soon as no round is open. */
 static inline bool ledger_is_late(const struct ledger *ledger)
 {
-	return ledger->plan->end_ns > 0 && ledger->now >= ledger->plan->end_ns;
+	return ledger->plan->until.end_ns > 0 && ledger->now >= ledger->plan->until.end_ns;
 }
 
 /* scaled.c: what is asked for (I25). */

@@ -89,7 +89,8 @@ bool losses_any_short(const struct ledger *ledger)
 
 bool losses_waited(const struct ledger *ledger, uint32_t stage)
 {
-	return is_short(ledger, stage) && ledger->now - ledger->short_ns[stage] >= ledger->plan->wait_for_join_ns;
+	return is_short(ledger, stage) &&
+	       ledger->now - ledger->short_ns[stage] >= ledger->plan->liveness.wait_for_join_ns;
 }
 
 /* ---- a stage without workers --------------------------------------------------------------------------------------- */

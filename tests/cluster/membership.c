@@ -28,7 +28,7 @@ static bool another(const struct ledger *ledger, uint32_t stage, uint32_t except
 /* Rounds may overlap: it serves when the first reduction that it was a member of is committed. */
 bool books_able(const struct ledger *ledger, const struct membership *membership, uint32_t round)
 {
-	if (!membership->in || membership->restorer || ledger->plan->async)
+	if (!membership->in || membership->restorer || ledger->plan->async.on)
 		return membership->in;
 	const struct cell *first = &ledger->round[membership->since_round].cell[membership->stage];
 	return membership->since_round < round && (!ledger->plan->delayed || first->committed);
@@ -188,7 +188,7 @@ void membership_left(struct ledger *ledger, const struct skep_note *note)
 void membership_moved(struct ledger *ledger, const struct skep_note *note)
 {
 	struct membership *membership = &ledger->membership[note->peer.index];
-	skep_time period = ledger->plan->rebalance_ns;
+	skep_time period = ledger->plan->rebalance.period_ns;
 	if (period == 0 || (ledger->moved && ledger->now - ledger->moved_ns < period))
 		verdict_break(ledger->verdict, "I10", note->round, note->stage, ANY,
 			"worker %u moves %llu us after another did, the period is %llu us", note->peer.index,
@@ -248,7 +248,7 @@ void membership_assigned(struct ledger *ledger, const struct skep_message *m)
 		bool moves = membership->moved_epoch > membership->peer.epoch;
 		now += w != m->to.index && (membership->in || membership->admitted || moves) && !is_leaving(membership);
 	}
-	bool waits = plan->stands_by && plan->stands_by[m->to.index] && plan->candidates < 2;
+	bool waits = plan->stands_by && plan->stands_by[m->to.index] && plan->candidates.count < 2;
 	if (waits && !known && now >= began)
 		verdict_break(ledger->verdict, "I20", ANY, m->stage, ANY,
 			"worker %u stands by, and is given stage %u though %u serve of the %u there were at the start",
@@ -303,7 +303,7 @@ void membership_forward(struct ledger *ledger, struct skep_peer who, const struc
 	const struct news *news = ledger->news[who.index];
 	if (ledger->news_epoch[who.index] != who.epoch || news[m->to.index].leaves != m->to.epoch ||
 		knows_a_sample(ledger, who.index) || pipes_fixed(ledger) || /* these have one partner, staying or not */
-		ledger->plan->ban ==
+		ledger->plan->liveness.ban ==
 			SKEP_BAN_AT_ONCE) /* and here those that stay may be banned, which no message tells */
 		return;
 	for (uint32_t w = 0; w < ledger->plan->workers; w++) {

@@ -82,10 +82,10 @@ void books_sent(struct ledger *ledger, struct skep_peer who, const struct skep_m
 	if (m->kind == SKEP_MESSAGE_CANCELLED && m->u.cancelled.dropped &&
 		books_valid(ledger, "a message", m->round, m->stage, m->microbatch))
 		travel_dropped(ledger, who, m);
-	if (ledger->plan->async && m->kind == SKEP_MESSAGE_COMMIT)
+	if (ledger->plan->async.on && m->kind == SKEP_MESSAGE_COMMIT)
 		merge_committed(ledger, m);
 	bool finished = m->kind == SKEP_MESSAGE_FINISHED && m->u.finished.ok;
-	bool ends = m->kind == (ledger->plan->async ? SKEP_MESSAGE_CLOSE_ROUND : SKEP_MESSAGE_REDUCE); /* a round */
+	bool ends = m->kind == (ledger->plan->async.on ? SKEP_MESSAGE_CLOSE_ROUND : SKEP_MESSAGE_REDUCE); /* a round */
 	if (!finished && !ends)
 		return;
 	if (!books_valid(ledger, "a message", m->round, m->stage, finished ? m->microbatch : 0))

@@ -188,7 +188,7 @@ static void falsify(struct cluster *c, struct skep_message *m)
 		m->round++;
 	if (m->kind == SKEP_MESSAGE_LEAVE && sabotaged(c, SABOTAGE_LEAVE_DEAF))
 		m->kind = SKEP_MESSAGE_HEARTBEAT;
-	if (m->kind == SKEP_MESSAGE_CHECKPOINT && c->setup.plan->async && sabotaged(c, SABOTAGE_KEEP_HURRIED))
+	if (m->kind == SKEP_MESSAGE_CHECKPOINT && c->setup.plan->async.on && sabotaged(c, SABOTAGE_KEEP_HURRIED))
 		m->attempt = 0;
 	if (m->kind == SKEP_MESSAGE_NORM && sabotaged(c, SABOTAGE_NORM_WRONG))
 		m->u.norm.square += UINT64_C(1) << 48;

@@ -7,14 +7,14 @@
 
 static bool is(const struct skep_plan *plan, enum skep_weights weights)
 {
-	return plan->pipeline == SKEP_PIPELINE_PIPEDREAM && plan->weights == weights;
+	return plan->pipeline == SKEP_PIPELINE_PIPEDREAM && plan->no_flush.weights == weights;
 }
 
 uint32_t stream_staleness(const struct skep_plan *plan, uint32_t stage)
 {
 	bool several = plan->workers > plan->stages;
 	if (is(plan, SKEP_WEIGHTS_WAVES))
-		return plan->distance + 1;
+		return plan->no_flush.distance + 1;
 	return plan->stages - 1 - (is(plan, SKEP_WEIGHTS_VERTICAL_SYNC) ? 0 : stage) + several;
 }
 
@@ -33,11 +33,11 @@ uint32_t stream_versions(const struct skep_plan *plan, uint32_t stage)
 static uint32_t allowed(const struct skep_plan *plan, uint32_t round, uint32_t stage)
 {
 	uint32_t stale = stream_staleness(plan, stage);
-	if (round < plan->synchronous)
+	if (round < plan->no_flush.synchronous)
 		return 0;
-	if (plan->synchronous == 0)
+	if (plan->no_flush.synchronous == 0)
 		return stale < round ? stale : round;
-	uint32_t since = round - plan->synchronous + 1;
+	uint32_t since = round - plan->no_flush.synchronous + 1;
 	return stale < since ? stale : since;
 }
 
@@ -77,7 +77,7 @@ static void wave_read(
 	const struct skep_plan *plan = ledger->plan;
 	struct holder *holder = books_holder(ledger, &ledger->round[op->round].cell[op->stage], who);
 	uint64_t *version = &holder->version[op->microbatch];
-	uint32_t own = stream_wave(plan) - 1, most = (plan->distance + 1) * (own + 1) + own - 1, counted = 0;
+	uint32_t own = stream_wave(plan) - 1, most = (plan->no_flush.distance + 1) * (own + 1) + own - 1, counted = 0;
 	bool forward = op->kind == SKEP_OP_FORWARD, newer = effect->version > op->round;
 	for (uint32_t round = effect->version; forward && round <= op->round; round++)
 		counted += books_bits(ledger, books_holder(ledger, &ledger->round[round].cell[op->stage], who)->added);

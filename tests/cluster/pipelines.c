@@ -28,7 +28,7 @@ uint32_t pipes_staleness(const struct ledger *ledger, uint32_t stage)
 
 uint32_t pipes_window(const struct ledger *ledger)
 {
-	return skep_plan_waves(ledger->plan) ? ledger->plan->distance + 4 : 2 * ledger->plan->stages + 4;
+	return skep_plan_waves(ledger->plan) ? ledger->plan->no_flush.distance + 4 : 2 * ledger->plan->stages + 4;
 }
 
 static uint32_t place_of(const struct skep_plan *plan, uint32_t worker)
@@ -135,7 +135,7 @@ bool pipes_all_broken(const struct ledger *ledger)
 
 bool pipes_waited(const struct ledger *ledger)
 {
-	return pipes_all_broken(ledger) && ledger->now - ledger->broken_ns >= ledger->plan->wait_for_join_ns;
+	return pipes_all_broken(ledger) && ledger->now - ledger->broken_ns >= ledger->plan->liveness.wait_for_join_ns;
 }
 
 bool pipes_other_stays(const struct ledger *ledger)

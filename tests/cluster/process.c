@@ -205,7 +205,7 @@ void process_run(struct cluster *c, uint32_t index, const struct skep_op *op)
 	struct process *p = &c->process[index];
 	uint32_t stages = skep_op_sliced(op->kind) ? skep_plan_vstages(c->setup.plan) : c->setup.plan->stages;
 	if (op->kind == 0 || op->kind >= SKEP_OP_KINDS || op->lane >= SKEP_LANES || op->id <= p->op_id ||
-		(op->round > c->setup.plan->rounds && !c->setup.plan->async) || op->stage >= stages ||
+		(op->round > c->setup.plan->rounds && !c->setup.plan->async.on) || op->stage >= stages ||
 		index == c->setup.plan->workers) {
 		verdict_break(c->verdict, "I6", op->round, op->stage, op->microbatch,
 			"machine %u asks for a bad operation: kind %u, lane %u, number %llu after %llu, round %u, "
@@ -261,7 +261,7 @@ static void check_lanes(struct cluster *c, const struct process *p, const struct
 {
 	const struct lane *other = &p->lane[job->op.lane == SKEP_LANE_COMPUTE ? SKEP_LANE_REDUCE : SKEP_LANE_COMPUTE];
 	const struct skep_op *op = &job->op, *beside = other->count > 0 ? &other->item[other->head].op : NULL;
-	bool async = c->setup.plan->async;
+	bool async = c->setup.plan->async.on;
 	if (beside && (clash(async, op, beside) || clash(async, beside, op)))
 		verdict_break(c->verdict, "I4", op->round, op->stage, ANY,
 			"worker %u runs %s and %s side by side, on the same numbers", job->who.index,
@@ -345,7 +345,7 @@ static void run_on_device(struct cluster *c, const struct queued *job, struct ef
 	if (op->kind == SKEP_OP_BACKWARD && op->part > 0 && sabotaged(c, SABOTAGE_PART_EATEN))
 		astray.uncounted = true;
 	bool judges = op->kind == SKEP_OP_FORWARD && skep_plan_validates(c->setup.plan, op->microbatch);
-	if (judges && c->setup.plan->delayed && !c->setup.plan->async && sabotaged(c, SABOTAGE_VALIDATED_OLD))
+	if (judges && c->setup.plan->delayed && !c->setup.plan->async.on && sabotaged(c, SABOTAGE_VALIDATED_OLD))
 		astray.version--;
 	if (judges && sabotaged(c, SABOTAGE_VALIDATED_COUNTED)) {
 		struct skep_op counted = *op;
@@ -355,21 +355,21 @@ static void run_on_device(struct cluster *c, const struct queued *job, struct ef
 	uint64_t *result = p->device.result[op->round % CLUSTER_ROUNDS], before[CLUSTER_ELEMENTS];
 	memcpy(before, result, sizeof(before));
 	device_run(&p->device, &c->tensors, c->setup.plan, job->who.index, &astray, effect, c->verdict);
-	bool drifted = judges && c->setup.plan->async && p->device.drift.base != effect->version;
+	bool drifted = judges && c->setup.plan->async.on && p->device.drift.base != effect->version;
 	if (drifted && sabotaged(c, SABOTAGE_VALIDATED_INNER))
 		effect->version = p->device.drift.base;
 	if (op->kind == SKEP_OP_ADD_TO_RESULT)
 		spoil_fold(c, result, before);
 	if (op->kind == SKEP_OP_INNER_STEP && op->microbatches > 0 && sabotaged(c, SABOTAGE_INNER_EATEN))
-		*(c->setup.plan->async ? p->device.drift.drift : p->device.inner[op->round]) ^= 1;
+		*(c->setup.plan->async.on ? p->device.drift.drift : p->device.inner[op->round]) ^= 1;
 	if (op->kind == SKEP_OP_PSEUDO_GRAD && sabotaged(c, SABOTAGE_PSEUDO_EATEN))
-		memset(c->setup.plan->async ? p->device.drift.part : p->device.accumulator[op->round], 0,
+		memset(c->setup.plan->async.on ? p->device.drift.part : p->device.accumulator[op->round], 0,
 			sizeof(p->device.drift.part));
 	spoil_others(c, &p->device, op, effect);
 	spoil_frozen(c, &p->device, op, effect);
 	spoil_shard(c, &p->device, op, effect);
 	if (op->kind == SKEP_OP_BACKWARD && sabotaged(c, SABOTAGE_ADD_FLIPPED))
-		*(c->setup.plan->async ? p->device.drift.added : p->device.accumulator[op->round]) ^= 1;
+		*(c->setup.plan->async.on ? p->device.drift.added : p->device.accumulator[op->round]) ^= 1;
 	if (op->kind == SKEP_OP_BACKWARD && sabotaged(c, SABOTAGE_ADD_TWICE))
 		referee_op_done(c->referee, job->who, op, effect);
 	if (op->kind == SKEP_OP_STEP && sabotaged(c, SABOTAGE_STEP_TWICE))

@@ -50,7 +50,9 @@ uint32_t referee_candidate(const struct skep_plan *plan, uint32_t worker)
 	uint32_t place = 0;
 	for (uint32_t w = 0; w < worker; w++)
 		place += plan->first_stage_of[w] == plan->first_stage_of[worker];
-	return plan->candidates > 1 && plan->first_stage_of[worker] != SKEP_NO_STAGE ? place % plan->candidates : 0;
+	return plan->candidates.count > 1 && plan->first_stage_of[worker] != SKEP_NO_STAGE
+	               ? place % plan->candidates.count
+	               : 0;
 }
 
 void referee_begin(
@@ -58,8 +60,8 @@ void referee_begin(
 {
 	r->plan = plan;
 	r->verdict = verdict;
-	r->on = plan->candidates > 1;
-	r->candidates = r->on ? plan->candidates : 1;
+	r->on = plan->candidates.count > 1;
+	r->candidates = r->on ? plan->candidates.count : 1;
 	r->kept = 0;
 	r->coming = false;
 	memset(r->home, UNKNOWN, sizeof r->home);
@@ -68,7 +70,7 @@ void referee_begin(
 		r->losses[k] = 0;
 		r->own[k] = *plan;
 		r->own[k].first_stage_of = r->on ? r->first_stage_of[k] : plan->first_stage_of;
-		r->own[k].target_loss_nano = r->on ? INT64_MIN : plan->target_loss_nano;
+		r->own[k].until.target_loss_nano = r->on ? INT64_MIN : plan->until.target_loss_nano;
 		for (uint32_t w = 0; r->on && w < plan->workers; w++) {
 			bool here = referee_candidate(plan, w) == k;
 			r->first_stage_of[k][w] = here ? plan->first_stage_of[w] : SKEP_NO_STAGE;
@@ -114,7 +116,7 @@ static void hand(struct referee *r, skep_time now, uint32_t k, struct skep_note 
 /* By least squares over the last half of the rounds, the line's value as many rounds ahead as there are points. */
 static double expected(const struct referee *r, uint32_t k)
 {
-	uint32_t rounds = r->plan->candidate_rounds, m = rounds > 4 ? (rounds + 1) / 2 : 2;
+	uint32_t rounds = r->plan->candidates.rounds, m = rounds > 4 ? (rounds + 1) / 2 : 2;
 	double t = 0, y = 0, tt = 0, ty = 0;
 	for (uint32_t i = rounds - m; i < rounds; i++) {
 		double loss = (double)r->loss_nano[k][i];
@@ -169,8 +171,8 @@ static void noted_kept(struct referee *r, const struct skep_note *note)
 	uint32_t k = note->candidate;
 	bool last = r->on && in_count(r) == 1, good = r->on && k < r->candidates && !r->out[k];
 	for (uint32_t other = 0; good && !last && other < r->candidates; other++) {
-		bool whole = r->out[other] || (r->losses[other] == r->plan->candidate_rounds &&
-						      !r->ledger[other]->round[r->plan->candidate_rounds - 1].open);
+		bool whole = r->out[other] || (r->losses[other] == r->plan->candidates.rounds &&
+						      !r->ledger[other]->round[r->plan->candidates.rounds - 1].open);
 		good = whole && (r->out[other] || expected(r, k) <= expected(r, other) + 4);
 	}
 	double difference = good && !last ? (double)note->loss_nano - expected(r, k) : 0;
@@ -182,7 +184,7 @@ static void noted_kept(struct referee *r, const struct skep_note *note)
 		r->kept = k;
 	r->on = false;
 	r->coming = true;
-	r->own[r->kept].target_loss_nano = r->plan->target_loss_nano;
+	r->own[r->kept].until.target_loss_nano = r->plan->until.target_loss_nano;
 	struct ledger *ledger = r->ledger[r->kept];
 	if (ledger->round[ledger->rounds_closed].open &&
 		ledger->rounds_closed > 0) /* no round before this one ends the run */
@@ -248,7 +250,7 @@ static void fill(struct referee *r, uint32_t k, uint32_t rounds)
 static void noted_loss(struct referee *r, skep_time now, struct skep_note note)
 {
 	uint32_t k = note.candidate;
-	if (!r->on || k >= r->candidates || note.round >= r->plan->candidate_rounds) {
+	if (!r->on || k >= r->candidates || note.round >= r->plan->candidates.rounds) {
 		verdict_break(r->verdict, "I19", note.round, ANY, ANY, "a loss of candidate %u: there is none", k);
 		return;
 	}

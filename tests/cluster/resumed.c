@@ -12,7 +12,7 @@
 void resumed_draw(struct skep_plan *plan, uint64_t seed)
 {
 	plan->first_round = (uint32_t)(mix64(seed ^ RESUMED_SALT) % plan->rounds);
-	plan->candidates = plan->candidate_rounds = 0; /* that is behind it */
+	plan->candidates.count = plan->candidates.rounds = 0; /* that is behind it */
 }
 
 /* In all places; the newest ones are the newest. */

@@ -30,12 +30,12 @@ static uint64_t price(const struct ledger *ledger, uint32_t kind)
 {
 	const struct skep_plan *plan = ledger->plan;
 	uint64_t price = 1;
-	if (plan->price_of == NULL)
+	if (plan->price.of == NULL)
 		return price;
-	uint32_t series = plan->price_of[plan->scale->kind[kind].example];
-	for (uint32_t i = plan->price_first[series]; i < plan->price_first[series + 1]; i++)
-		if (plan->price_step[i].from_ms <= ledger->scale.changed_ns / NS_PER_MS)
-			price = plan->price_step[i].microusd_per_h;
+	uint32_t series = plan->price.of[plan->scale->kind[kind].example];
+	for (uint32_t i = plan->price.first[series]; i < plan->price.first[series + 1]; i++)
+		if (plan->price.step[i].from_ms <= ledger->scale.changed_ns / NS_PER_MS)
+			price = plan->price.step[i].microusd_per_h;
 	return price;
 }
 
@@ -216,7 +216,7 @@ void scaled_asked(struct cluster *c, const struct skep_action *action)
 		bool is_off = !c->process[w].alive || c->process[w].left;
 		if (plan->scale->kind_of[w] != action->u.scale.kind || !is_off || random % 4 == 0)
 			continue;
-		agenda_add(c, c->now + 1 + (random >> 8) % (8 * plan->fence_after_ns), EVENT_RESTART, w);
+		agenda_add(c, c->now + 1 + (random >> 8) % (8 * plan->liveness.fence_after_ns), EVENT_RESTART, w);
 		there++;
 	}
 }

@@ -70,7 +70,7 @@ static bool read_sums(struct story *story, const struct words *words)
 	for (uint32_t s = 0; s + 1 < words->count && s < CLUSTER_STAGES; s++)
 		if (!read_number(words->word[s + 1], 4, &story->sum_every[s]) || story->sum_every[s] == 0)
 			return false;
-	story->plan.sum_every = story->sum_every;
+	story->plan.inner.sum_every = story->sum_every;
 	return words->count == story->plan.stages + 1;
 }
 
@@ -82,23 +82,24 @@ static bool read_setting(struct story *story, const struct words *words, bool *r
 		const char *key;
 		uint32_t *number;
 		skep_time *time;
-	} setting[] = {{"candidates", &plan->candidates, NULL}, {"candidate-rounds", &plan->candidate_rounds, NULL},
-		{"periodic", &plan->inner_steps, NULL}, {"cycle", &plan->inner_cycle, NULL},
-		{"fragments", &plan->fragments, NULL}, {"overlap", &plan->inner_overlap, NULL},
-		{"microbatches", &plan->microbatches, NULL}, {"in-flight", &plan->in_flight, NULL},
-		{"rounds", &plan->rounds, NULL}, {"model-chunks", &plan->model_chunks, NULL},
-		{"accumulate", &plan->accumulate, NULL}, {"samples", &plan->samples, NULL},
-		{"chunks", &story->chunks, NULL}, {"buckets", &story->buckets, NULL},
-		{"sync-chunks", &plan->sync_chunks, NULL}, {"group-size", &plan->group_size, NULL},
+	} setting[] = {{"candidates", &plan->candidates.count, NULL},
+		{"candidate-rounds", &plan->candidates.rounds, NULL}, {"periodic", &plan->inner.steps, NULL},
+		{"cycle", &plan->inner.cycle, NULL}, {"fragments", &plan->inner.fragments, NULL},
+		{"overlap", &plan->inner.overlap, NULL}, {"microbatches", &plan->microbatches, NULL},
+		{"in-flight", &plan->in_flight, NULL}, {"rounds", &plan->rounds, NULL},
+		{"model-chunks", &plan->model_chunks, NULL}, {"accumulate", &plan->accumulate, NULL},
+		{"samples", &plan->samples, NULL}, {"chunks", &story->chunks, NULL}, {"buckets", &story->buckets, NULL},
+		{"sync-chunks", &plan->reduction.chunks, NULL}, {"group-size", &plan->async.group_size, NULL},
 		{"tied", &story->tied, NULL}, {"frozen", &story->frozen, NULL},
-		{"wait-for-join", NULL, &plan->wait_for_join_ns}, {"checkpoint-every", &plan->checkpoint_every, NULL},
-		{"validate-every", &plan->validate_every, NULL}, {"validate", &plan->validate_microbatches, NULL},
-		{"download", NULL, &story->download_ns}, {"rebalance", NULL, &plan->rebalance_ns},
-		{"heartbeat", NULL, &plan->heartbeat_ns}, {"fence-after", NULL, &plan->fence_after_ns},
-		{"latency", NULL, &story->latency_ns}, {"forward", NULL, &story->forward_ns},
-		{"backward", NULL, &story->backward_ns}, {"operation", NULL, &story->operation_ns},
-		{"reissue-timeout", NULL, &plan->reissue_timeout_ns}, {"until", NULL, &story->until_ns},
-		{"end-at", NULL, &plan->end_ns}, {"distance", &plan->distance, NULL}};
+		{"wait-for-join", NULL, &plan->liveness.wait_for_join_ns},
+		{"checkpoint-every", &plan->checkpoint_every, NULL}, {"validate-every", &plan->validation.every, NULL},
+		{"validate", &plan->validation.microbatches, NULL}, {"download", NULL, &story->download_ns},
+		{"rebalance", NULL, &plan->rebalance.period_ns}, {"heartbeat", NULL, &plan->liveness.heartbeat_ns},
+		{"fence-after", NULL, &plan->liveness.fence_after_ns}, {"latency", NULL, &story->latency_ns},
+		{"forward", NULL, &story->forward_ns}, {"backward", NULL, &story->backward_ns},
+		{"operation", NULL, &story->operation_ns}, {"reissue-timeout", NULL, &plan->liveness.reissue_after_ns},
+		{"until", NULL, &story->until_ns}, {"end-at", NULL, &plan->until.end_ns},
+		{"distance", &plan->no_flush.distance, NULL}};
 	for (size_t i = 0; i < sizeof(setting) / sizeof(*setting); i++) {
 		if (strcmp(key, setting[i].key) != 0)
 			continue;
@@ -128,14 +129,14 @@ static bool read_routing(struct story *story, const struct words *words)
 static bool read_rebalance_by(struct story *story, const struct words *words)
 {
 	bool queue = words->count == 2 && strcmp(words->word[1], "queue") == 0;
-	story->plan.rebalance_by = queue ? SKEP_REBALANCE_BY_QUEUE : SKEP_REBALANCE_BY_RATE;
+	story->plan.rebalance.by = queue ? SKEP_REBALANCE_BY_QUEUE : SKEP_REBALANCE_BY_RATE;
 	return queue || (words->count == 2 && strcmp(words->word[1], "rate") == 0);
 }
 
 static bool read_ban(struct story *story, const struct words *words)
 {
 	bool at_once = words->count == 2 && strcmp(words->word[1], "at-once") == 0;
-	story->plan.ban = at_once ? SKEP_BAN_AT_ONCE : SKEP_BAN_DIRECTORY;
+	story->plan.liveness.ban = at_once ? SKEP_BAN_AT_ONCE : SKEP_BAN_DIRECTORY;
 	return at_once || (words->count == 2 && strcmp(words->word[1], "directory") == 0);
 }
 
@@ -143,7 +144,7 @@ static bool read_collective(struct story *story, const struct words *words)
 {
 	for (uint8_t kind = 0; kind < SKEP_COLLECTIVES && words->count == 2; kind++)
 		if (strcmp(words->word[1], skep_collective_name(kind)) == 0)
-			return story->plan.collective = (enum skep_collective)kind, true;
+			return story->plan.reduction.collective = (enum skep_collective)kind, true;
 	return false;
 }
 
@@ -161,8 +162,8 @@ static bool read_each(struct story *story, const struct words *words, bool sites
 		else
 			story->link_Bps[w] = number;
 	}
-	story->plan.site_of = sites ? story->site_of : story->plan.site_of;
-	story->plan.link_Bps = sites ? story->plan.link_Bps : story->link_Bps;
+	story->plan.reduction.site_of = sites ? story->site_of : story->plan.reduction.site_of;
+	story->plan.reduction.link_Bps = sites ? story->plan.reduction.link_Bps : story->link_Bps;
 	return true;
 }
 
@@ -180,7 +181,7 @@ static bool read_ring(struct story *story, const struct words *words)
 		for (uint32_t s = 0; s < story->plan.stages; s++)
 			story->ring_order[s * workers + i] = worker;
 	}
-	story->plan.ring_order = story->ring_order;
+	story->plan.reduction.order = story->ring_order;
 	return named == (UINT64_C(1) << workers) - 1;
 }
 
@@ -288,8 +289,8 @@ static bool read_flag(struct skep_plan *plan, const char *key)
 		const char *key;
 		bool *flag;
 	} flag[] = {{"clip", &plan->clip}, {"recompute", &plan->recompute}, {"barrier", &plan->barrier},
-		{"gather", &plan->gather}, {"eager", &plan->eager}, {"by-share", &plan->inner_by_share},
-		{"deadline", &plan->inner_deadline}, {"fixed-steps", &plan->inner_fixed}, {"waits", &plan->async_waits},
+		{"gather", &plan->reduction.gather}, {"eager", &plan->eager}, {"by-share", &plan->inner.by_share},
+		{"deadline", &plan->inner.deadline}, {"fixed-steps", &plan->inner.fixed}, {"waits", &plan->async.waits},
 		{"gossip", &plan->gossip}, {"sharded", &plan->sharded}};
 	for (size_t i = 0; i < sizeof flag / sizeof *flag; i++)
 		if (strcmp(key, flag[i].key) == 0)
@@ -314,10 +315,10 @@ static bool read_line(struct story *story, const struct words *words)
 	if (strcmp(key, "delayed") == 0)
 		known = true, good = story->plan.delayed = words->count == 1;
 	else if (strcmp(key, "async") == 0)
-		known = true, good = story->plan.async = story->plan.delayed = words->count == 1,
-		story->plan.collective = SKEP_COLLECTIVE_BROADCAST;
+		known = true, good = story->plan.async.on = story->plan.delayed = words->count == 1,
+		story->plan.reduction.collective = SKEP_COLLECTIVE_BROADCAST;
 	else if (strcmp(key, "waves") == 0)
-		known = true, good = words->count == 1, story->plan.weights = SKEP_WEIGHTS_WAVES;
+		known = true, good = words->count == 1, story->plan.no_flush.weights = SKEP_WEIGHTS_WAVES;
 	else if (strcmp(key, "rerun") == 0)
 		known = true, good = words->count == 1, story->plan.on_loss = SKEP_ON_LOSS_RERUN;
 	else if (strcmp(key, "void") == 0)
@@ -375,8 +376,8 @@ static bool fix_pipelines(struct story *story)
 	       (!skep_plan_no_flush(plan) || (plan->microbatches == pipelines) != skep_plan_waves(plan)) &&
 	       (!skep_plan_waves(plan) || (skep_plan_no_flush(plan) && !skep_plan_uneven(plan))) &&
 	       (!plan->barrier || plan->pipeline == SKEP_PIPELINE_GPIPE) &&
-	       (!plan->recompute || plan->pipeline == SKEP_PIPELINE_GPIPE) && plan->rebalance_ns == 0 &&
-	       plan->reissue_timeout_ns == 0 && plan->routing == SKEP_ROUTING_PEER;
+	       (!plan->recompute || plan->pipeline == SKEP_PIPELINE_GPIPE) && plan->rebalance.period_ns == 0 &&
+	       plan->liveness.reissue_after_ns == 0 && plan->routing == SKEP_ROUTING_PEER;
 }
 
 /* Equal ones, from the end. */
@@ -416,9 +417,9 @@ static void set_defaults(struct story *story, const char *path)
 		.samples = 1,
 		.rounds = 1,
 		.seed = 1,
-		.heartbeat_ns = 100000000,
-		.fence_after_ns = 300000000,
-		.target_loss_nano = INT64_MIN,
+		.liveness.heartbeat_ns = 100000000,
+		.liveness.fence_after_ns = 300000000,
+		.until.target_loss_nano = INT64_MIN,
 		.stage = story->stage,
 		.first_stage_of = story->first_stage_of};
 	story->latency_ns = 1000000;
@@ -457,7 +458,7 @@ bool story_read(struct story *story, const char *path, char *text)
 	if (plan->stages == 0 || served != (1u << plan->stages) - 1 || plan->rounds == 0 ||
 		plan->rounds >= CLUSTER_ROUNDS || plan->microbatches == 0 || plan->in_flight == 0 ||
 		plan->samples == 0 || story->chunks > story->stage[0].parameters ||
-		plan->fence_after_ns < 2 * plan->heartbeat_ns)
+		plan->liveness.fence_after_ns < 2 * plan->liveness.heartbeat_ns)
 		return complain(
 			story, "the story lacks a usable plan", "a worker for each stage, rounds, microbatches");
 	if (!freeze(story) || (plan->scale && skep_plan_fixed(plan)))

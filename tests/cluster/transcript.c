@@ -395,9 +395,10 @@ static void put_op(struct text *text, const struct skep_plan *plan, const struct
 	else if (op->kind == SKEP_OP_COPY_TIED || op->kind == SKEP_OP_STORE_TIED)
 		put(text, ", elements %u..%u", (unsigned)op->first, (unsigned)(op->first + op->count));
 	else if (skep_op_reduces(op->kind) &&
-		 (skep_collective_has_roster(plan->collective) || plan->collective == SKEP_COLLECTIVE_CHAIN ||
-			 (plan->collective == SKEP_COLLECTIVE_RING && plan->sync_chunks > 1) ||
-			 skep_plan_buckets(plan, op->stage) > 1 || plan->fragments > 1))
+		 (skep_collective_has_roster(plan->reduction.collective) ||
+			 plan->reduction.collective == SKEP_COLLECTIVE_CHAIN ||
+			 (plan->reduction.collective == SKEP_COLLECTIVE_RING && plan->reduction.chunks > 1) ||
+			 skep_plan_buckets(plan, op->stage) > 1 || plan->inner.fragments > 1))
 		put(text, ", elements %u..%u", (unsigned)op->first, (unsigned)(op->first + op->count));
 	else if (skep_op_reduces(op->kind))
 		put(text, ", chunk %u of %u", op->chunk, op->members);
@@ -413,7 +414,7 @@ static void put_op(struct text *text, const struct skep_plan *plan, const struct
 		put(text, ": %u members, %u microbatches", op->members, op->microbatches);
 	if (op->kind == SKEP_OP_STEP && skep_plan_is_tied_vstage(plan, op->stage))
 		put(text, ", %u in the other stage", op->tied);
-	if (plan->fragments > 1 && (op->kind == SKEP_OP_STEP || op->kind == SKEP_OP_PSEUDO_GRAD))
+	if (plan->inner.fragments > 1 && (op->kind == SKEP_OP_STEP || op->kind == SKEP_OP_PSEUDO_GRAD))
 		put(text, ", elements %u..%u", (unsigned)op->first, (unsigned)(op->first + op->count));
 	if (op->kind == SKEP_OP_BACKWARD && op->parts > 0)
 		put(text, ", part %u of %u", op->part + 1, op->parts);

@@ -8,14 +8,14 @@
 
 static bool enabled(const struct ledger *ledger)
 {
-	return ledger->plan->validate_every > 0;
+	return ledger->plan->validation.every > 0;
 }
 
 static bool is_due(const struct ledger *ledger)
 {
 	uint32_t closed = ledger->rounds_closed;
-	return enabled(ledger) && closed > ledger->plan->first_round && closed >= ledger->plan->candidate_rounds &&
-	       (closed % ledger->plan->validate_every == 0 || closed == ledger->plan->rounds);
+	return enabled(ledger) && closed > ledger->plan->first_round && closed >= ledger->plan->candidates.rounds &&
+	       (closed % ledger->plan->validation.every == 0 || closed == ledger->plan->rounds);
 }
 
 bool validation_missing(const struct ledger *ledger)
@@ -27,21 +27,21 @@ bool validation_missing(const struct ledger *ledger)
 /* Without waiting it goes beside the round that opens when it is due, and the next one waits for it. */
 bool validation_blocks(const struct ledger *ledger, uint32_t round)
 {
-	bool beside = ledger->plan->async && round == ledger->rounds_closed;
+	bool beside = ledger->plan->async.on && round == ledger->rounds_closed;
 	return beside ? ledger->validation.open : validation_missing(ledger);
 }
 
 bool validation_target_reached(const struct ledger *ledger)
 {
 	const struct validation *v = &ledger->validation;
-	return v->heard > 0 && !v->open && v->mean_nano <= ledger->plan->target_loss_nano;
+	return v->heard > 0 && !v->open && v->mean_nano <= ledger->plan->until.target_loss_nano;
 }
 
 /* Which microbatch of the validation under way the number is a try of; ANY: of none. */
 static uint32_t which(const struct ledger *ledger, uint32_t round, uint32_t microbatch)
 {
 	const struct validation *v = &ledger->validation;
-	uint32_t all = ledger->plan->validate_microbatches, number = microbatch - ledger->capacity;
+	uint32_t all = ledger->plan->validation.microbatches, number = microbatch - ledger->capacity;
 	return v->open && round == v->round && number / all < SKEP_VALIDATION_TRIES ? number % all : ANY;
 }
 
@@ -53,7 +53,7 @@ bool validation_names(const struct ledger *ledger, uint32_t microbatch)
 /* Those of all steps so far; without waiting the newest that its worker has of its stage. */
 static uint32_t wanted_version(const struct ledger *ledger, struct skep_peer who, const struct skep_op *op)
 {
-	return ledger->plan->async ? ledger->membership[who.index].version : op->round;
+	return ledger->plan->async.on ? ledger->membership[who.index].version : op->round;
 }
 
 /* What a fenced worker does for a validation that is over is not checked. */
@@ -99,7 +99,7 @@ static void granted(struct ledger *ledger, const struct skep_message *m)
 	uint32_t i = which(ledger, m->round, m->microbatch);
 	if (i == ANY) /* one that was returned is sent again, and comes too late */
 		return;
-	uint32_t tries = (m->microbatch - ledger->capacity) / ledger->plan->validate_microbatches + 1;
+	uint32_t tries = (m->microbatch - ledger->capacity) / ledger->plan->validation.microbatches + 1;
 	if (tries > v->tries[i] && !books_seated(ledger, m->to, 0, m->round))
 		verdict_break(ledger->verdict, "I4", m->round, 0, m->microbatch,
 			"granted for validation to worker %u (epoch %u), which does not serve the first stage",
@@ -124,16 +124,16 @@ static bool may_lack(const struct ledger *ledger, uint32_t back)
 {
 	const struct validation *v = &ledger->validation;
 	uint32_t worn_out = 0;
-	for (uint32_t i = 0; i < ledger->plan->validate_microbatches; i++)
+	for (uint32_t i = 0; i < ledger->plan->validation.microbatches; i++)
 		worn_out += v->tries[i] == SKEP_VALIDATION_TRIES;
-	return v->heard <= back && (v->heard + worn_out >= ledger->plan->validate_microbatches ||
+	return v->heard <= back && (v->heard + worn_out >= ledger->plan->validation.microbatches ||
 					   (ledger->plan->delayed && books_round_stuck(ledger, v->round)));
 }
 
 static void ended(struct ledger *ledger, const struct skep_note *note)
 {
 	struct validation *v = &ledger->validation;
-	uint32_t all = ledger->plan->validate_microbatches, back = 0;
+	uint32_t all = ledger->plan->validation.microbatches, back = 0;
 	int64_t sum = 0;
 	for (uint32_t i = 0; i < all; i++) {
 		back += v->back[i];
@@ -155,9 +155,10 @@ static void ended(struct ledger *ledger, const struct skep_note *note)
 
 static void begun(struct ledger *ledger, const struct skep_note *note)
 {
-	uint32_t closed = ledger->rounds_closed, all = ledger->plan->validate_microbatches;
+	uint32_t closed = ledger->rounds_closed, all = ledger->plan->validation.microbatches;
 	bool last = closed == ledger->plan->rounds, open = !last && ledger->round[closed].open;
-	open = ledger->plan->async && !last ? !open && !ledger_is_late(ledger) : open; /* then it is beside that one */
+	open = ledger->plan->async.on && !last ? !open && !ledger_is_late(ledger)
+	                                       : open; /* then it is beside that one */
 	if (!is_due(ledger) || !validation_missing(ledger) || ledger->validation.open || open ||
 		note->round != closed || note->asked != all)
 		verdict_break(ledger->verdict, "I16", note->round, ANY, ANY,

@@ -350,11 +350,11 @@ static void check_periodic(bool delayed, bool part, bool pairs)
 {
 	static struct job job[MEMBERS];
 	struct skep_plan plan = {.seed = 3,
-		.inner_steps = INNER_STEPS,
+		.inner.steps = INNER_STEPS,
 		.delayed = delayed,
 		.gossip = pairs,
-		.validate_every = 1,
-		.validate_microbatches = 1};
+		.validation.every = 1,
+		.validation.microbatches = 1};
 	begin_members(job, &plan,
 		&(struct skep_optimizer){.kind = SKEP_OPTIMIZER_NESTEROV, .learning_rate = 0.7f, .momentum = 0.9f});
 	const uint32_t held_out = skep_round_capacity(&job[0].plan);
@@ -389,7 +389,7 @@ static void test_merges(void **state)
 {
 	static struct job job[MEMBERS];
 	static const uint8_t merges[] = {SKEP_OUTER_UPDATE_OWN, SKEP_OUTER_UPDATE_FRESH, SKEP_OUTER_UPDATE_OTHER};
-	struct skep_plan plan = {.seed = 3, .inner_steps = INNER_STEPS, .async = true};
+	struct skep_plan plan = {.seed = 3, .inner.steps = INNER_STEPS, .async.on = true};
 	(void)state;
 	begin_members(job, &plan,
 		&(struct skep_optimizer){
@@ -471,7 +471,7 @@ static void init_tied(struct job *job, const struct tie *tie, bool cpu)
 {
 	jobs_init(job, "tiny-gpt2", 1, SKEP_DEVICE_CPU);
 	tied_init(job, tie->codec);
-	job->plan.inner_steps = tie->periodic;
+	job->plan.inner.steps = tie->periodic;
 	job->training.samples = 1;
 	job->training.optimizer.kind = tie->alone ? SKEP_OPTIMIZER_LAMB : SKEP_OPTIMIZER_ADAMW;
 	job->training.optimizer.epsilon = 1e-3f; /* else signs of small gradients tell */

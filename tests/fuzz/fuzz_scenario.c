@@ -119,8 +119,9 @@ static bool same(const struct skep_scenario *a, const struct skep_scenario *b)
 	const struct skep_plan *p = &a->plan, *q = &b->plan;
 	bool plan = p->workers == q->workers && p->stages == q->stages && p->microbatches == q->microbatches &&
 	            p->in_flight == q->in_flight && p->rounds == q->rounds && p->seed == q->seed &&
-	            p->heartbeat_ns == q->heartbeat_ns && p->fence_after_ns == q->fence_after_ns &&
-	            p->target_loss_nano == q->target_loss_nano;
+	            p->liveness.heartbeat_ns == q->liveness.heartbeat_ns &&
+	            p->liveness.fence_after_ns == q->liveness.fence_after_ns &&
+	            p->until.target_loss_nano == q->until.target_loss_nano;
 	return plan && strcmp(a->name, b->name) == 0 && a->samples == b->samples && a->arithmetic == b->arithmetic &&
 	       memcmp(&a->optimizer, &b->optimizer, sizeof a->optimizer) == 0 && a->compute_scale == b->compute_scale &&
 	       memcmp(a->first_stage_of, b->first_stage_of, p->workers * sizeof *a->first_stage_of) == 0 &&
@@ -136,7 +137,8 @@ static void try_scenario(const char *text, size_t size, const char *set)
 	try_described(&s);
 	try_asked(&s);
 	must(s.plan.stages <= s.plan.workers && s.plan.stages <= s.model.layers && s.plan.in_flight > 0);
-	must((uint64_t)s.samples * s.plan.microbatches == s.batch && s.plan.fence_after_ns >= 2 * s.plan.heartbeat_ns);
+	must((uint64_t)s.samples * s.plan.microbatches == s.batch &&
+		s.plan.liveness.fence_after_ns >= 2 * s.plan.liveness.heartbeat_ns);
 	must(read_scenario(s.text, strlen(s.text), NULL, &again) && same(&s, &again));
 	skep_scenario_finish(&s);
 	skep_scenario_finish(&again);

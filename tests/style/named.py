@@ -43,6 +43,6 @@ for word in sorted(set(re.findall(r"\b[A-Z][A-Z_]{3,}\b", protocol))):
     if re.sub("^SKEP_", "", word) not in ends:
         print("message", "docs/protocol.md", word)
 plan = read("core/plan.h")
-for field in sorted(set(re.findall(r"\bplan->(\w+)", protocol))):
-    if not re.search(r"\b%s\b" % field, plan):
+for field in sorted(set(re.findall(r"\bplan->(\w+(?:\.\w+)?)", protocol))):
+    if not all(re.search(r"\b%s\b" % part, plan) for part in field.split(".")):
         print("field", "docs/protocol.md", "plan->" + field)

@@ -51,9 +51,9 @@ static inline void fixture_init(struct fixture *f, uint32_t workers, uint32_t st
 		.in_flight = 2,
 		.rounds = 2,
 		.seed = 1,
-		.heartbeat_ns = SECOND_NS,
-		.fence_after_ns = 5 * SECOND_NS,
-		.target_loss_nano = INT64_MIN,
+		.liveness.heartbeat_ns = SECOND_NS,
+		.liveness.fence_after_ns = 5 * SECOND_NS,
+		.until.target_loss_nano = INT64_MIN,
 		.stage = f->stage,
 		.first_stage_of = f->first_stage_of};
 	for (uint32_t i = 0; i < stages; i++)

@@ -64,9 +64,9 @@ static inline void swarm_plan(struct swarm *s, uint64_t seed, uint32_t rounds)
 		.in_flight = 2,
 		.rounds = rounds,
 		.seed = seed,
-		.heartbeat_ns = SWARM_SECOND,
-		.fence_after_ns = 5 * SWARM_SECOND,
-		.target_loss_nano = INT64_MIN,
+		.liveness.heartbeat_ns = SWARM_SECOND,
+		.liveness.fence_after_ns = 5 * SWARM_SECOND,
+		.until.target_loss_nano = INT64_MIN,
 		.stage = s->stage,
 		.first_stage_of = s->first_stage_of};
 	for (uint32_t i = 0; i < SWARM_STAGES; i++)

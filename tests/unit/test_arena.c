@@ -123,7 +123,7 @@ static size_t size_in(uint32_t workers, enum skep_collective collective)
 		.microbatches = workers / 8 * 128,
 		.in_flight = 4,
 		.rounds = 1,
-		.collective = collective,
+		.reduction.collective = collective,
 		.stage = stage,
 		.first_stage_of = first};
 	for (uint32_t i = 0; i < workers; i++)

@@ -13,11 +13,11 @@ static const struct skep_buf none = {0, 0};
 static void begin(struct fixture *f, bool async)
 {
 	fixture_init(f, 2, 2, 0);
-	f->plan.async = f->plan.delayed = async;
-	f->plan.inner_steps = async ? 2 : 0;
+	f->plan.async.on = f->plan.delayed = async;
+	f->plan.inner.steps = async ? 2 : 0;
 	f->plan.rounds = 8;
 	f->plan.checkpoint_every = 1;
-	f->plan.wait_for_join_ns = 60 * SECOND_NS;
+	f->plan.liveness.wait_for_join_ns = 60 * SECOND_NS;
 	fixture_make(f, 0);
 	fixture_start(f);
 }

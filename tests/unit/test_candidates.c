@@ -90,11 +90,11 @@ static void deals_out_workers(void **state)
 {
 	const uint32_t stage[] = {0, 1, 0, SKEP_NO_STAGE, 1, 0, 1, 0};
 	const uint32_t wanted[] = {0, 0, 1, 0, 1, 2, 2, 0};
-	struct skep_plan plan = {.workers = 8, .stages = 2, .first_stage_of = stage, .candidates = 3};
+	struct skep_plan plan = {.workers = 8, .stages = 2, .first_stage_of = stage, .candidates.count = 3};
 	(void)state;
 	for (uint32_t i = 0; i < 8; i++)
 		assert_int_equal(skep_plan_candidate_of(&plan, i), wanted[i]);
-	plan.candidates = 0;
+	plan.candidates.count = 0;
 	assert_int_equal(skep_plan_candidate_of(&plan, 5), 0);
 }
 
@@ -105,10 +105,10 @@ static void a_loss_told_before_the_choice_counts(void **state)
 	struct fixture f;
 	(void)state;
 	fixture_init(&f, 4, 2, DIRECTORY);
-	f.plan.candidates = 2;
-	f.plan.candidate_rounds = 2;
+	f.plan.candidates.count = 2;
+	f.plan.candidates.rounds = 2;
 	f.plan.rounds = 4;
-	f.plan.target_loss_nano = 100;
+	f.plan.until.target_loss_nano = 100;
 	fixture_make(&f, DIRECTORY);
 	fixture_start(&f);
 	for (uint32_t i = 0; i < 4; i++)

@@ -99,7 +99,7 @@ static struct heard run(uint8_t kind, uint32_t members, bool equal)
 		fail_msg("%s", diag.message);
 	assert_int_equal(4 * scenario.stage[0].parameters, VECTOR);
 	if (equal)
-		scenario.plan.link_Bps = NULL;
+		scenario.plan.reduction.link_Bps = NULL;
 	assert_true(skep_sim_run(&scenario, &recorder, &result));
 	assert_int_equal(result.outcome, SKEP_DONE);
 	skep_scenario_finish(&scenario);

@@ -149,8 +149,8 @@ static void test_validation_has_samples_of_its_own(void **state)
 		.stages = 1,
 		.microbatches = 3,
 		.rounds = 5,
-		.validate_every = 2,
-		.validate_microbatches = JUDGED};
+		.validation.every = 2,
+		.validation.microbatches = JUDGED};
 	struct skep_training training = {.model = &model, .plan = &plan, .samples = SAMPLES};
 	uint32_t capacity = skep_round_capacity(&plan);
 	float first[JUDGED][SAMPLES], x[SAMPLES], y[SAMPLES];
@@ -171,7 +171,7 @@ static void test_validation_has_samples_of_its_own(void **state)
 	static const bool due[] = {false, false, true, false, true, true};
 	for (uint32_t closed = 1; closed <= plan.rounds; closed++)
 		assert_true(skep_plan_validation_due(&plan, closed) == due[closed]);
-	plan.validate_every = 0;
+	plan.validation.every = 0;
 	assert_int_equal(skep_plan_numbers(&plan), capacity);
 	assert_false(skep_plan_validation_due(&plan, plan.rounds));
 }

@@ -40,8 +40,8 @@ static void test_grants_of_one_fit_a_step(void **state)
 	for (uint32_t bound = 0; bound < 2; bound++) {
 		struct fixture f;
 		fixture_init(&f, 4, 2, DIRECTORY);
-		f.plan.inner_fixed = true;
-		f.plan.inner_steps = 2;
+		f.plan.inner.fixed = true;
+		f.plan.inner.steps = 2;
 		f.plan.in_flight = bound ? 2000 : 3;
 		f.plan.microbatches = 3000;
 		fixture_make(&f, DIRECTORY);
@@ -241,7 +241,7 @@ static void test_target_loss_stops(void **state)
 	(void)state;
 	struct fixture f;
 	fixture_init(&f, 4, 2, DIRECTORY);
-	f.plan.target_loss_nano = 100;
+	f.plan.until.target_loss_nano = 100;
 	fixture_start(&f);
 	finish_all(&f);
 	tally(&f, 0, 1, 3);
@@ -290,8 +290,8 @@ static void test_a_validation_is_granted_piece_by_piece(void **state)
 	struct fixture f;
 	fixture_init(&f, 4, 2, DIRECTORY);
 	f.plan.in_flight = 2000;
-	f.plan.validate_every = 1;
-	f.plan.validate_microbatches = 3000;
+	f.plan.validation.every = 1;
+	f.plan.validation.microbatches = 3000;
 	fixture_make(&f, DIRECTORY);
 	fixture_start(&f);
 	finish_all(&f);
@@ -438,7 +438,7 @@ static void report_load(struct fixture *f, uint32_t worker, uint64_t queue_milli
 static void begin_moving(struct fixture *f)
 {
 	fixture_init(f, 4, 2, DIRECTORY);
-	f->plan.rebalance_ns = 2 * SECOND_NS;
+	f->plan.rebalance.period_ns = 2 * SECOND_NS;
 	f->plan.rounds = 3;
 	fixture_start(f);
 }

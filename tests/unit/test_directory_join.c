@@ -71,7 +71,7 @@ static void test_those_that_join_at_once_are_spread(void **state)
 	(void)state;
 	struct fixture f;
 	fixture_init(&f, 8, 2, 8);
-	f.plan.rebalance_ns = 2 * SECOND_NS;
+	f.plan.rebalance.period_ns = 2 * SECOND_NS;
 	fixture_start(&f);
 	for (uint32_t i = 0; i < 4; i++) {
 		struct skep_message load = fixture_message(SKEP_MESSAGE_LOAD, i, 8, 0);
@@ -113,7 +113,7 @@ static void test_who_replaces_goes_where_most_are_missing(void **state)
 	struct fixture f;
 	fixture_init(&f, 8, 2, 8);
 	f.plan.on_loss = SKEP_ON_LOSS_WAIT;
-	f.plan.wait_for_join_ns = 60 * SECOND_NS;
+	f.plan.liveness.wait_for_join_ns = 60 * SECOND_NS;
 	for (uint32_t i = 0; i < 8; i++)
 		f.first_stage_of[i] = i >= 5;
 	fixture_make(&f, 8);
@@ -135,7 +135,7 @@ static void test_joins_may_be_random(void **state)
 	uint32_t stage[4] = {0};
 	fixture_init(&f, 8, 4, 8);
 	f.plan.joins = SKEP_JOINS_RANDOM;
-	f.plan.wait_for_join_ns = 60 * SECOND_NS;
+	f.plan.liveness.wait_for_join_ns = 60 * SECOND_NS;
 	fixture_start(&f);
 	struct skep_event dead = {.kind = SKEP_EVENT_SUSPECT, .u.peer = {3, 1}};
 	fixture_event(&f, dead);
@@ -173,7 +173,7 @@ static void ready(struct fixture *f, uint32_t worker, uint32_t epoch, uint32_t r
 static void begin_waiting(struct fixture *f)
 {
 	fixture_init(f, 4, 2, DIRECTORY);
-	f->plan.wait_for_join_ns = 60 * SECOND_NS;
+	f->plan.liveness.wait_for_join_ns = 60 * SECOND_NS;
 	fixture_start(f);
 	suspect(f, 1);
 	suspect(f, 3);
@@ -225,7 +225,7 @@ static void test_a_reduction_closes_with_none(void **state)
 	(void)state;
 	struct fixture f;
 	fixture_init(&f, 4, 2, DIRECTORY);
-	f.plan.wait_for_join_ns = 60 * SECOND_NS;
+	f.plan.liveness.wait_for_join_ns = 60 * SECOND_NS;
 	fixture_start(&f);
 	finish(&f, 0, 0, true);
 	finish(&f, 0, 1, true);
@@ -247,7 +247,7 @@ static void test_the_wait_has_an_end(void **state)
 	(void)state;
 	struct fixture f;
 	fixture_init(&f, 4, 2, DIRECTORY);
-	f.plan.wait_for_join_ns = 10 * SECOND_NS;
+	f.plan.liveness.wait_for_join_ns = 10 * SECOND_NS;
 	fixture_start(&f);
 	suspect(&f, 1);
 	suspect(&f, 3);
@@ -269,7 +269,7 @@ static void test_the_restorer_restores_the_newest_checkpoint(void **state)
 	(void)state;
 	struct fixture f;
 	fixture_init(&f, 4, 2, DIRECTORY);
-	f.plan.wait_for_join_ns = 60 * SECOND_NS;
+	f.plan.liveness.wait_for_join_ns = 60 * SECOND_NS;
 	f.plan.checkpoint_every = 1;
 	fixture_start(&f);
 	finish(&f, 0, 0, true);

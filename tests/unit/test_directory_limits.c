@@ -32,7 +32,7 @@ static void test_what_is_not_finite_ends_the_run(void **state)
 	for (uint32_t empty = 0; empty < 2; empty++) {
 		struct fixture f;
 		fixture_init(&f, 4, 2, DIRECTORY);
-		f.plan.wait_for_join_ns = 100 * SECOND_NS;
+		f.plan.liveness.wait_for_join_ns = 100 * SECOND_NS;
 		fixture_make(&f, DIRECTORY);
 		fixture_start(&f);
 		for (uint32_t worker = 1; empty && worker < 4; worker += 2)

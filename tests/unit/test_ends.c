@@ -15,11 +15,11 @@ static const uint32_t price_of[WORKERS] = {0, 0, 1, 1}, price_first[] = {0, 1, 3
 static void begin_with(struct fixture *f, uint64_t budget_microusd, skep_time end_ns)
 {
 	fixture_init(f, WORKERS, 2, DIRECTORY);
-	f->plan.budget_microusd = budget_microusd;
-	f->plan.price_of = price_of;
-	f->plan.price_first = price_first;
-	f->plan.price_step = price;
-	f->plan.end_ns = end_ns;
+	f->plan.until.budget_microusd = budget_microusd;
+	f->plan.price.of = price_of;
+	f->plan.price.first = price_first;
+	f->plan.price.step = price;
+	f->plan.until.end_ns = end_ns;
 	fixture_start(f);
 }
 
@@ -99,7 +99,7 @@ static void test_a_price_that_changes(void **state)
 	(void)state;
 	for (uint64_t more = 0; more < 2; more++) {
 		begin_with(&f, 38000 + more, 0);
-		f.plan.fence_after_ns = 100 * SECOND_NS;
+		f.plan.liveness.fence_after_ns = 100 * SECOND_NS;
 		assert_int_equal(is_over_after(&f, 8 * SECOND_NS), !more);
 		fixture_finish(&f);
 	}
@@ -139,9 +139,9 @@ static void test_no_one_pays_more_than_it_costs(void **state)
 	for (skep_time ms = 7; ms <= 8; ms++) {
 		struct fixture f;
 		begin_with(&f, 5, 0);
-		f.plan.price_of = of;
-		f.plan.price_first = first;
-		f.plan.price_step = odd;
+		f.plan.price.of = of;
+		f.plan.price.first = first;
+		f.plan.price.step = odd;
 		assert_int_equal(is_over_after(&f, ms * 1000000), ms == 8);
 		fixture_finish(&f);
 	}

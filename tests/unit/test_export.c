@@ -229,7 +229,7 @@ static void test_steps_of_rounds(void **state)
 	(void)state;
 	struct bench b;
 	begin(&b, llama, 2);
-	b.plan.inner_steps = 4;
+	b.plan.inner.steps = 4;
 	for (uint32_t version = 1; version <= 12; version++)
 		keep_all(&b, version);
 	export(&b);

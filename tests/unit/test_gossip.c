@@ -18,7 +18,7 @@
 static struct skep_training pairs(struct skep_plan *plan)
 {
 	plan->gossip = true;
-	plan->inner_steps = 2;
+	plan->inner.steps = 2;
 	return (struct skep_training){
 		.plan = plan, .outer = {.kind = SKEP_OPTIMIZER_SGD, .learning_rate = BETA, .momentum = ALPHA}};
 }
@@ -74,7 +74,7 @@ static void test_a_pair_by_hand(void **state)
 static void begin(struct job *job)
 {
 	job_init(job, 1, SKEP_ACTIVATION_TANH, 2, 6);
-	job->plan.inner_steps = 2;
+	job->plan.inner.steps = 2;
 	job->plan.gossip = true;
 	job->training.optimizer = (struct skep_optimizer){.kind = SKEP_OPTIMIZER_SGD, .learning_rate = RATE};
 	job->training.outer =
@@ -165,7 +165,7 @@ enum { MEMBERS = 7 };
 static void directory_of(struct fixture *f, uint32_t workers, uint64_t seed)
 {
 	fixture_init(f, workers, 1, workers);
-	f->plan.inner_steps = 1;
+	f->plan.inner.steps = 1;
 	f->plan.gossip = true;
 	f->plan.seed = seed;
 	f->plan.microbatches = workers;

@@ -20,8 +20,8 @@ static void test_largest_losses(void **state)
 	for (int64_t last = 0; last < 3; last++) {
 		struct fixture f;
 		fixture_init(&f, 4, 2, DIRECTORY);
-		f.plan.validate_every = 1;
-		f.plan.validate_microbatches = 2;
+		f.plan.validation.every = 1;
+		f.plan.validation.microbatches = 2;
 		fixture_make(&f, DIRECTORY);
 		fixture_start(&f);
 		for (uint32_t i = 0; i < 4; i++)

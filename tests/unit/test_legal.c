@@ -29,9 +29,9 @@ static struct skep_plan plan(void)
 		.microbatches = 8,
 		.in_flight = 2,
 		.rounds = 3,
-		.heartbeat_ns = 1000,
-		.fence_after_ns = 5000,
-		.target_loss_nano = INT64_MIN,
+		.liveness.heartbeat_ns = 1000,
+		.liveness.fence_after_ns = 5000,
+		.until.target_loss_nano = INT64_MIN,
 		.stage = stage,
 		.first_stage_of = first_stage_of};
 }
@@ -213,7 +213,7 @@ static void test_egress(void **state)
 	(void)state;
 	struct skep_event event = {.kind = SKEP_EVENT_EGRESS, .u.egress_microusd = 5};
 	assert_false(skep_event_legal(&ends, &event));
-	ends.budget_microusd = 1;
+	ends.until.budget_microusd = 1;
 	assert_true(skep_event_legal(&ends, &event));
 }
 
@@ -292,7 +292,7 @@ static void test_a_backward_in_parts(void **state)
 {
 	(void)state;
 	struct skep_plan p = plan();
-	p.inner_steps = 2;
+	p.inner.steps = 2;
 	struct skep_op op = {.kind = SKEP_OP_BACKWARD, .lane = SKEP_LANE_COMPUTE, .parts = 2, .count = 50};
 	assert_true(skep_op_legal(&p, &op));
 	op.inner = 1;
@@ -319,7 +319,7 @@ static void test_a_backward_in_parts(void **state)
 	op.parts = 2;
 	op.count = 50;
 	op.inner = op.microbatches = 1;
-	p.inner_steps = 0;
+	p.inner.steps = 0;
 	assert_false(skep_op_legal(&p, &op));
 }
 
@@ -331,7 +331,7 @@ static void test_parts_that_are_gathered(void **state)
 	struct skep_op op = {
 		.kind = SKEP_OP_UNPACK_PART, .lane = SKEP_LANE_REDUCE, .members = 2, .member = 1, .count = 50};
 	assert_false(skep_op_legal(&p, &op)); /* nothing is gathered */
-	p.gather = true;
+	p.reduction.gather = true;
 	assert_true(skep_op_legal(&p, &op));
 	op.member = 2; /* of two */
 	assert_false(skep_op_legal(&p, &op));

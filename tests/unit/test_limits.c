@@ -31,9 +31,9 @@ static struct skep_plan plan_of(uint32_t workers)
 		.in_flight = 2,
 		.rounds = 2,
 		.seed = 1,
-		.heartbeat_ns = 1,
-		.fence_after_ns = 2,
-		.target_loss_nano = INT64_MIN,
+		.liveness.heartbeat_ns = 1,
+		.liveness.fence_after_ns = 2,
+		.until.target_loss_nano = INT64_MIN,
 		.stage = stage,
 		.first_stage_of = first_stage_of};
 }
@@ -45,18 +45,18 @@ static void test_versions(void **state)
 	assert_int_equal(skep_plan_versions(&plan, 0), 1);
 	plan.delayed = true;
 	assert_int_equal(skep_plan_versions(&plan, 0), 2);
-	plan.inner_steps = 4;
+	plan.inner.steps = 4;
 	assert_int_equal(skep_plan_versions(&plan, 0), 1);
 	plan = plan_of(STAGES);
 	plan.pipeline = SKEP_PIPELINE_PIPEDREAM;
 	plan.microbatches = 1;
 	for (uint32_t s = 0; s < STAGES;
 		s++) { /* microbatches that are under way from there to the last stage and back */
-		plan.weights = SKEP_WEIGHTS_STASHED;
+		plan.no_flush.weights = SKEP_WEIGHTS_STASHED;
 		assert_int_equal(skep_plan_versions(&plan, s), STAGES - s);
-		plan.weights = SKEP_WEIGHTS_VERTICAL_SYNC;
+		plan.no_flush.weights = SKEP_WEIGHTS_VERTICAL_SYNC;
 		assert_int_equal(skep_plan_versions(&plan, s), STAGES);
-		plan.weights = SKEP_WEIGHTS_NEWEST;
+		plan.no_flush.weights = SKEP_WEIGHTS_NEWEST;
 		assert_int_equal(skep_plan_versions(&plan, s), 1);
 	}
 }
@@ -76,11 +76,11 @@ static void test_actions_of_a_worker(void **state)
 {
 	(void)state;
 	struct skep_plan plan = plan_of(WORKERS), more;
-	plan.collective = SKEP_COLLECTIVE_FUSED; /* without messages of rosters */
+	plan.reduction.collective = SKEP_COLLECTIVE_FUSED; /* without messages of rosters */
 	const uint32_t plain = 16 + 4 * 4 + 12;
 	assert_int_equal(each(plan), plain);
 	more = plan;
-	more.validate_every = more.validate_microbatches = 1;
+	more.validation.every = more.validation.microbatches = 1;
 	assert_int_equal(each(more), plain + 2);
 	more = plan;
 	more.pipeline = SKEP_PIPELINE_GPIPE;
@@ -91,9 +91,9 @@ static void test_actions_of_a_worker(void **state)
 	more.barrier = false;
 	more.eager = true; /* a round is announced to each, and with rosters of 5 messages for 16 members, 3 for 8 */
 	assert_int_equal(each(more), plain + 1);
-	more.collective = SKEP_COLLECTIVE_BUTTERFLY;
+	more.reduction.collective = SKEP_COLLECTIVE_BUTTERFLY;
 	assert_int_equal(each(more), plain + 1 + 2 * 7 * 5 - 7 * 3);
-	more.collective = SKEP_COLLECTIVE_FUSED;
+	more.reduction.collective = SKEP_COLLECTIVE_FUSED;
 	more.eager = false;
 	more.pipeline = SKEP_PIPELINE_INTERLEAVED;
 	for (uint32_t chunks = 2; chunks < 4; chunks++) {

@@ -113,15 +113,15 @@ static void test_which_rounds(void **state)
 	assert_int_equal(skep_long_rounds_steps(&s, 2e5), 0);
 	assert_int_equal(skep_long_rounds_steps(&s, 2.5e5), 13); /* 12.8 steps are 25,000 events */
 	assert_int_equal(skep_long_rounds_steps(&s, 1e6), 8);    /* 3.2 steps are, fewer than there are to be */
-	s.plan.inner_steps = 1000;
+	s.plan.inner.steps = 1000;
 	assert_int_equal(skep_long_rounds_steps(&s, 1e6), 25);
 	s.plan.delayed = true;
 	assert_int_equal(skep_long_rounds_steps(&s, 1e6), 0);
 	s.plan.delayed = false;
-	s.plan.fragments = 2;
+	s.plan.inner.fragments = 2;
 	assert_int_equal(skep_long_rounds_steps(&s, 1e6), 0);
-	s.plan.fragments = 0;
-	s.plan.inner_steps = 31; /* four times 8 steps are more */
+	s.plan.inner.fragments = 0;
+	s.plan.inner.steps = 31; /* four times 8 steps are more */
 	assert_int_equal(skep_long_rounds_steps(&s, 1e9), 0);
 	skep_scenario_finish(&s);
 	for (size_t i = 0; i < sizeof bent / sizeof *bent; i++) {
@@ -153,7 +153,7 @@ static void test_dealt_rounds(void **state)
 		assert_int_equal(skep_long_rounds_steps(&s, 2e6) == 0, s.plan.pipeline == SKEP_PIPELINE_SWARM);
 		assert_int_equal(skep_long_rounds_glance(&s, 1e6), 8);
 		assert_int_equal(skep_long_rounds_glance(&s, 2e5), 0);
-		s.plan.inner_steps = 63; /* a glance would take more than a third of the time */
+		s.plan.inner.steps = 63; /* a glance would take more than a third of the time */
 		assert_int_equal(skep_long_rounds_glance(&s, 1e6), 0);
 		skep_scenario_finish(&s);
 	}

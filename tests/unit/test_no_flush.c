@@ -62,7 +62,7 @@ static void begin(struct fixture *f, uint32_t workers, uint32_t stages, uint32_t
 	f->plan.microbatches = workers / stages;
 	f->plan.rounds = 20;
 	f->plan.in_flight = skep_plan_held(&f->plan, 0);
-	f->plan.wait_for_join_ns = SECOND_NS;
+	f->plan.liveness.wait_for_join_ns = SECOND_NS;
 	fixture_make(f, index); /* anew: it was made for a swarm */
 	fixture_start(f);
 }

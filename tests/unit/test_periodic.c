@@ -21,7 +21,7 @@
 static void begin(struct job *job, uint32_t inner_steps)
 {
 	job_init(job, 1, SKEP_ACTIVATION_TANH, 2, 6);
-	job->plan.inner_steps = inner_steps;
+	job->plan.inner.steps = inner_steps;
 	job->training.optimizer = (struct skep_optimizer){.kind = SKEP_OPTIMIZER_SGD, .learning_rate = RATE};
 	job->training.outer =
 		(struct skep_optimizer){.kind = SKEP_OPTIMIZER_NESTEROV, .learning_rate = 0.7f, .momentum = 0.9f};
@@ -320,7 +320,7 @@ static void test_fragments_in_turn(void **state)
 	struct job job;
 	size_t n;
 	begin(&job, 1);
-	job.plan.fragments = 2;
+	job.plan.inner.fragments = 2;
 	job.training.outer = (struct skep_optimizer){.kind = SKEP_OPTIMIZER_SGD, .learning_rate = 0.5f};
 	job_restart(&job);
 	float *start = job_parameters(&job, &n), *moved = calloc(n, sizeof *moved);
@@ -353,7 +353,7 @@ static void test_fragments_in_turn(void **state)
 static void begin_async(struct job *job, float rate, float momentum, uint32_t turns)
 {
 	begin(job, 1);
-	job->plan.async = job->plan.delayed = true;
+	job->plan.async.on = job->plan.delayed = true;
 	job->training.outer = (struct skep_optimizer){
 		.kind = SKEP_OPTIMIZER_DELAYED_NESTEROV, .learning_rate = rate, .momentum = momentum, .turns = turns};
 	job_restart(job);
@@ -499,8 +499,8 @@ static void test_a_merge_of_too_few_is_nothing(void **state)
 	struct job job;
 	size_t n;
 	begin_async(&job, 1, 0, 1);
-	job.plan.gather = true;
-	job.plan.group_size = 3;
+	job.plan.reduction.gather = true;
+	job.plan.async.group_size = 3;
 	job.training.robust = (struct skep_robust){.method = SKEP_ROBUST_TRIMMED_MEAN, .trim = 1};
 	float *start = job_parameters(&job, &n);
 	go(&job, 0);
@@ -533,7 +533,7 @@ static void test_without_it_there_is_nothing_inner(void **state)
 static void test_which_step_a_microbatch_belongs_to(void **state)
 {
 	(void)state;
-	struct skep_plan plan = {.microbatches = 12, .inner_steps = 3};
+	struct skep_plan plan = {.microbatches = 12, .inner.steps = 3};
 	assert_int_equal(skep_plan_inner_batch(&plan), 4);
 	assert_int_equal(skep_plan_inner_step(&plan, 0, 3), 0);
 	assert_int_equal(skep_plan_inner_step(&plan, 0, 4), 1);
@@ -544,7 +544,7 @@ static void test_which_step_a_microbatch_belongs_to(void **state)
 	assert_false(skep_plan_steps_beside(&plan));
 	assert_int_equal(skep_plan_versions(&plan, 0), 1);
 	/* Seven steps, three fragments, by hand: sums behind steps 2, 4 and 7. */
-	plan = (struct skep_plan){.microbatches = 12, .inner_steps = 3, .fragments = 3, .inner_cycle = 7};
+	plan = (struct skep_plan){.microbatches = 12, .inner.steps = 3, .inner.fragments = 3, .inner.cycle = 7};
 	const uint32_t behind[] = {0, 2, 4, 7, 9, 11, 14, 16};
 	for (uint32_t round = 0; round < 7; round++) {
 		assert_int_equal(skep_plan_steps_before(&plan, round), behind[round]);

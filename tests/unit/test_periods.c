@@ -110,8 +110,8 @@ static void begin(struct hand *h, const struct skep_scenario *s, const uint32_t 
 {
 	*h = (struct hand){.job = {.model = s->model, .plan = s->plan, .training = s->training}};
 	struct job *job = &h->job;
-	job->plan.inner_steps = 0;
-	job->plan.sum_every = NULL;
+	job->plan.inner.steps = 0;
+	job->plan.inner.sum_every = NULL;
 	job->training.model = &job->model;
 	job->training.plan = &job->plan;
 	job_restart(job);
@@ -189,7 +189,7 @@ static void outer_step(struct hand *h, uint32_t stage, uint32_t pipelines)
 static double train(struct hand *h, const struct skep_scenario *s, const struct heard *heard)
 {
 	uint32_t pipelines = s->plan.workers / STAGES, counted[PIPELINES_MOST] = {0};
-	uint32_t share = s->plan.microbatches / pipelines, batch = share / s->plan.inner_steps;
+	uint32_t share = s->plan.microbatches / pipelines, batch = share / s->plan.inner.steps;
 	double most = 0;
 	for (uint32_t round = 0; round < s->plan.rounds; round++) {
 		double loss = 0, told = 1e-9 * (double)heard->loss_nano[round];
@@ -220,7 +220,7 @@ static void test_a_run_beside_loops(void **state)
 		struct heard *heard = calloc(1, sizeof *heard);
 		struct hand hand;
 		read_with(text[i], &s);
-		assert_true(s.plan.rounds == ROUNDS && s.plan.stages == STAGES && s.plan.inner_steps == 2);
+		assert_true(s.plan.rounds == ROUNDS && s.plan.stages == STAGES && s.plan.inner.steps == 2);
 		assert_true(s.plan.workers <= STAGES * PIPELINES_MOST);
 		simulate(&s, heard);
 		for (uint32_t stage = 0; stage < STAGES; stage++)
@@ -251,7 +251,7 @@ static void test_one_period_for_all_is_that_of_each(void **state)
 	struct skep_scenario one, each;
 	read_with("2", &one);
 	read_with("[2, 2]", &each);
-	assert_null(each.plan.sum_every);
+	assert_null(each.plan.inner.sum_every);
 	assert_true(simulate(&one, heard) == simulate(&each, heard + 1));
 	assert_memory_equal(heard[0].loss_nano, heard[1].loss_nano, sizeof heard->loss_nano);
 	assert_memory_equal(heard[0].pass, heard[1].pass, sizeof heard->pass);
@@ -271,8 +271,8 @@ static void test_a_step_without_a_sum(void **state)
 	struct job job;
 	uint64_t bytes;
 	job_init(&job, 1, SKEP_ACTIVATION_TANH, 2, 6);
-	job.plan.inner_steps = 1;
-	job.plan.sum_every = every;
+	job.plan.inner.steps = 1;
+	job.plan.inner.sum_every = every;
 	job.training.outer =
 		(struct skep_optimizer){.kind = SKEP_OPTIMIZER_NESTEROV, .learning_rate = 0.7f, .momentum = 0.9f};
 	job_restart(&job);
@@ -298,7 +298,7 @@ static void test_which_rounds(void **state)
 {
 	(void)state;
 	static const uint32_t every[] = {1, 2};
-	struct skep_plan plan = {.stages = 2, .sum_every = every};
+	struct skep_plan plan = {.stages = 2, .inner.sum_every = every};
 	assert_int_equal(skep_plan_cycle(&plan), 2);
 	assert_int_equal(skep_plan_first_sum(&plan, 0), 0);
 	assert_int_equal(skep_plan_first_sum(&plan, 1), 1);
@@ -306,7 +306,7 @@ static void test_which_rounds(void **state)
 		assert_true(skep_plan_sums(&plan, 0, round));
 		assert_int_equal(skep_plan_sums(&plan, 1, round), round % 2 == 1);
 	}
-	plan.sum_every = NULL;
+	plan.inner.sum_every = NULL;
 	assert_int_equal(skep_plan_cycle(&plan), 1);
 	assert_true(skep_plan_sums(&plan, 1, 0));
 }

@@ -32,7 +32,7 @@ static void begin_uneven(struct fixture *f, uint32_t workers, uint32_t last, uin
 	f->plan.wiring = SKEP_WIRING_FIXED;
 	f->plan.microbatches = microbatches;
 	f->plan.in_flight = skep_plan_held(&f->plan, 0);
-	f->plan.wait_for_join_ns = 3 * SECOND_NS;
+	f->plan.liveness.wait_for_join_ns = 3 * SECOND_NS;
 	fixture_make(f, workers);
 	fixture_start(f);
 }
@@ -303,7 +303,7 @@ static void test_when_all_are_broken_the_run_waits_and_fails(void **state)
 	for (int returns = 0; returns < 2; returns++) {
 		struct fixture f;
 		begin(&f, SKEP_PIPELINE_1F1B, 4, 2, DIRECTORY);
-		f.plan.wait_for_join_ns = 3 * SECOND_NS;
+		f.plan.liveness.wait_for_join_ns = 3 * SECOND_NS;
 		suspect(&f, 1);
 		suspect(&f, 2);
 		assert_null(fixture_noted(&f, SKEP_NOTE_STAGE_EMPTY));

@@ -274,7 +274,7 @@ static void test_merges_follow_each_other(void **state)
 	assert_true(skep_planning_make(&s, &p, fresh(&error)));
 	double bytes = p.reduced_bytes[0], delay_s = (8 * 0.010 + 4 * 0.05e-3) / 12, chunk_s = bytes / 8 / 25e6;
 	double merges_s = 4 * (3 * (delay_s + chunk_s) + 7 * chunk_s);
-	assert_int_equal(s.plan.sync_chunks, 8);
+	assert_int_equal(s.plan.reduction.chunks, 8);
 	assert_true(near(skep_forecast_reduction_s(&p, SKEP_UNCONTENDED, stage_of, 0), merges_s));
 	/* No barrier: what is merged meanwhile costs nothing as long as it is done within the round. */
 	struct skep_expected e;

@@ -43,7 +43,7 @@ static void test_buckets(void **state)
 static void test_fragments(void **state)
 {
 	(void)state;
-	const struct skep_plan plan = {.stages = 2, .stage = stage, .fragments = 3};
+	const struct skep_plan plan = {.stages = 2, .stage = stage, .inner.fragments = 3};
 	for (uint32_t round = 0; round < 6; round += 3) {
 		holds(&plan, 0, round, 0, 0, 5);
 		holds(&plan, 0, round + 1, 0, 5, 35);
@@ -62,22 +62,22 @@ static void test_codecs(void **state)
 {
 	(void)state;
 	const uint8_t each[] = {SKEP_CODEC_INT8, SKEP_CODEC_NONE}, none[] = {SKEP_CODEC_NONE, SKEP_CODEC_NONE};
-	struct skep_plan plan = {.stages = 2, .stage = stage, .reduction_codec = SKEP_CODEC_FP16};
+	struct skep_plan plan = {.stages = 2, .stage = stage, .reduction.codec = SKEP_CODEC_FP16};
 	for (uint32_t of = 0; of < 2; of++)
 		assert_int_equal(skep_plan_encoded_bytes(&plan, of, 100), 200);
 	assert_true(skep_plan_compresses(&plan) && !skep_plan_has_scales(&plan));
-	plan.reduction_codecs = each;
+	plan.reduction.codecs = each;
 	assert_int_equal(skep_plan_encoded_bytes(&plan, 0, 100), 100 + 2 * SKEP_CODEC_SCALE_BYTES);
 	assert_int_equal(skep_plan_encoded_bytes(&plan, 1, 100), 400);
 	assert_true(skep_plan_compresses(&plan) && skep_plan_has_scales(&plan));
-	plan.reduction_block = 8;
+	plan.reduction.block = 8;
 	assert_int_equal(skep_plan_encoded_bytes(&plan, 0, 100), 100 + 13 * SKEP_CODEC_SCALE_BYTES);
 	assert_int_equal(skep_plan_encoded_bytes(&plan, 1, 100), 400);
 	struct skep_message chunk = {.kind = SKEP_MESSAGE_CHUNK, .stage = 1};
 	assert_int_equal(skep_message_payload_max(&plan, &chunk), 400 + SKEP_PART_HEADER_BYTES);
 	chunk.stage = 0;
 	assert_int_equal(skep_message_payload_max(&plan, &chunk), 152 + SKEP_PART_HEADER_BYTES);
-	plan.reduction_codecs = none;
+	plan.reduction.codecs = none;
 	assert_true(!skep_plan_compresses(&plan) && !skep_plan_has_scales(&plan));
 }
 

@@ -28,7 +28,7 @@ static void scene_init(struct scene *s, uint32_t stages)
 	memset(s, 0, sizeof *s);
 	s->plan.stages = stages;
 	s->plan.stage = s->stage_plan;
-	s->plan.rebalance_ns = 1;
+	s->plan.rebalance.period_ns = 1;
 	memset(s->stage, 0xff, sizeof s->stage); /* what was there before must not matter */
 }
 
@@ -294,13 +294,13 @@ static void test_a_move_must_pay_within_the_horizon(void **state)
 	scene_init(&s, 2);
 	for (uint32_t i = 0; i < 6; i++)
 		serves(&s, i, i >= 4, 0);
-	s.plan.rebalance_horizon_ns = 3000;
+	s.plan.rebalance.horizon_ns = 3000;
 	s.stage_plan[0].migrate_ns = 1u << 30; /* no worker goes there */
 	s.stage_plan[1].migrate_ns = 999;
 	assert_int_equal(decide(&s).worker, 0);
 	s.stage_plan[1].migrate_ns = 1000;
 	assert_int_equal(decide(&s).worker, SKEP_NO_INDEX);
-	s.plan.rebalance_horizon_ns = 0; /* no such condition */
+	s.plan.rebalance.horizon_ns = 0; /* no such condition */
 	s.stage_plan[1].migrate_ns = SKEP_TIME_NEVER;
 	assert_int_equal(decide(&s).worker, 0);
 }
@@ -310,7 +310,7 @@ static void test_a_move_must_pay_within_the_horizon(void **state)
 static void queues_init(struct scene *s, uint32_t stages)
 {
 	scene_init(s, stages);
-	s->plan.rebalance_by = SKEP_REBALANCE_BY_QUEUE;
+	s->plan.rebalance.by = SKEP_REBALANCE_BY_QUEUE;
 }
 
 /* Sums of 3.0, 1.5, 0.9 and 2.0: of stage 2 goes the worker with 0.2, to stage 0. That one has the highest rate of all, and
@@ -331,7 +331,7 @@ static void test_by_queue_sums_decide_and_no_rate(void **state)
 	assert_int_equal(decide(&s).worker, 5);
 	assert_int_equal(decide(&s).to, 0);
 	assert_int_equal(neediest(&s), 0);
-	s.plan.rebalance_by = SKEP_REBALANCE_BY_RATE;
+	s.plan.rebalance.by = SKEP_REBALANCE_BY_RATE;
 	assert_int_equal(decide(&s).worker, 2);
 	assert_int_equal(decide(&s).to, 2);
 }
@@ -412,7 +412,7 @@ static void test_by_queue_extremes_do_not_overflow(void **state)
 	serves(&s, 3, 1, 6);
 	assert_int_equal(decide(&s).worker, 3);
 	assert_true(s.stage[0].queue_milli == UINT64_MAX);
-	s.plan.rebalance_horizon_ns = 3000; /* the horizon holds here too */
+	s.plan.rebalance.horizon_ns = 3000; /* the horizon holds here too */
 	s.stage_plan[0].migrate_ns = 1000;
 	assert_int_equal(decide(&s).worker, SKEP_NO_INDEX);
 }

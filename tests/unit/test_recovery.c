@@ -108,11 +108,11 @@ static void an_empty_stage_waits_for_an_hour(void **state)
 	(void)state;
 	struct skep_scenario s;
 	must_read(NULL, &s);
-	assert_true(s.plan.wait_for_join_ns == 3600 * UINT64_C(1000000000));
+	assert_true(s.plan.liveness.wait_for_join_ns == 3600 * UINT64_C(1000000000));
 	assert_int_equal(s.plan.checkpoint_every, 0);
 	skep_scenario_finish(&s);
 	must_read("cluster.wait_for_join=0 s", &s);
-	assert_true(s.plan.wait_for_join_ns == 0);
+	assert_true(s.plan.liveness.wait_for_join_ns == 0);
 	skep_scenario_finish(&s);
 }
 

@@ -13,7 +13,7 @@ static void begin_patient(struct fixture *f, uint32_t index, enum skep_routing r
 	free(f->out.item);
 	f->plan.routing = routing;
 	f->plan.wiring = SKEP_WIRING_THROUGHPUT;
-	f->plan.reissue_timeout_ns = SECOND_NS / 4;
+	f->plan.liveness.reissue_after_ns = SECOND_NS / 4;
 	f->plan.in_flight = 8;
 	f->node =
 		skep_node_init(aligned_alloc(16, (skep_node_size(&f->plan, index) + 15) / 16 * 16), &f->plan, index, 1);

@@ -14,7 +14,7 @@ static void begin(struct fixture *f, uint32_t stages)
 {
 	fixture_init(f, 2 * stages, stages, 2 * stages);
 	f->plan.on_loss = SKEP_ON_LOSS_RERUN;
-	f->plan.wait_for_join_ns = 100 * SECOND_NS;
+	f->plan.liveness.wait_for_join_ns = 100 * SECOND_NS;
 	fixture_start(f);
 }
 

@@ -118,15 +118,15 @@ static void test_chunks_tile_the_vector(void **state)
 static void test_segments_have_scales_of_their_own(void **state)
 {
 	(void)state;
-	struct skep_plan plan = {.stages = 1, .reduction_codec = SKEP_CODEC_INT8, .reduction_block = SKEP_CODEC_TENSOR};
+	struct skep_plan plan = {.stages = 1, .reduction.codec = SKEP_CODEC_INT8, .reduction.block = SKEP_CODEC_TENSOR};
 	assert_int_equal(skep_ring_chunk_bytes(&plan, 0, 1000, 1), 1000 + 4);
 	assert_int_equal(skep_ring_chunk_bytes(&plan, 0, 1000, 3), 1000 + 3 * 4);
-	plan.reduction_codec = SKEP_CODEC_E3M0; /* 334, 333 and 333 elements, two in a byte */
+	plan.reduction.codec = SKEP_CODEC_E3M0; /* 334, 333 and 333 elements, two in a byte */
 	assert_int_equal(skep_ring_chunk_bytes(&plan, 0, 1000, 3), 3 * 167 + 3 * 4);
-	plan.reduction_block = 100;
+	plan.reduction.block = 100;
 	assert_int_equal(skep_ring_chunk_bytes(&plan, 0, 1000, 3), 500 + 10 * 4);
 	plan = (struct skep_plan){
-		.stages = 1, .reduction_codec = SKEP_CODEC_FP16, .reduction_block = SKEP_CODEC_TENSOR};
+		.stages = 1, .reduction.codec = SKEP_CODEC_FP16, .reduction.block = SKEP_CODEC_TENSOR};
 	assert_int_equal(skep_ring_chunk_bytes(&plan, 0, 1000, 3), 2000);
 }
 

@@ -35,8 +35,8 @@ static void test_gathered_parts_need_memory(void **state)
 	must_read("sync={collective: all-to-all}", &mean);
 	must_read("sync={collective: all-to-all, aggregate: trimmed-mean, trim: 40 %}", &all);
 	must_read("sync={collective: butterfly, chunks: 4, aggregate: zeno}", &butterfly);
-	assert_false(mean.plan.gather);
-	assert_true(all.plan.gather && all.training.robust.method == SKEP_ROBUST_TRIMMED_MEAN);
+	assert_false(mean.plan.reduction.gather);
+	assert_true(all.plan.reduction.gather && all.training.robust.method == SKEP_ROBUST_TRIMMED_MEAN);
 	assert_true(all.robust.trim == 0 && all.robust.share == 0.4);
 	assert_true(butterfly.robust.trim == 1 && butterfly.robust.rho == 0.5);
 	for (uint32_t i = 0; i < 2; i++) {

@@ -164,9 +164,9 @@ static void short_file_takes_the_usual_values(void **state)
 	assert_int_equal(s.plan.microbatches, 8);
 	assert_int_equal(s.plan.in_flight, 6); /* 2 * 6 workers / 2 in the first stage */
 	assert_int_equal(s.plan.rounds, 10);
-	assert_int_equal(s.plan.heartbeat_ns, 1000000000);
-	assert_int_equal(s.plan.fence_after_ns, 10000000000);
-	assert_true(s.plan.target_loss_nano == INT64_MIN);
+	assert_int_equal(s.plan.liveness.heartbeat_ns, 1000000000);
+	assert_int_equal(s.plan.liveness.fence_after_ns, 10000000000);
+	assert_true(s.plan.until.target_loss_nano == INT64_MIN);
 	assert_true(isnan(s.target_loss));
 	assert_int_equal(s.arithmetic, SKEP_ARITHMETIC_REAL);
 	assert_int_equal(s.optimizer.kind, SKEP_OPTIMIZER_ADAMW);
@@ -186,9 +186,9 @@ static void full_file_fills_the_plan(void **state)
 	assert_int_equal(s.plan.microbatches, 24);
 	assert_int_equal(s.plan.in_flight, 7);
 	assert_int_equal(s.plan.rounds, 1000);
-	assert_int_equal(s.plan.heartbeat_ns, 500000000);
-	assert_int_equal(s.plan.fence_after_ns, 3000000000);
-	assert_int_equal(s.plan.target_loss_nano, 500000000);
+	assert_int_equal(s.plan.liveness.heartbeat_ns, 500000000);
+	assert_int_equal(s.plan.liveness.fence_after_ns, 3000000000);
+	assert_int_equal(s.plan.until.target_loss_nano, 500000000);
 	assert_true(s.target_loss == 0.5);
 	assert_true(s.optimizer.learning_rate == 0.125f && s.optimizer.momentum == 0.5f &&
 		    s.optimizer.weight_decay == 0.25f);

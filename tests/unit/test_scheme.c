@@ -34,11 +34,11 @@ struct swarm { /* worker i is member i */
 static void init(struct swarm *swarm, enum skep_collective kind, uint32_t sites, uint64_t parameters)
 {
 	uint64_t random = sites;
-	*swarm = (struct swarm){
-		.stage.parameters = parameters, .plan = {.stages = 1, .collective = kind, .sync_chunks = 3}};
+	*swarm = (struct swarm){.stage.parameters = parameters,
+		.plan = {.stages = 1, .reduction.collective = kind, .reduction.chunks = 3}};
 	swarm->plan.stage = &swarm->stage;
-	swarm->plan.site_of = swarm->site_of;
-	swarm->plan.link_Bps = swarm->link_Bps;
+	swarm->plan.reduction.site_of = swarm->site_of;
+	swarm->plan.reduction.link_Bps = swarm->link_Bps;
 	for (uint32_t i = 0; i < SKEP_ROSTER_MAX; i++) {
 		swarm->site_of[i] = skep_random_below(&random, sites);
 		swarm->link_Bps[i] = 1000 + skep_random_below(&random, 100000);
@@ -81,7 +81,7 @@ static uint32_t sites_of(struct swarm *swarm, uint32_t size)
 /* In units of messages and of elements. */
 static void check_bytes(struct swarm *swarm, uint32_t size, uint64_t messages, uint64_t elements)
 {
-	uint64_t n = size, v = swarm->stage.parameters, k = 0, chunks = swarm->plan.sync_chunks,
+	uint64_t n = size, v = swarm->stage.parameters, k = 0, chunks = swarm->plan.reduction.chunks,
 		 s = sites_of(swarm, size);
 	while (UINT64_C(2) << k <= n)
 		k++;
@@ -96,11 +96,11 @@ static void check_bytes(struct swarm *swarm, uint32_t size, uint64_t messages, u
 		[SKEP_COLLECTIVE_BUTTERFLY] = 2 * n * (n - 1) * chunks,
 		[SKEP_COLLECTIVE_CHAIN] = 2 * (n - 1) * chunks,
 		[SKEP_COLLECTIVE_BROADCAST] = (n - 1) * chunks};
-	uint64_t times = swarm->plan.collective == SKEP_COLLECTIVE_ALL_TO_ALL  ? n
-	                 : swarm->plan.collective == SKEP_COLLECTIVE_BROADCAST ? 1
-	                                                                       : 2;
+	uint64_t times = swarm->plan.reduction.collective == SKEP_COLLECTIVE_ALL_TO_ALL  ? n
+	                 : swarm->plan.reduction.collective == SKEP_COLLECTIVE_BROADCAST ? 1
+	                                                                                 : 2;
 	uint64_t halves = swarm->half > 0 ? 1 : 2; /* of what a ring sends */
-	assert_int_equal(2 * messages, halves * expected[swarm->plan.collective]);
+	assert_int_equal(2 * messages, halves * expected[swarm->plan.reduction.collective]);
 	assert_int_equal(2 * elements, halves * times * (n - 1) * v);
 }
 
@@ -112,7 +112,8 @@ static void check_scheme(struct swarm *swarm, uint32_t size)
 	for (uint32_t rank = 0; rank < size; rank++) {
 		struct skep_scheme scheme = scheme_of(swarm, rank, size);
 		assert_true(skep_scheme_transfers(&scheme) <= skep_scheme_transfers_max(&swarm->plan, size));
-		if (swarm->plan.collective == SKEP_COLLECTIVE_BUTTERFLY && size > 1) /* which has no room to spare */
+		if (swarm->plan.reduction.collective == SKEP_COLLECTIVE_BUTTERFLY &&
+			size > 1) /* which has no room to spare */
 			assert_int_equal(skep_scheme_transfers(&scheme), skep_scheme_transfers_max(&swarm->plan, size));
 		for (uint32_t m = 0; m < skep_scheme_transfers(&scheme); m++) {
 			struct skep_scheme_transfer transfer = skep_scheme_transfer_at(&scheme, swarm->fact, m);
@@ -256,8 +257,8 @@ static void test_a_scale_for_a_message_moves_no_cut(void **state)
 	for (uint32_t size = 2; size < 8; size++) {
 		init(&plain, SKEP_COLLECTIVE_RING, 1, 37);
 		init(&scaled, SKEP_COLLECTIVE_RING, 1, 37);
-		scaled.plan.reduction_codec = SKEP_CODEC_INT8;
-		scaled.plan.reduction_block = SKEP_CODEC_TENSOR;
+		scaled.plan.reduction.codec = SKEP_CODEC_INT8;
+		scaled.plan.reduction.block = SKEP_CODEC_TENSOR;
 		struct skep_scheme a = scheme_of(&plain, 0, size), b = scheme_of(&scaled, 0, size);
 		assert_int_equal(skep_scheme_transfers(&a), skep_scheme_transfers(&b));
 		for (uint32_t m = 0; m < skep_scheme_transfers(&a); m++) {
@@ -295,8 +296,8 @@ static void test_a_ring_has_segments_enough_to_hide_a_latency(void **state)
 	static struct swarm swarm;
 	init(&swarm, SKEP_COLLECTIVE_RING, 1, 8000000);
 	assert_int_equal(skep_ring_segments(&swarm.plan, 0, 8000000, 4), 3);
-	swarm.plan.sync_chunks = 0;
-	swarm.plan.ring_latency_bytes = 6 * MB;
+	swarm.plan.reduction.chunks = 0;
+	swarm.plan.reduction.latency_bytes = 6 * MB;
 	assert_int_equal(skep_ring_segments(&swarm.plan, 0, 8000000, 4), 5);
 	for (uint32_t size = 2; size < MEMBERS_MAX; size++) {
 		struct skep_scheme scheme = scheme_of(&swarm, 0, size);

@@ -188,7 +188,7 @@ static void test_validation_target(void **state)
 	struct synthetic s;
 	struct skep_summary r;
 	synthetic_init(&s, "judged", 4, 2);
-	s.scenario.plan.validate_every = 1;
+	s.scenario.plan.validation.every = 1;
 	s.scenario.target_loss = 2;
 	struct skep_tally *tally = skep_tally_create(&s.scenario, "sim");
 	struct skep_recorder recorder = skep_tally_recorder(tally);

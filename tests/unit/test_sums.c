@@ -53,18 +53,18 @@ static void make_plan(struct world *w, enum skep_collective kind, enum skep_code
 		.microbatches = 4,
 		.in_flight = 1,
 		.rounds = 1,
-		.heartbeat_ns = 1000000000,
-		.fence_after_ns = 10000000000,
-		.collective = kind,
-		.reduction_codec = codec,
-		.reduction_block = w->block,
-		.target_loss_nano = INT64_MIN,
+		.liveness.heartbeat_ns = 1000000000,
+		.liveness.fence_after_ns = 10000000000,
+		.reduction.collective = kind,
+		.reduction.codec = codec,
+		.reduction.block = w->block,
+		.until.target_loss_nano = INT64_MIN,
 		.stage = &w->stage,
 		.first_stage_of = w->first_stage_of,
-		.sync_chunks = 3,
-		.site_of = w->site_of,
-		.link_Bps = w->link_Bps,
-		.gather = w->robust.method != SKEP_ROBUST_MEAN};
+		.reduction.chunks = 3,
+		.reduction.site_of = w->site_of,
+		.reduction.link_Bps = w->link_Bps,
+		.reduction.gather = w->robust.method != SKEP_ROBUST_MEAN};
 }
 
 static void make_gradients(struct world *w, enum skep_codec codec)
@@ -100,7 +100,7 @@ static void call_up(struct world *w, uint32_t rank)
 	post(w, &m);
 	post(w, &m);
 	m.kind = SKEP_MESSAGE_ROSTER;
-	for (uint32_t first = 0; first < w->size && skep_collective_has_roster(w->plan.collective);
+	for (uint32_t first = 0; first < w->size && skep_collective_has_roster(w->plan.reduction.collective);
 		first += SKEP_ROSTER_PART) {
 		m.u.roster.first = first;
 		m.u.roster.size = w->size;
@@ -271,11 +271,11 @@ static void check_sum(struct world *w, enum skep_codec codec)
 static uint64_t offered(const struct world *w)
 {
 	uint64_t pairs = (uint64_t)w->size * (w->size - 1);
-	if (!w->plan.gather)
+	if (!w->plan.reduction.gather)
 		return 0;
-	return w->plan.collective == SKEP_COLLECTIVE_PARAMETER_SERVER ? w->size - 1u
-	       : w->plan.collective == SKEP_COLLECTIVE_BUTTERFLY      ? w->plan.sync_chunks * pairs
-	                                                              : pairs;
+	return w->plan.reduction.collective == SKEP_COLLECTIVE_PARAMETER_SERVER ? w->size - 1u
+	       : w->plan.reduction.collective == SKEP_COLLECTIVE_BUTTERFLY      ? w->plan.reduction.chunks * pairs
+	                                                                        : pairs;
 }
 
 static void send_through(enum skep_codec codec, uint32_t block, size_t n, float *value)
@@ -291,7 +291,7 @@ static void send_through(enum skep_codec codec, uint32_t block, size_t n, float 
 static void check_whole(struct world *w, enum skep_codec codec)
 {
 	uint64_t bytes, n = w->stage.parameters;
-	bool all_to_all = w->plan.collective == SKEP_COLLECTIVE_ALL_TO_ALL;
+	bool all_to_all = w->plan.reduction.collective == SKEP_COLLECTIVE_ALL_TO_ALL;
 	float *part = malloc(w->size * n * sizeof *part), *right = malloc(n * sizeof *right);
 	struct skep_op give = {.kind = SKEP_OP_COPY_RESULT, .count = n}, take = {.kind = SKEP_OP_COPY_GRAD, .count = n};
 	uint32_t weight[MEMBERS_MAX];
@@ -306,7 +306,7 @@ static void check_whole(struct world *w, enum skep_codec codec)
 	}
 	skep_robust_aggregate(&w->robust, w->size, n, part, weight, right);
 	float *got = job_dump(w->job[0].device[0], give, &bytes);
-	bool pieces = w->plan.collective == SKEP_COLLECTIVE_BUTTERFLY && w->robust.method == SKEP_ROBUST_ZENO;
+	bool pieces = w->plan.reduction.collective == SKEP_COLLECTIVE_BUTTERFLY && w->robust.method == SKEP_ROBUST_ZENO;
 	double most = 0;
 	for (uint64_t i = 0; i < w->size * n; i++)
 		most = fmax(most, fabs((double)part[i]));

@@ -18,7 +18,7 @@ static void begin_tied(struct fixture *f, uint32_t index, bool clip)
 	fixture_init(f, 4, 2, index);
 	f->plan.tied = TIED;
 	f->plan.clip = clip;
-	f->plan.wait_for_join_ns = 60 * SECOND_NS;
+	f->plan.liveness.wait_for_join_ns = 60 * SECOND_NS;
 	fixture_make(f, index);
 	fixture_start(f);
 }

@@ -231,12 +231,12 @@ static void defaults(void **state)
 	assert_true(read_with(TEXT, sets, 3, &s, &diag));
 	skep_tokens_describe(s.tokens, &facts);
 	assert_int_equal(facts.files, 2);
-	assert_int_equal(s.plan.validate_microbatches, s.plan.microbatches);
+	assert_int_equal(s.plan.validation.microbatches, s.plan.microbatches);
 	assert_non_null(strstr(s.validation_path, "scenarios/README.md"));
-	assert_true(s.target_loss == 2 && s.plan.target_loss_nano == INT64_MIN);
+	assert_true(s.target_loss == 2 && s.plan.until.target_loss_nano == INT64_MIN);
 	skep_scenario_finish(&s);
 	assert_true(read_with(TEXT, NULL, 0, &s, &diag));
-	assert_int_equal(s.plan.validate_every, 0);
+	assert_int_equal(s.plan.validation.every, 0);
 	skep_tokens_describe(s.tokens, &facts);
 	uint64_t all = facts.windows[0] + facts.windows[1];
 	assert_int_equal(facts.windows[1], (uint64_t)llround(0.1 * (double)all));

@@ -417,9 +417,9 @@ static void test_latency_counts_the_link(void **state)
 	const skep_time transfer_ns[4] = {0, 3000, 9000, 0}; /* to worker 2 and back: 12 us, beside 4 us of work */
 	struct skep_plan by_link = {.wiring = SKEP_WIRING_LATENCY,
 		.samples = 4,
-		.places = 2,
-		.place_of = place_of,
-		.transfer_ns = transfer_ns};
+		.places.count = 2,
+		.places.of = place_of,
+		.places.transfer_ns = transfer_ns};
 	struct skep_view *view = view_of(2);
 	uint64_t random = 2;
 	uint32_t hits[3] = {0};

@@ -534,7 +534,7 @@ static void test_a_drained_window_is_empty(void **state)
 		f.plan.microbatches = 2;
 		f.plan.rounds = 40;
 		f.plan.in_flight = skep_plan_held(&f.plan, 0);
-		f.plan.wait_for_join_ns = SECOND_NS;
+		f.plan.liveness.wait_for_join_ns = SECOND_NS;
 		fixture_make(&f, 1);
 		fixture_start(&f);
 		uint32_t last = skep_plan_window(&f.plan);

@@ -159,7 +159,7 @@ static void test_who_leaves_is_chosen_last(void **state)
 static void begin_reporting(struct fixture *f)
 {
 	fixture_init(f, 6, 3, 1);
-	f->plan.rebalance_ns = SECOND_NS / 2;
+	f->plan.rebalance.period_ns = SECOND_NS / 2;
 	fixture_start(f);
 }
 
@@ -192,7 +192,7 @@ static void test_load_of_a_short_while(void **state)
 	(void)state;
 	struct fixture f;
 	fixture_init(&f, 6, 3, 1);
-	f.plan.rebalance_ns = 9000;
+	f.plan.rebalance.period_ns = 9000;
 	fixture_start(&f);
 	struct skep_message forward = fixture_message(SKEP_MESSAGE_FORWARD, 0, 1, 0);
 	for (uint32_t i = 0; i < 3; i++) {

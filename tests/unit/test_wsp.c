@@ -145,17 +145,17 @@ static void test_the_plan(void **state)
 	static const uint32_t stage_of[] = {0, 1, 2, 3, 0, 1, 2, 3};
 	struct skep_plan plan = {.workers = 8, .stages = 4, .microbatches = 8, .first_stage_of = stage_of};
 	plan.pipeline = SKEP_PIPELINE_PIPEDREAM;
-	plan.weights = SKEP_WEIGHTS_WAVES;
+	plan.no_flush.weights = SKEP_WEIGHTS_WAVES;
 	for (uint32_t distance = 0; distance <= SKEP_DISTANCE_MAX; distance++) {
 		uint32_t local = 4 - 1;
-		plan.distance = distance;
+		plan.no_flush.distance = distance;
 		assert_int_equal(skep_plan_wave(&plan), 4);
 		assert_int_equal(skep_plan_local_staleness(&plan), local);
 		assert_int_equal(skep_plan_global_staleness(&plan), (distance + 1) * (local + 1) + local - 1);
 		assert_true(skep_plan_accumulators(&plan) >= distance + 2);
 		assert_true(skep_plan_window(&plan) >= distance + 2);
 	}
-	plan.distance = 0;
+	plan.no_flush.distance = 0;
 	assert_int_equal(skep_plan_global_staleness(&plan), 6); /* the paper's example: 5 to 10 are missing at 11 */
 	assert_int_equal(skep_plan_accumulators(&plan), 2);
 	for (uint32_t stage = 0; stage < 4; stage++) {

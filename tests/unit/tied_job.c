@@ -21,7 +21,7 @@ void tied_init(struct job *job, enum skep_codec reduction)
 	assert_true(!job->model.tied && job->model.copied);
 	job->plan.stages = job->plan.workers = 2;
 	job->plan.tied = skep_model_copied(&job->model);
-	job->plan.reduction_codec = job->training.reduction_codec = reduction;
+	job->plan.reduction.codec = job->training.reduction_codec = reduction;
 }
 
 size_t tied_parameters(const struct job *job, uint32_t stage)
