@@ -396,6 +396,18 @@ static void on_relayed(void *self, uint32_t from, uint32_t to)
 		skep_relays_say(&a->relays, a->process[from].hello.host, a->process[to].hello.host);
 }
 
+static void on_direct(void *self, uint32_t from, uint32_t to)
+{
+	struct skep_admissions *a = self;
+	if (!skep_relays_remove(&a->relays, from, to))
+		return;
+	uint32_t worker = a->process[from].worker, of_other = a->process[to].worker;
+	if (worker != SKEP_NO_INDEX && of_other != SKEP_NO_INDEX && worker != of_other)
+		skep_relays_not_between(&a->relays, a->setup.scenario, worker, of_other);
+	if (!a->setup.quiet)
+		skep_relays_say_direct(&a->relays, a->process[from].hello.host, a->process[to].hello.host);
+}
+
 struct skep_lobby skep_admissions_lobby(struct skep_admissions *admissions)
 {
 	return (struct skep_lobby){.self = admissions,
@@ -403,6 +415,7 @@ struct skep_lobby skep_admissions_lobby(struct skep_admissions *admissions)
 		.room = on_room,
 		.left = on_left,
 		.relayed = on_relayed,
+		.direct = on_direct,
 		.turn = skep_admissions_on_turn};
 }
 

@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/grow.h"
 #include "exec/serve/status.h"
@@ -25,8 +26,25 @@ bool skep_relays_add(struct skep_relays *relays, uint32_t a, uint32_t b)
 	if (!skep_grow(&relays->pair, relays->pairs, sizeof *relays->pair))
 		return false;
 	relays->pair[relays->pairs][0] = low;
-	relays->pair[relays->pairs++][1] = high;
+	relays->pair[relays->pairs][1] = high;
+	relays->pair[relays->pairs++][2] = 0;
 	return true;
+}
+
+bool skep_relays_remove(struct skep_relays *relays, uint32_t from, uint32_t to)
+{
+	assert(from != to);
+	for (uint32_t i = 0; i < relays->pairs; i++) {
+		uint32_t *pair = relays->pair[i];
+		if (pair[0] != (from < to ? from : to) || pair[1] != (from < to ? to : from))
+			continue;
+		pair[2] |= from < to ? 1 : 2;
+		if (pair[2] != 3)
+			return false;
+		memcpy(pair, relays->pair[--relays->pairs], sizeof *relays->pair);
+		return true;
+	}
+	return false;
 }
 
 void skep_relays_keep(
@@ -37,8 +55,7 @@ void skep_relays_keep(
 		uint32_t low = relays->pair[i][0], high = relays->pair[i][1];
 		if (!is_here(context, low) || !is_here(context, high))
 			continue;
-		relays->pair[kept][0] = low;
-		relays->pair[kept++][1] = high;
+		memmove(relays->pair[kept++], relays->pair[i], sizeof *relays->pair);
 	}
 	relays->pairs = kept;
 }
@@ -58,6 +75,13 @@ void skep_relays_say(struct skep_relays *relays, const char *host, const char *o
 		return;
 	fprintf(stderr, "skep: %s and %s cannot connect to each other: what they say goes through here%s\n", host,
 		other, ++relays->told == RELAYS_TOLD ? " (`skep status` counts further ones)" : "");
+}
+
+void skep_relays_say_direct(const struct skep_relays *relays, const char *host, const char *other)
+{
+	if (relays->told < RELAYS_TOLD)
+		fprintf(stderr, "skep: %s and %s have connected: what they say goes through here no more\n", host,
+			other);
 }
 
 void skep_relays_finish(struct skep_relays *relays)
@@ -84,7 +108,7 @@ void skep_relays_between(struct skep_relays *relays, const struct skep_scenario 
 		relays->passed = calloc((size_t)t->places * t->places, sizeof *relays->passed);
 	if (relays->passed == NULL)
 		return;
-	relays->passed[index_of(t, from, to)] = true;
+	relays->passed[index_of(t, from, to)]++;
 	if (skep_topology_relays(t, from, to))
 		return;
 	if (relays->unforeseen++ == 0) {
@@ -93,9 +117,24 @@ void skep_relays_between(struct skep_relays *relays, const struct skep_scenario 
 	}
 }
 
+void skep_relays_not_between(struct skep_relays *relays, const struct skep_scenario *scenario, uint32_t a, uint32_t b)
+{
+	const struct skep_topology *t = &scenario->topology;
+	uint32_t from = skep_scenario_place(scenario, a), to = skep_scenario_place(scenario, b);
+	assert(a != b && a < scenario->plan.workers && b < scenario->plan.workers);
+	if (relays->passed == NULL || relays->passed[index_of(t, from, to)] == 0)
+		return;
+	relays->passed[index_of(t, from, to)]--;
+	if (skep_topology_relays(t, from, to))
+		return;
+	relays->unforeseen--;
+	if (relays->first[0] == (a < b ? a : b) && relays->first[1] == (a < b ? b : a))
+		relays->first[0] = relays->first[1] = 0;
+}
+
 static bool was_passed(const struct skep_relays *relays, const struct skep_topology *t, uint32_t a, uint32_t b)
 {
-	return relays->passed != NULL && relays->passed[index_of(t, a, b)];
+	return relays->passed != NULL && relays->passed[index_of(t, a, b)] > 0;
 }
 
 /* With the key `reach: out` of this place, is it what the topology lacks? The directory's place cannot have it. */
@@ -135,8 +174,12 @@ static uint32_t print_places(const struct skep_relays *relays, const struct skep
 
 static void print_unforeseen(const struct skep_relays *relays, const struct skep_topology *t, FILE *out)
 {
-	fprintf(out, "skep: relayed workers %" PRIu32 " and %" PRIu32, relays->first[0], relays->first[1]);
-	if (relays->unforeseen > 1)
+	if (relays->first[0] == relays->first[1])
+		fprintf(out, "skep: relayed %" PRIu32 " pair%s of workers", relays->unforeseen,
+			relays->unforeseen == 1 ? "" : "s");
+	else
+		fprintf(out, "skep: relayed workers %" PRIu32 " and %" PRIu32, relays->first[0], relays->first[1]);
+	if (relays->first[0] != relays->first[1] && relays->unforeseen > 1)
 		fprintf(out, " and %" PRIu32 " more pair%s", relays->unforeseen - 1,
 			relays->unforeseen == 2 ? "" : "s");
 	fprintf(out, ", which the topology says can connect: ");

@@ -17,23 +17,29 @@
 
 /* Which pairs of processes cannot connect to each other, so that `serve` passes on what they say. */
 struct skep_relays {
-	uint32_t (*pair)[2]; /* [pairs] ranks, the lower one first */
+	uint32_t (
+		*pair)[3]; /* [pairs] ranks, the lower one first; which of them speak directly by now: 1, 2, or both */
 	uint32_t pairs, told;
-	bool *passed;        /* [places * places] the lower one first: between workers there; NULL: none was */
+	uint32_t *passed;    /* [places * places] the lower one first: pairs of workers there; NULL: none was */
 	uint32_t unforeseen; /* pairs that the topology says can connect */
-	uint32_t first[2];   /* ... workers of the first one */
+	uint32_t first[2];   /* ... workers of the first one; equal: it has connected since */
 };
 
 /* True: the pair was not there. Without memory for another one it is left out. */
 bool skep_relays_add(struct skep_relays *relays, uint32_t a, uint32_t b);
+/* The first of them speaks to the other one over a connection from now on. True: both do, and the pair is there no more. */
+bool skep_relays_remove(struct skep_relays *relays, uint32_t from, uint32_t to);
 /* Without those of which `is_here` says no. */
 void skep_relays_keep(
 	struct skep_relays *relays, bool (*is_here)(const void *context, uint32_t rank), const void *context);
 uint32_t skep_relays_of(const struct skep_relays *relays, uint32_t rank); /* in how many pairs it is */
 /* On standard error, of the first ones. */
 void skep_relays_say(struct skep_relays *relays, const char *host, const char *other);
+void skep_relays_say_direct(const struct skep_relays *relays, const char *host, const char *other);
 /* A pair of workers is relayed, once for each pair of their processes: compared with what the topology says. */
 void skep_relays_between(struct skep_relays *relays, const struct skep_scenario *scenario, uint32_t a, uint32_t b);
+/* And is relayed no more. */
+void skep_relays_not_between(struct skep_relays *relays, const struct skep_scenario *scenario, uint32_t a, uint32_t b);
 /* At the end: one line if the topology says of relayed pairs that they can connect, and one if it says of others that they
  * cannot. `settled` [places]: those of workers that are there, and have been for SKEP_SETTLED_NS, in which they have tried all
  * others. */

@@ -48,8 +48,9 @@ enum skep_record_type {
 	SKEP_RECORD_SOURCE,
 	SKEP_RECORD_OVER,
 	SKEP_RECORD_GATHERS,
-	SKEP_RECORD_RAFT, /* bytes of what two replicas agree on (exec/replicas/links.c) */
-	SKEP_RECORD_DIAL, /* inside RELAY: its sender cannot connect to its receiver, which is to connect to it */
+	SKEP_RECORD_RAFT,   /* bytes of what two replicas agree on (exec/replicas/links.c) */
+	SKEP_RECORD_DIAL,   /* inside RELAY: its sender cannot connect to its receiver, which is to connect to it */
+	SKEP_RECORD_DIRECT, /* the same: what its sender says from now on goes over a connection (mesh_direct.c) */
 	SKEP_RECORD_TYPES
 };
 

@@ -152,7 +152,9 @@ static void tick_peer(struct skep_mesh *mesh, uint32_t rank, uint64_t now_ns)
 {
 	struct peer *peer = &mesh->peer[rank];
 	assert(peer->there);
-	if (peer->link == NULL)
+	if (peer->relayed || peer->from_root)
+		skep_mesh_direct_tick(mesh, rank, now_ns);
+	if (peer->link == NULL || peer->relayed || peer->from_root)
 		return;
 	struct skep_channel *channel = &peer->link->channel;
 	if (peer->dial_until_ns > 0) {
@@ -177,6 +179,8 @@ static void forgive_pause(struct skep_mesh *mesh, uint64_t now_ns)
 		return;
 	for (uint32_t i = 0; i < mesh->members; i++) {
 		struct peer *peer = &mesh->peer[mesh->member[i]];
+		if (peer->spare != NULL)
+			peer->spare->since_ns += late_ns;
 		if (peer->link != NULL)
 			peer->link->channel.heard_ns += late_ns;
 		if (peer->dial_until_ns > 0) {
@@ -210,6 +214,8 @@ static void closed(struct skep_mesh *mesh, struct link *link)
 {
 	assert(link->id < mesh->setup.ranks && link->channel.state == SKEP_CHANNEL_CLOSED);
 	struct peer *peer = &mesh->peer[link->id];
+	if (peer->spare == link)
+		skep_mesh_direct_failed(mesh, link->id);
 	if (peer->link != link)
 		return;
 	if (peer->dial_until_ns > 0)
@@ -230,7 +236,7 @@ static bool read_link(struct skep_mesh *mesh, struct link *link, struct skep_tra
 	}
 	if (link->kind != LINK_PEER)
 		return false;
-	if (skep_channel_read(&link->channel, &record)) {
+	if (!link->waits && skep_channel_read(&link->channel, &record)) {
 		skep_mesh_is_ready(mesh, link);
 		return skep_mesh_take(mesh, link->id, &record, ret);
 	}
@@ -242,6 +248,15 @@ static bool read_link(struct skep_mesh *mesh, struct link *link, struct skep_tra
 }
 
 /* epoll cannot be told to leave out the end of a connection, and says it again and again: it has to be taken in at once. */
+static void on_event_of_waiting(struct link *link, uint32_t events)
+{
+	assert(link->waits && link->kind == LINK_PEER);
+	if ((events & (EPOLLERR | EPOLLHUP)) != 0)
+		skep_channel_fail(&link->channel, "the other side has reset the connection");
+	else if ((events & EPOLLOUT) != 0)
+		skep_channel_advance(&link->channel);
+}
+
 static void on_event_of_held(struct link *link, uint32_t events)
 {
 	skep_channel_look_for_answer(&link->channel);
@@ -267,6 +282,8 @@ static void on_event(struct skep_mesh *mesh, struct link *link, uint32_t events)
 	bool shaking = link->channel.state < SKEP_CHANNEL_OPEN && !link->held;
 	if (link->held)
 		on_event_of_held(link, events);
+	else if (link->waits && link->kind == LINK_PEER)
+		on_event_of_waiting(link, events);
 	else if ((events & EPOLLOUT) != 0 || shaking)
 		skep_channel_advance(&link->channel);
 	if (shaking && link->channel.state == SKEP_CHANNEL_OPEN && link->kind == LINK_PEER)

@@ -14,7 +14,8 @@
  *   - Ranks are never used twice. A process whose connection to rank 0 ends or falls silent is GONE for all.
  *   - Two processes whose connection breaks while both are members say so to rank 0, since what was under way between them is
  *     lost and the core counts on it: one of the two is evicted (evict.h), and may come back as a new process.
- *   - Two neither of which can connect to the other are connected by rank 0, which passes their records on.
+ *   - Two neither of which can connect to the other are connected by rank 0, which passes their records on. They try again now
+ *     and then, and go over to the connection that comes of it (mesh_direct.c).
  *   - No process is heard before its handshake has ended. Connections that have not proved who they are: at most SKEP_GUESTS_MAX,
  *     each for at most SKEP_HANDSHAKE_S seconds until its first record is there; of more the oldest have to go.
  */
@@ -39,6 +40,7 @@ struct skep_lobby {
 	void (*turn)(void *self);                                  /* nothing has come; NULL: it need not know */
 	/* A member gives something to be passed on to another one; not said twice in a row. */
 	void (*relayed)(void *self, uint32_t from, uint32_t to);
+	void (*direct)(void *self, uint32_t from, uint32_t to); /* it gives nothing more to be passed on to that one */
 };
 
 struct skep_mesh_setup {

@@ -116,7 +116,8 @@ static uint32_t rank_of(struct skep_mesh *mesh, struct link *link)
 /* Does this process wait for a connection of that rank? */
 static bool may_connect(const struct skep_mesh *mesh, uint32_t rank)
 {
-	return rank > 0 && rank < mesh->setup.ranks && (rank > mesh->setup.rank || mesh->peer[rank].asked);
+	bool may = rank > 0 && rank < mesh->setup.ranks;
+	return may && (rank > mesh->setup.rank || mesh->peer[rank].asked || mesh->peer[rank].relayed);
 }
 
 static void adopt(struct skep_mesh *mesh, struct link *link)
@@ -125,6 +126,14 @@ static void adopt(struct skep_mesh *mesh, struct link *link)
 	struct peer *peer = &mesh->peer[link->rank];
 	bool waited = link->waits;
 	bool held = peer->link != NULL && peer->link->held;
+	if (peer->there && peer->relayed && !peer->broken) {
+		uint32_t place = link->id;
+		if (!skep_mesh_direct_taken(mesh, link->rank, link))
+			end(mesh, link, "there is another connection");
+		else
+			mesh->guest[place] = NULL;
+		return;
+	}
 	if (peer->gone || peer->broken || peer->relayed || (peer->link != NULL && !held)) {
 		end(mesh, link, "not a member that may connect");
 		return;

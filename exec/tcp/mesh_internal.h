@@ -4,6 +4,7 @@
  *
  *   mesh.c          its life, timers, what epoll says
  *   mesh_members.c  who is a member, connections to members, and what becomes of one whose connection ends
+ *   mesh_direct.c   another attempt at a connection to a peer that is relayed
  *   mesh_guests.c   connections that have no rank yet
  *   mesh_send.c     queues, and what is put into a channel next
  *   mesh_receive.c  records that have come
@@ -45,7 +46,9 @@ struct link { /* what epoll watches */
 	bool dead;    /* to be freed when no event can name it any more */
 	bool closing; /* a guest that is closed once what it was told has left */
 	bool trusted;
-	bool waits; /* elsewhere than at rank 0: it has proved `rank`, and rank 0 has not named it yet; nothing is read */
+	/* Nothing is read: elsewhere than at rank 0 it has proved `rank`, and rank 0 has not named it yet; or its peer speaks
+	 * through rank 0 still (mesh_direct.c). */
+	bool waits;
 	bool held; /* it is being made, and its handshake waits for what becomes of the connection that its peer makes */
 	uint32_t rank;
 	uint64_t since_ns;
@@ -60,13 +63,26 @@ struct incoming { /* a tensor on its way in */
 	uint64_t at;
 };
 
+enum direct { /* of a peer that is relayed: a connection beside that way */
+	DIRECT_NOT,
+	DIRECT_DIALS, /* it is being made here, */
+	DIRECT_MADE,  /* and was: the other one is to say DIRECT */
+	DIRECT_SAYS,  /* both have it: this process is to say DIRECT, */
+	DIRECT_SAID   /* and has: the other one is to */
+};
+
 struct peer {
-	bool there;  /* a member: neither gone, nor not there yet */
-	uint32_t at; /* ... in mesh->member */
-	bool gone;   /* and has been */
-	bool last;   /* has said LAST: its end is no loss */
-	bool broken; /* its connection has ended; rank 0 was told */
-	bool relayed;
+	bool there;                  /* a member: neither gone, nor not there yet */
+	uint32_t at;                 /* ... in mesh->member */
+	bool gone;                   /* and has been */
+	bool last;                   /* has said LAST: its end is no loss */
+	bool broken;                 /* its connection has ended; rank 0 was told */
+	bool relayed;                /* what this process says to it goes through rank 0 */
+	bool from_root;              /* and what it says comes from there */
+	bool switched;               /* not any more */
+	uint8_t direct;              /* enum direct */
+	struct link *spare;          /* that connection, until something of the peer goes over it */
+	uint64_t again_ns, pause_ns; /* when this process tries next, and the pause before it */
 	bool asked; /* it was asked to connect to this process, and neither has nor is relayed yet, nor has said that it cannot */
 	bool cannot; /* of a lower rank: it was asked to, and has said so */
 	struct link *link;
@@ -121,11 +137,11 @@ static inline uint64_t skep_relay_cost(size_t bytes)
 	return bytes + 256;
 }
 
-/* So much of one sender may wait at rank 0: two windows, the record that closes the second one, and a request to connect to each
- * other process, which looks at no window. Who sends more is sent away. */
+/* So much of one sender may wait at rank 0: two windows, the record that closes the second one, and for each other process a
+ * request to connect, and word that there is a connection, which look at no window. Who sends more is sent away. */
 static inline uint64_t skep_relay_most(uint32_t ranks)
 {
-	return 2 * SKEP_RELAY_WINDOW + skep_relay_cost(SKEP_RECORD_MAX) + ranks * skep_relay_cost(SKEP_RELAY_HEAD);
+	return 2 * SKEP_RELAY_WINDOW + skep_relay_cost(SKEP_RECORD_MAX) + 2 * ranks * skep_relay_cost(SKEP_RELAY_HEAD);
 }
 
 /* mesh.c */
@@ -140,6 +156,11 @@ void skep_mesh_lost(struct skep_mesh *mesh, uint32_t rank, const char *why); /* 
 void skep_mesh_drop(struct skep_mesh *mesh, uint32_t rank);                  /* it is gone: nothing is kept for it */
 void skep_mesh_disconnected(struct skep_mesh *mesh, uint32_t by, uint32_t about); /* rank 0 */
 void skep_mesh_relay_from_now(struct skep_mesh *mesh, uint32_t rank);
+void skep_mesh_relay_no_more(struct skep_mesh *mesh, uint32_t rank);
+void skep_mesh_ask_to_dial(struct skep_mesh *mesh, uint32_t rank);        /* through rank 0 */
+struct link *skep_mesh_begin_dial(struct skep_mesh *mesh, uint32_t rank); /* NULL: it cannot be */
+/* Is the other end of a connection that was made here the process that it shall be? Bare, this one says who it is. */
+bool skep_mesh_prove(struct skep_mesh *mesh, struct link *link);
 void skep_mesh_unreached(struct skep_mesh *mesh, uint32_t rank); /* this process cannot connect to it */
 void skep_mesh_tick_dial(struct skep_mesh *mesh, uint32_t rank, uint64_t now_ns); /* a connection to it is being made */
 void skep_mesh_dial_back(
@@ -147,6 +168,17 @@ void skep_mesh_dial_back(
 void skep_mesh_dialled(struct skep_mesh *mesh, struct link *link); /* a connection that this process makes is there */
 /* Rank 0: evicts members until none is left that another one does not hear, once all who may complain have had the time to. */
 void skep_mesh_judge(struct skep_mesh *mesh, uint64_t now_ns);
+
+/* mesh_direct.c; of peers that are relayed */
+void skep_mesh_direct_later(struct peer *peer); /* it is from now on */
+void skep_mesh_direct_tick(struct skep_mesh *mesh, uint32_t rank, uint64_t now_ns);
+void skep_mesh_direct_dial(struct skep_mesh *mesh, uint32_t rank);
+void skep_mesh_direct_made(struct skep_mesh *mesh, struct link *link); /* peer->spare has ended its handshake */
+void skep_mesh_direct_failed(struct skep_mesh *mesh, uint32_t rank);   /* peer->spare is of no use */
+/* It has connected to this process. False: that is no use. */
+bool skep_mesh_direct_taken(struct skep_mesh *mesh, uint32_t rank, struct link *link);
+void skep_mesh_direct_said(struct skep_mesh *mesh, uint32_t rank);  /* DIRECT is in the channel of rank 0 */
+bool skep_mesh_direct_heard(struct skep_mesh *mesh, uint32_t rank); /* and has come; false: it may not */
 
 /* mesh_guests.c */
 void skep_mesh_accept(struct skep_mesh *mesh);

@@ -40,10 +40,8 @@ void skep_mesh_drop(struct skep_mesh *mesh, uint32_t rank)
 	struct peer *peer = &mesh->peer[rank];
 	assert(rank < mesh->setup.ranks && rank != mesh->setup.rank);
 	assert(!peer->there || mesh->member[peer->at] == rank);
-	for (uint32_t i = 0; peer->there && peer->relayed && i < mesh->relays; i++) {
-		if (mesh->relayed[i] == rank)
-			mesh->relayed[i] = mesh->relayed[--mesh->relays];
-	}
+	if (peer->there && peer->relayed)
+		skep_mesh_relay_no_more(mesh, rank);
 	if (peer->there) {
 		uint32_t last = mesh->member[--mesh->members];
 		mesh->member[peer->at] = last;
@@ -52,7 +50,8 @@ void skep_mesh_drop(struct skep_mesh *mesh, uint32_t rank)
 	peer->there = false;
 	peer->gone = true;
 	skep_mesh_bury_link(mesh, peer->link);
-	peer->link = NULL;
+	skep_mesh_bury_link(mesh, peer->spare);
+	peer->link = peer->spare = NULL;
 	skep_mesh_drain(mesh, peer, rank);
 	skep_mesh_lose_incoming(mesh, rank);
 }
@@ -67,7 +66,7 @@ static void give_up(struct skep_mesh *mesh, uint32_t rank)
 		skep_mesh_tell_news(mesh, &(struct skep_transport_event){.kind = SKEP_TRANSPORT_GONE, .peer = rank});
 	for (uint32_t i = mesh->members; rank == 0 && last && i-- > 0;) {
 		const struct peer *peer = &mesh->peer[mesh->member[i]];
-		if (peer->relayed || peer->asked ||
+		if (peer->relayed || peer->from_root || peer->asked ||
 			peer->broken) /* no process passes anything on now, or says who is gone */
 			give_up(mesh, mesh->member[i]);
 	}
@@ -89,7 +88,8 @@ void skep_mesh_lost(struct skep_mesh *mesh, uint32_t rank, const char *why)
 	}
 	peer->broken = true;
 	skep_mesh_bury_link(mesh, peer->link);
-	peer->link = NULL;
+	skep_mesh_bury_link(mesh, peer->spare);
+	peer->link = peer->spare = NULL;
 	skep_mesh_drain(mesh, peer, rank);
 	skep_mesh_lose_incoming(mesh, rank);
 	skep_mesh_tell(mesh, 0, SKEP_RECORD_DISCONNECT, &(union skep_words){.disconnect = rank});
@@ -105,7 +105,8 @@ void skep_mesh_relay_from_now(struct skep_mesh *mesh, uint32_t rank)
 	peer->link = NULL;
 	peer->dial_until_ns = 0;
 	peer->asked = false;
-	peer->relayed = true;
+	peer->relayed = peer->from_root = true;
+	skep_mesh_direct_later(peer);
 	assert(mesh->relays < mesh->setup.ranks);
 	mesh->relayed[mesh->relays++] = rank;
 	skep_mesh_queue(
@@ -113,12 +114,27 @@ void skep_mesh_relay_from_now(struct skep_mesh *mesh, uint32_t rank)
 	skep_mesh_pump(mesh, 0);
 }
 
+void skep_mesh_relay_no_more(struct skep_mesh *mesh, uint32_t rank)
+{
+	uint32_t at = 0;
+	while (at < mesh->relays && mesh->relayed[at] != rank)
+		at++;
+	assert(at < mesh->relays && mesh->peer[rank].relayed);
+	mesh->relayed[at] = mesh->relayed[--mesh->relays];
+	mesh->peer[rank].relayed = false;
+}
+
 /* Rank 0 hands it on as it does what it relays, so that no process has more of them wait there than it may. */
-static void ask_to_dial(struct skep_mesh *mesh, uint32_t rank)
+void skep_mesh_ask_to_dial(struct skep_mesh *mesh, uint32_t rank)
 {
 	const uint8_t request[SKEP_RELAY_HEAD] = {
 		(uint8_t)rank, (uint8_t)(rank >> 8), (uint8_t)(rank >> 16), (uint8_t)(rank >> 24), SKEP_RECORD_DIAL};
-	assert(rank > 0 && rank != mesh->setup.rank && !mesh->peer[rank].relayed);
+	assert(rank > 0 && rank != mesh->setup.rank);
+	if (mesh->peer[rank].relayed) { /* behind what tells it of this way */
+		skep_mesh_queue(mesh, rank, false, SKEP_RECORD_DIAL, NULL, 0);
+		skep_mesh_pump(mesh, 0);
+		return;
+	}
 	mesh->peer[rank].asked = true;
 	mesh->passing += skep_relay_cost(sizeof request);
 	skep_mesh_queue(mesh, 0, false, SKEP_RECORD_RELAY, request, sizeof request);
@@ -138,7 +154,7 @@ void skep_mesh_unreached(struct skep_mesh *mesh, uint32_t rank)
 	peer->link = NULL;
 	peer->dial_until_ns = 0;
 	if (!peer->asked) /* one with a higher rank has asked for this connection, and is told that it cannot be */
-		ask_to_dial(mesh, rank);
+		skep_mesh_ask_to_dial(mesh, rank);
 }
 
 void skep_mesh_tick_dial(struct skep_mesh *mesh, uint32_t rank, uint64_t now_ns)
@@ -157,7 +173,7 @@ void skep_mesh_tick_dial(struct skep_mesh *mesh, uint32_t rank, uint64_t now_ns)
 		return;
 	peer->link->held = true;
 	skep_mesh_rewatch(mesh, peer->link);
-	ask_to_dial(mesh, rank);
+	skep_mesh_ask_to_dial(mesh, rank);
 }
 
 /* One with a lower rank was asked to connect to this process, and cannot: the attempt of this process goes on, and decides. */
@@ -209,9 +225,9 @@ static void address_of_root(const struct skep_mesh *mesh, char *ret, size_t size
 		getnameinfo((struct sockaddr *)&peer, room, ret, (socklen_t)size, NULL, 0, NI_NUMERICHOST);
 }
 
-static void dial(struct skep_mesh *mesh, uint32_t rank)
+struct link *skep_mesh_begin_dial(struct skep_mesh *mesh, uint32_t rank)
 {
-	struct peer *peer = &mesh->peer[rank];
+	const struct peer *peer = &mesh->peer[rank];
 	assert(rank > 0 && rank != mesh->setup.rank && peer->there && peer->link == NULL);
 	struct skep_channel channel;
 	char address[NI_MAXHOST];
@@ -219,23 +235,30 @@ static void dial(struct skep_mesh *mesh, uint32_t rank)
 	if (address[0] == '\0')
 		address_of_root(mesh, address, sizeof address);
 	int fd = peer->member.port > 0 ? dial_socket(address, peer->member.port) : -1;
-	if (fd < 0 || !skep_channel_open(&channel, fd, false, mesh->setup.client, false)) {
-		skep_mesh_unreached(mesh, rank);
-		return;
-	}
-	peer->dial_until_ns = skep_monotonic_ns() + most_ns(mesh);
-	peer->link = skep_mesh_watch(mesh, LINK_PEER, rank, &channel);
-	if (peer->link == NULL)
-		skep_mesh_unreached(mesh, rank);
+	if (fd < 0 || !skep_channel_open(&channel, fd, false, mesh->setup.client, false))
+		return NULL;
+	return skep_mesh_watch(mesh, LINK_PEER, rank, &channel);
 }
 
-/* Once for a pair at most: behind it there is a connection, or rank 0 passes on what they say, or their connection broke. */
+static void dial(struct skep_mesh *mesh, uint32_t rank)
+{
+	struct peer *peer = &mesh->peer[rank];
+	peer->link = skep_mesh_begin_dial(mesh, rank);
+	if (peer->link == NULL)
+		skep_mesh_unreached(mesh, rank);
+	else
+		peer->dial_until_ns = skep_monotonic_ns() + most_ns(mesh);
+}
+
+/* Behind it there is a connection, or rank 0 passes on what they say, or their connection broke; then it is another attempt. */
 void skep_mesh_dial_back(struct skep_mesh *mesh, uint32_t rank)
 {
 	const struct peer *peer = &mesh->peer[rank];
 	assert(rank < mesh->setup.ranks && !skep_mesh_is_root(mesh));
 	if (rank < mesh->setup.rank)
 		go_on_dialling(mesh, rank);
+	else if (peer->there && peer->relayed)
+		skep_mesh_direct_dial(mesh, rank);
 	else if (peer->there && peer->link == NULL && !peer->relayed && !peer->broken)
 		dial(mesh, rank);
 }
@@ -276,25 +299,35 @@ bool skep_mesh_attach(struct skep_mesh *mesh, uint32_t rank, struct skep_channel
 	return peer->link != NULL;
 }
 
+bool skep_mesh_prove(struct skep_mesh *mesh, struct link *link)
+{
+	const SSL *ssl = link->channel.ssl;
+	assert(link->channel.state == SKEP_CHANNEL_OPEN);
+	if (ssl != NULL)
+		return skep_tls_peer_rank(ssl, mesh->setup.run) == link->id;
+	uint8_t content[SKEP_RECORD_MAX];
+	union skep_words words = {.member = {.rank = mesh->setup.rank}};
+	size_t bytes = skep_words_encode(SKEP_RECORD_MEMBER, &words, content);
+	skep_channel_put(&link->channel, SKEP_RECORD_MEMBER, content, bytes, NULL, 0);
+	return true;
+}
+
 /* A connection that this process makes has ended its handshake. */
 void skep_mesh_dialled(struct skep_mesh *mesh, struct link *link)
 {
 	assert(link->kind == LINK_PEER && link->id < mesh->setup.ranks);
 	struct peer *peer = &mesh->peer[link->id];
-	const SSL *ssl = link->channel.ssl;
+	if (peer->spare == link) {
+		skep_mesh_direct_made(mesh, link);
+		return;
+	}
 	if (peer->dial_until_ns == 0)
 		return;
-	if (ssl != NULL && skep_tls_peer_rank(ssl, mesh->setup.run) != link->id) {
+	if (!skep_mesh_prove(mesh, link)) {
 		skep_mesh_unreached(mesh, link->id); /* another process of the run listens there */
 		return;
 	}
 	peer->dial_until_ns = 0;
-	if (ssl == NULL) { /* bare: it says who it is, and is believed */
-		uint8_t content[SKEP_RECORD_MAX];
-		union skep_words words = {.member = {.rank = mesh->setup.rank}};
-		size_t bytes = skep_words_encode(SKEP_RECORD_MEMBER, &words, content);
-		skep_channel_put(&link->channel, SKEP_RECORD_MEMBER, content, bytes, NULL, 0);
-	}
 	skep_mesh_pump(mesh, link->id);
 	skep_mesh_pump(mesh, 0); /* LAST may have waited there for what would become of this peer's records */
 }

@@ -11,7 +11,7 @@
 
 static void refuse(struct skep_mesh *mesh, uint32_t rank, const char *why)
 {
-	if (mesh->peer[rank].link != NULL && !mesh->peer[rank].relayed)
+	if (mesh->peer[rank].link != NULL && !mesh->peer[rank].from_root)
 		skep_channel_fail(&mesh->peer[rank].link->channel, why);
 	else
 		skep_mesh_lost(mesh, rank, why);
@@ -50,7 +50,7 @@ static void begin_tensor(struct skep_mesh *mesh, uint32_t rank, const struct ske
 	assert(in->left > 0);
 	in->at = 0;
 	mesh->open_tensors++;
-	if (peer->relayed)
+	if (peer->from_root)
 		return;
 	peer->link->channel.sink = in->memory;
 	peer->link->channel.sink_left = in->left;
@@ -113,7 +113,7 @@ static bool may_be_relayed(const struct skep_record *record)
 {
 	uint8_t type = record->content[4];
 	assert(record->bytes >= SKEP_RELAY_HEAD);
-	if (type == SKEP_RECORD_DIAL)
+	if (type == SKEP_RECORD_DIAL || type == SKEP_RECORD_DIRECT)
 		return record->bytes == SKEP_RELAY_HEAD;
 	return type == SKEP_RECORD_FRAME || type == SKEP_RECORD_BODY || type == SKEP_RECORD_DATA ||
 	       type == SKEP_RECORD_PING;
@@ -139,13 +139,22 @@ static void count_relayed(struct skep_mesh *mesh, uint32_t from, uint32_t to, ui
 	sender->relay_to = to;
 }
 
+static void count_direct(struct skep_mesh *mesh, uint32_t from, uint32_t to)
+{
+	struct peer *sender = &mesh->peer[from];
+	assert(from != 0 && to != 0 && from != to);
+	if (mesh->peer[to].there && mesh->setup.lobby.direct != NULL)
+		mesh->setup.lobby.direct(mesh->setup.lobby.self, from, to);
+	sender->relay_to = sender->relay_to == to ? 0 : sender->relay_to;
+}
+
 /* Rank 0: on to its receiver, with its sender's rank in the receiver's place. */
 static void pass_on(struct skep_mesh *mesh, uint32_t from, uint32_t to, const struct skep_record *record)
 {
 	assert(skep_mesh_is_root(mesh) && record->bytes <= SKEP_RECORD_MAX);
 	uint8_t copy[SKEP_RECORD_MAX];
 	bool tensors = record->content[4] == SKEP_RECORD_BODY || record->content[4] == SKEP_RECORD_DATA ||
-	               is_last(mesh, record);
+	               record->content[4] == SKEP_RECORD_DIRECT || is_last(mesh, record);
 	if (to == 0 || to == from || to >= mesh->setup.ranks) {
 		refuse(mesh, from, "it asked to pass something on to a process that cannot be");
 		return;
@@ -157,7 +166,9 @@ static void pass_on(struct skep_mesh *mesh, uint32_t from, uint32_t to, const st
 	memcpy(copy, record->content, record->bytes);
 	for (int i = 0; i < 4; i++)
 		copy[i] = (uint8_t)(from >> 8 * i);
-	if (record->content[4] != SKEP_RECORD_DIAL)
+	if (record->content[4] == SKEP_RECORD_DIRECT)
+		count_direct(mesh, from, to);
+	else if (record->content[4] != SKEP_RECORD_DIAL)
 		count_relayed(mesh, from, to, record->bytes);
 	skep_mesh_queue_relayed(mesh, from, to, tensors, copy, record->bytes);
 	skep_mesh_pump(mesh, to);
@@ -186,7 +197,15 @@ static bool take_relay(
 		skep_mesh_dial_back(mesh, other);
 		return false;
 	}
-	skep_mesh_relay_from_now(mesh, other);
+	bool heard = record->content[4] == SKEP_RECORD_DIRECT;
+	if ((heard && !skep_mesh_direct_heard(mesh, other)) || (!heard && mesh->peer[other].switched)) {
+		refuse(mesh, other, "it spoke on two ways at once");
+		return false;
+	}
+	if (heard)
+		return false;
+	if (!mesh->peer[other].from_root) /* what this process says may have another way by now */
+		skep_mesh_relay_from_now(mesh, other);
 	struct skep_record inner = {.type = record->content[4],
 		.content = record->content + SKEP_RELAY_HEAD,
 		.bytes = record->bytes - SKEP_RELAY_HEAD};
@@ -245,6 +264,10 @@ bool skep_mesh_take(
 	case SKEP_RECORD_RELAY:
 		return take_relay(mesh, rank, record, ret);
 	case SKEP_RECORD_PING:
+		return false;
+	case SKEP_RECORD_DIAL: /* from before there was this connection */
+		if (!mesh->peer[rank].switched)
+			refuse(mesh, rank, "it sent a record that no skep sends");
 		return false;
 	default:
 		take_words(mesh, rank, record);

@@ -157,7 +157,7 @@ static bool any_for_rank_0(const struct skep_mesh *mesh)
 {
 	for (uint32_t i = 0; i < mesh->members; i++) {
 		const struct peer *peer = &mesh->peer[mesh->member[i]];
-		bool direct = peer->link != NULL && peer->dial_until_ns == 0;
+		bool direct = peer->link != NULL && peer->dial_until_ns == 0 && !peer->relayed;
 		if (mesh->member[i] > 0 && !direct && has_queued(peer))
 			return true;
 	}
@@ -174,7 +174,7 @@ static bool any_to_relay_now(const struct skep_mesh *mesh)
 {
 	for (uint32_t i = 0; i < mesh->relays; i++) {
 		const struct peer *peer = &mesh->peer[mesh->relayed[i]];
-		if (has_queued(peer) && window_is_open(mesh, peer))
+		if (peer->direct == DIRECT_SAYS || (has_queued(peer) && window_is_open(mesh, peer)))
 			return true;
 	}
 	return false;
@@ -187,11 +187,23 @@ static bool has_to_wait(const struct skep_mesh *mesh, const struct way *way, con
 	return last && way->rank == 0 && (mesh->holds_last || any_for_rank_0(mesh));
 }
 
+/* From here on the way is another one: a tensor that was begun goes on there. */
+static bool put_direct(struct skep_mesh *mesh, const struct way *way)
+{
+	if (way->channel->state != SKEP_CHANNEL_OPEN || !has_room(way, 0))
+		return false;
+	put(way, SKEP_RECORD_DIRECT, "", 0);
+	skep_mesh_direct_said(mesh, way->rank);
+	return true;
+}
+
 /* One record of this peer. False: there is none, or no room. */
 static bool put_next(struct skep_mesh *mesh, const struct way *way, uint64_t *tensor)
 {
 	struct peer *peer = &mesh->peer[way->rank];
 	struct item *item = peer->urgent.first != NULL ? peer->urgent.first : peer->tensors.first;
+	if (way->passing != NULL && peer->direct == DIRECT_SAYS)
+		return put_direct(mesh, way);
 	if (item == NULL || way->channel->state != SKEP_CHANNEL_OPEN)
 		return false;
 	if (way->passing != NULL && !window_is_open(mesh, peer))

@@ -33,7 +33,7 @@
 #include "exec/tcp/channel.h"
 #include "exec/transport/wire.h"
 
-#define SKEP_PROTOCOL 7u
+#define SKEP_PROTOCOL 8u
 #define SKEP_NAME_MAX 64u
 #define SKEP_REASON_MAX 512u
 #define SKEP_PIECE_BYTES 16000u
