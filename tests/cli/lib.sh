@@ -117,17 +117,30 @@ only_links() {
 }
 
 # For runs over MPI. Those of two builds may go side by side (quickstart); a test that measures how fast something is waits until it is
-# `alone`, and holds the others back.
+# `alone`, and holds the others back. Who waits to be alone is not overtaken: all pass by the first lock, and it keeps that one meanwhile.
 mpi_environment() { # mpi_environment [alone]
-	exec 9<"$root/tests/tap.sh"
+	exec 8<"$root/tests/cli/lib.sh" 9<"$root/tests/tap.sh"
+	flock -w 600 8
 	if [ "${1:-}" = alone ]; then flock -w 600 9; else flock -s -w 600 9; fi
+	exec 8<&-
 	export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 	export ASAN_OPTIONS=detect_leaks=0 # MPI keeps memory to its end; the rest of the sanitizer watches
 }
 
-# What `ps` would tell, of which not every system has one.
-children() { # children PID: its child processes, the oldest first as long as numbers grow
-	grep -lx "PPid:[[:space:]]*$1" /proc/[0-9]*/status 2>/dev/null | sed 's,/proc/\([0-9]*\)/.*,\1,' | sort -n
+# What `ps` would tell, of which not every system has one. By the time at which they began: numbers begin again at some end.
+children() { # children PID: its child processes, the oldest first
+	grep -lx "PPid:[[:space:]]*$1" /proc/[0-9]*/status 2>/dev/null | sed 's,status$,stat,' | xargs -r cat 2>/dev/null |
+		sed 's/(.*)/-/' | awk '{ print $22, $1 }' | sort -n -k 1,1 -k 2,2 | cut -d ' ' -f 2
+}
+
+# Two signals of one kind are one if the first has not been heard yet.
+has_heard() { # has_heard PID: has it taken what it was sent? Waits for that, for a minute at most
+	local i
+	for i in $(seq 600); do
+		grep -qsE '^(Sig|Shd)Pnd:[[:space:]]*0*[1-9a-f]' "/proc/$1/status" || return 0
+		sleep 0.1
+	done
+	return 1
 }
 
 any_left() { # any_left PID...: is one of these still there, if only as a zombie?
@@ -184,6 +197,25 @@ accepts() { # accepts NAME ARGUMENT...
 	else
 		fail "$name" "$(seen)"
 	fi
+}
+
+# A run whose story has so many losses. On a busy machine a worker may be kept from its core for as long as the directory's time-out, and
+# is lost as well: then once more, in three tries at most, with a database that is as it was.
+loses() { # loses COUNT NAME ARGUMENT...: as accepts, of a run that says so in JSON
+	local count=$1 name=$2 lost try
+	shift 2
+	rm -f before.db
+	[ ! -e skep.db ] || cp skep.db before.db
+	for try in 1 2 3; do
+		run_skep "$@"
+		lost=$(grep -o '"preemptions":[0-9]*' "$out" | cut -d : -f 2)
+		[ "${lost:-0}" -gt "$count" ] && [ "$try" -lt 3 ] || break
+		echo "# $name, try $try: $lost workers were lost"
+		rm -f skep.db skep.db-*
+		[ ! -e before.db ] || cp before.db skep.db
+	done
+	rm -f before.db
+	if [ "$status" = 0 ]; then pass "$name"; else fail "$name" "$(seen)"; fi
 }
 
 # Root is let through file permissions; without this capability it is not.

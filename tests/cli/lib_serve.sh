@@ -21,7 +21,7 @@ serve_on() { # the same with all that there is, and no address
 	"$skep" serve "$@" --json >served.out 2>served.err &
 	server=$!
 	local i
-	for i in $(seq 200); do
+	for i in $(seq 1200); do
 		ticket=$(sed -n 's/.*--ticket \(skep1-.*\)/\1/p' served.err)
 		[ -z "$ticket" ] || break
 		kill -0 "$server" 2>/dev/null || break
@@ -44,7 +44,7 @@ join() { # join NAME ARGUMENT...: in the background, its number in $!
 
 until_round() { # until_round RUN N: the run has recorded so many
 	local i
-	for i in $(seq 300); do
+	for i in $(seq 1200); do
 		[ "$(sqlite3 skep.db "SELECT coalesce(max(round), -1) FROM rounds WHERE run = $1" 2>/dev/null || echo -1)" -lt "$2" ] || return 0
 		sleep 0.05
 	done

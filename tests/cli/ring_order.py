@@ -11,9 +11,9 @@ import heapq
 import itertools
 import json
 import random
+import resource
 import subprocess
 import sys
-import time
 
 EPSILON = 5e-9  # hops are rounded to ns
 
@@ -134,6 +134,12 @@ def brute(skep, model):
         compare(ring, members, lambda order: sites_pace(order, *drawn, ring["chunk_bytes"]), False)
 
 
+# Of all programs that this one has started.
+def processor_s():
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 # Twelve have an exact answer; of more none is worse than the roster, and hidden sites are found.
 def many(skep, model):
     for members in (12, 13, 40):
@@ -148,9 +154,9 @@ def many(skep, model):
         latency = [[1 if i % sites == j % sites else 50 for j in range(members)] for i in range(members)]
         write_pairs(rate, latency)
         write_scenario(model, members)
-        began = time.monotonic()
+        began = processor_s()
         ring = check(skep)
-        took = time.monotonic() - began
+        took = processor_s() - began
         order = ring["order"]
         crossings = sum(a % sites != b % sites for a, b in zip(order, order[1:] + order[:1]))
         assert sorted(order) == list(range(members)) and crossings == sites, crossings

@@ -135,7 +135,10 @@ for name in a b c; do
 	eval "$name=$!"
 done
 check 'all are there' until_said served.err '3 of 3 are here'
-sleep 1
+for i in $(seq 600); do
+	! "$skep" status "127.0.0.1:$port" --ticket "$ticket" --json 2>/dev/null | grep -q '"state":"running"' || break
+	sleep 0.1
+done
 accepts 'how far it is' status "127.0.0.1:$port" --ticket "$ticket" --json
 check 'and who is there' python3 -c '
 import json, sys
@@ -179,7 +182,7 @@ leaves=$!
 join d
 check 'a third takes a place that nothing had' until_said served.err 'takes the place of worker'
 check 'and a fourth' until_said d.err 'stands by'
-for i in $(seq 200); do
+for i in $(seq 1200); do
 	[ "$(grep -c 'takes the place of worker' served.err)" -lt 2 ] || break
 	sleep 0.05
 done

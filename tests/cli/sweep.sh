@@ -163,7 +163,7 @@ whole() { # whole FILE: every run that is there has ended and has all its rounds
 }
 
 ended() { # ended PID...: none of these is there any more
-	for _ in {1..100}; do
+	for _ in {1..600}; do
 		any_left "$@" || return 0
 		sleep 0.05
 	done

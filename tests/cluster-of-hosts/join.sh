@@ -98,14 +98,14 @@ kills() { # kills SIGNAL NAME: the process and, where it watches over another on
 	[ "$1" != KILL ] || wait "$pid" 2>/dev/null
 }
 
-awaits() { # awaits WHAT COMMAND...: until the command succeeds; half a minute is more than anything here takes
+awaits() { # awaits WHAT COMMAND...: until the command succeeds; two minutes are more than anything here takes
 	local what=$1 i
 	shift
-	for ((i = 0; i < 600; i++)); do
+	for ((i = 0; i < 2400; i++)); do
 		"$@" && return
 		sleep 0.05
 	done
-	fail "$what, within 30 s" "$(tail -n 5 "$run".err)"
+	fail "$what, within 2 minutes" "$(tail -n 5 "$run".err)"
 	return 1
 }
 

@@ -87,12 +87,12 @@ trace() { # trace WORKERS LINE...: so many come at once; then that, and an end
 
 job six.yaml 7 16 6 2
 trace 6 0.15,leave,3 0.2,join,7
-accepts 'one of two dies' run six.yaml "${hurt[@]}"
+loses 1 'one of two dies' run six.yaml "${hurt[@]}"
 check 'one of two dies: another one comes, and the trial goes on' suffered 1 1 1 16 3 4
 accepts 'one of two dies: replays' replay 5
 
 trace 4 0.15,leave,2 0.15,leave,4
-accepts 'a candidate dies' run four.yaml "${hurt[@]}"
+loses 2 'a candidate dies' run four.yaml "${hurt[@]}"
 says 'a candidate dies: it says so' 'candidate 1 is out: a stage of it has lost its last worker'
 check 'a candidate dies: two deaths are counted, and the other one is kept' suffered 0 2 0 16 1
 accepts 'a candidate dies: replays' replay 6

@@ -42,11 +42,11 @@ sqlite3_newest() {
 	python3 -c 'import sqlite3; print(sqlite3.connect("skep.db").execute("SELECT max(id) FROM runs").fetchone()[0])'
 }
 
-accepts 'ten kills, eight joins' run "$root/scenarios/churn.yaml" --pace --json -q
+loses 10 'ten kills, eight joins' run "$root/scenarios/churn.yaml" --pace --json -q
 check 'says how hard the kills are' grep -qE 'kills are (soft|hard)' "$err"
 check 'ten kills, eight joins: counted once, learnt' kept 10 8
 check 'ten kills, eight joins: replays in 20 lives' replays 20
-accepts 'twice as fast, with notice' run "$root/scenarios/churn.yaml" --pace --json -q --time-scale 0.05 \
+loses 10 'twice as fast, with notice' run "$root/scenarios/churn.yaml" --pace --json -q --time-scale 0.05 \
 	--set 'cluster.trace.preempt_notice=600 ms'
 check 'twice as fast, with notice: counted once, learnt' kept 10 8
 left() { # left: with notice they go in order
@@ -89,7 +89,7 @@ in_download() { # in_download: the newcomer was fenced, had not joined and had n
 	assert one("SELECT count(*) FROM ops WHERE run = ? AND worker = 4 AND kind = 'load'") == 0, run
 	END
 }
-accepts 'lost in the download' run download.yaml --pace --shape --json -q
+loses 1 'lost in the download' run download.yaml --pace --shape --json -q
 check 'lost in the download: the others go on' in_download
 check 'lost in the download: replays' replays 6
 

@@ -32,8 +32,8 @@ begin() { # begin: a run that would take long, until it has finished some rounds
 	return 1
 }
 
-gone() { # gone: within ten seconds no process of the run is left
-	for _ in $(seq 100); do
+gone() { # gone: no process of the run is left, soon
+	for _ in $(seq 600); do
 		# shellcheck disable=SC2086
 		any_left $processes || return 0
 		sleep 0.1
@@ -79,7 +79,7 @@ kill -KILL "$running"
 wait "$running" 2>/dev/null
 check 'skep killed: no process is left' gone
 tidy() {
-	for _ in $(seq 100); do
+	for _ in $(seq 600); do
 		[ -n "$(ls own)" ] || return 0
 		sleep 0.1
 	done
@@ -92,7 +92,8 @@ unset TMPDIR
 begin
 kill -STOP "$(children "$mpirun" | head -n 1)"
 kill -INT "$running"
-sleep 0.5
+check 'told twice: it hears the first' has_heard "$running"
+sleep 0.5 # what comes sooner is the same word twice
 kill -INT "$running"
 ended 130 'told twice' '^skep: the run was ended by SIGINT$'
 

@@ -25,7 +25,7 @@ accepts 'sim and run side by side' compare --json 5 4
 check 'which kept what it had learnt' test "$(ls kept)" = "$(printf '%s\n' files scenario.yaml stage-0-version-{3,6}.kept stage-1-version-{3,6}.kept)"
 printf '%s,join,n%d\n' 0 1 0 2 0 3 0 4 0 5 0 6 >churn.csv
 printf '1,leave,n1\n3,join,n1\n100,end,\n' >>churn.csv
-accepts 'with a loss' run swarm.yaml --json -q "${six[@]}" --pace --set train.until.steps=80 \
+loses 1 'with a loss' run swarm.yaml --json -q "${six[@]}" --pace --set train.until.steps=80 \
 	--set cluster.trace.file=churn.csv --set 'directory.heartbeat=100 ms' --set 'directory.timeout=500 ms'
 
 compared() {

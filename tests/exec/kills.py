@@ -90,7 +90,7 @@ def once(given, at_s, turn):
         os.kill(pid, signal.SIGKILL)
     if hangs:
         skep.wait()
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + LIMIT_S
     left = lambda: os.listdir(own) + list(filter(os.path.exists, memory))
     while left() and time.monotonic() < deadline:
         time.sleep(0.02)

@@ -31,11 +31,11 @@ went_on() { # went_on VOIDS JOINS: all steps were made, one worker was lost, its
 	END
 }
 
-accepts 'void' run "${arguments[@]}" --set schedule.on_loss=void
+loses 1 'void' run "${arguments[@]}" --set schedule.on_loss=void
 check 'void: one round is' went_on 1 0
 accepts 'void: replays' replay 1 --json
 
-accepts 'wait' run "${arguments[@]}" --set schedule.on_loss=wait
+loses 1 'wait' run "${arguments[@]}" --set schedule.on_loss=wait
 check 'wait: for the newcomer' went_on 0 1
 accepts 'wait: replays' replay 2 --json
 

@@ -27,7 +27,7 @@ accepts 'the swarm, planned' check swarm.yaml --json "${swarm[@]}"
 cp "$out" swarm.json
 printf '%s,join,n%d\n' 0 1 0 2 0 3 0 4 >churn.csv
 printf '1,leave,n1\n3,join,n1\n100,end,\n' >>churn.csv
-accepts 'with a loss' run swarm.yaml --json -q --set 'sync={method: diloco, every: [4, 8]}' --pace --set cluster.compute_scale=5000 \
+loses 1 'with a loss' run swarm.yaml --json -q --set 'sync={method: diloco, every: [4, 8]}' --pace --set cluster.compute_scale=5000 \
 	--set train.until.steps=80 --set cluster.trace.file=churn.csv --set 'directory.heartbeat=100 ms' \
 	--set 'directory.timeout=500 ms'
 accepts 'replay of a loss' replay 5

@@ -33,13 +33,13 @@ recovered() { # recovered: all steps were made, one stage was restored, the book
 	END
 }
 
-accepts 'without checkpoints' run "${arguments[@]}"
+loses 1 'without checkpoints' run "${arguments[@]}"
 says 'without checkpoints: its loss is said' 'stage 1 has lost its last worker, and waits for another'
 says 'without checkpoints: so is that it begins anew' 'stage 1 begins anew, without a checkpoint'
 check 'without checkpoints: recovered' recovered
 accepts 'without checkpoints: replays' replay 1 --json
 
-accepts 'with checkpoints' run "${arguments[@]}" --set 'checkpoint={every: 4, to: kept}'
+loses 1 'with checkpoints' run "${arguments[@]}" --set 'checkpoint={every: 4, to: kept}'
 says 'with checkpoints: it goes on from one' 'stage 1 goes on from its checkpoint of round [0-9]+'
 check 'with checkpoints: recovered' recovered
 check 'with checkpoints: they are there' test "$(find kept -name 'stage-[01]-version-*.kept' | wc -l)" -ge 4

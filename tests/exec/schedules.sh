@@ -117,14 +117,14 @@ run=10
 for pipeline in gpipe 1f1b interleaved; do
 	more=()
 	[ "$pipeline" != interleaved ] || more=(--set schedule.model_chunks=2)
-	accepts "$pipeline, a worker lost" run two.yaml --pace --json -q --set "schedule.pipeline=$pipeline" "${more[@]}"
+	loses 1 "$pipeline, a worker lost" run two.yaml --pace --json -q --set "schedule.pipeline=$pipeline" "${more[@]}"
 	check "$pipeline: counted once, and back in its place" kept 40
 	accepts "$pipeline, a worker lost: replays" replay $((run++))
 done
 
 # Without a flush: a step for each microbatch of the two. What is lost is reported, nothing is replaced;
 # the first of four stages works on parameters that lack three steps, or four while a round is summed.
-accepts 'pipedream, a worker lost' run two.yaml --pace --json -q --set schedule.pipeline=pipedream \
+loses 1 'pipedream, a worker lost' run two.yaml --pace --json -q --set schedule.pipeline=pipedream \
 	--set schedule.global_batch=32 --set train.until.steps=300 --set 'directory.timeout=2 s'
 check 'pipedream: counted once, and back in its place' kept 300
 accepts 'pipedream, a worker lost: replays' replay $run
@@ -232,10 +232,10 @@ counted() { # counted STEPS
 	assert sorted(places) == [(w, int(w in (2, 6))) for w in range(8)]
 	END
 }
-accepts '6-2, a worker lost' run uneven.yaml --pace --json -q
+loses 1 '6-2, a worker lost' run uneven.yaml --pace --json -q
 check '6-2: counted once, and back in its place' counted 40
 accepts '6-2, a worker lost: replays' replay 24
-accepts 'pipedream 6-2, a worker lost' run uneven.yaml --pace --json -q --set schedule.pipeline=pipedream \
+loses 1 'pipedream 6-2, a worker lost' run uneven.yaml --pace --json -q --set schedule.pipeline=pipedream \
 	--set schedule.global_batch=96 --set train.until.steps=100 --set 'directory.timeout=2 s'
 check 'pipedream 6-2: counted once, and back in its place' counted 100
 accepts 'pipedream 6-2, a worker lost: replays' replay 25

@@ -52,8 +52,12 @@ begin() { # begin FILE: a sweep in the background that has a run; its ranks are 
 		[ "$(query "$1" 'SELECT count(*) FROM runs' 2>/dev/null || echo 0)" -lt 1 ] || break
 		sleep 0.05
 	done
-	ranks=$(children "$sweep")
-	workers=$(for rank in $ranks; do children "$rank"; done)
+	for _ in {1..600}; do # a run may be over before another rank has begun
+		ranks=$(children "$sweep")
+		workers=$(for rank in $ranks; do children "$rank"; done)
+		[ "$(wc -w <<<"$workers")" -lt 3 ] || break
+		sleep 0.05
+	done
 }
 
 begin worker.db
@@ -72,7 +76,7 @@ wait "$sweep"
 check 'a rank is killed: the sweep fails' test $? != 0
 check 'what is there is whole' equals '0 ok' "$(query rank.db "SELECT count(*) FROM runs WHERE status <> 'done' OR steps <> 45
 	OR steps <> (SELECT count(*) FROM rounds WHERE run = id)") $(query rank.db 'PRAGMA integrity_check')"
-for _ in {1..100}; do
+for _ in {1..600}; do
 	# shellcheck disable=SC2086
 	any_left $workers || break
 	sleep 0.05

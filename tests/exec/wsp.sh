@@ -25,7 +25,7 @@ accepts 'two, simulated' sim swarm.yaml --json -q "${four[@]}"
 accepts 'sim and run side by side' compare --json 4 3
 printf '0,join,n%d\n' 1 2 3 4 >churn.csv
 printf '1,leave,n4\n3,join,n4\n100,end,\n' >>churn.csv
-accepts 'with a loss' run swarm.yaml --json -q "${four[@]}" --pace --set train.until.steps=120 \
+loses 1 'with a loss' run swarm.yaml --json -q "${four[@]}" --pace --set train.until.steps=120 \
 	--set cluster.trace.file=churn.csv --set 'directory.heartbeat=100 ms' --set 'directory.timeout=500 ms'
 accepts 'replay of that' replay 5
 

@@ -8,6 +8,7 @@
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,6 +37,7 @@ struct tally { /* what rank 0's recorder has heard */
 	uint64_t first_sent;                               /* of pipeline and reductions, when the first round closed */
 	int64_t first_loss, last_loss;
 	struct skep_machine_log log[RANKS_MAX]; /* by machine */
+	_Atomic uint32_t rounds;                /* closed, for others than rank 0's thread */
 };
 
 static void hear_note(void *context, skep_time now, struct skep_peer who, const struct skep_note *note)
@@ -44,6 +46,7 @@ static void hear_note(void *context, skep_time now, struct skep_peer who, const 
 	(void)now;
 	(void)who;
 	tally->notes[note->kind]++;
+	atomic_fetch_add(&tally->rounds, note->kind == SKEP_NOTE_ROUND_CLOSED);
 	if (note->kind == SKEP_NOTE_ROUND_CLOSED) { /* all rounds move the same */
 		uint64_t sent = tally->sent[SKEP_TRAFFIC_PIPELINE] + tally->sent[SKEP_TRAFFIC_SYNC];
 		tally->first_sent = note->round == 0 ? sent : tally->first_sent;
@@ -493,7 +496,8 @@ static void a_signal_gets_through_a_flood(void **state)
 	swarm->member[0].setup.signal_fd = fd;
 	swarm->member[0].transport.poll = flood_poll;
 	swarm_start(swarm);
-	usleep(200000);
+	while (atomic_load(&swarm->tally.rounds) == 0)
+		usleep(1000);
 	pthread_kill(swarm->member[0].thread, SIGTERM); /* other threads of this program have not blocked it */
 	swarm_join(swarm);
 	assert_non_null(strstr(swarm->member[0].reason.message, "SIGTERM"));
