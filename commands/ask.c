@@ -5,9 +5,9 @@
 #include "asking/ask.h"
 
 #include "base/process/stop.h"
+#include "base/process/thread_pool.h"
 #include "commands/arguments.h"
 #include "commands/commands.h"
-#include "models/layers/thread_pool.h"
 
 struct ask_arguments {
 	struct arguments common;

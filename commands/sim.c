@@ -8,11 +8,11 @@
 
 #include "analysis/summary/recording.h"
 #include "base/process/stop.h"
+#include "base/process/thread_pool.h"
 #include "commands/arguments.h"
 #include "commands/commands.h"
 #include "commands/graph.h"
 #include "commands/resume.h"
-#include "models/layers/thread_pool.h"
 #include "scenarios/plan/loss.h"
 #include "scenarios/plan/plan.h"
 #include "sim/sim.h"

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/process/signals.h"
+#include "base/process/thread_pool.h"
 #include "core/hash.h"
 #include "exec/loop/loop.h"
 #include "exec/loop/post_mortem.h"
@@ -27,7 +28,6 @@
 #include "exec/neighbours.h"
 #include "exec/shards.h"
 #include "models/checkpoint/checkpoint_folder.h"
-#include "models/layers/thread_pool.h"
 #include "scenarios/resume/resume.h"
 
 #define MEET_S 600u /* rank 0 may have a lot to write while the others wait */

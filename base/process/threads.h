@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * threads.h - threads that do pieces of work which they find under one lock: the loops of a device (models/layers/thread_pool.h),
+ * threads.h - threads that do pieces of work which they find under one lock: the loops of a device (base/process/thread_pool.h),
  * the operations of simulated devices (sim/device_threads.h). What a piece is, and in which order they are taken, is the
  * user's to say.
  *

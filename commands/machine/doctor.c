@@ -15,12 +15,12 @@
 #include "base/files/data.h"
 #include "base/json.h"
 #include "base/layout.h"
+#include "base/process/thread_pool.h"
 #include "commands/arguments.h"
 #include "commands/commands.h"
 #include "exec/exec.h"
 #include "exec/replicas/replicas.h"
 #include "models/device/device.h"
-#include "models/layers/thread_pool.h"
 #include "version.h"
 
 #define FINDINGS_MAX 16u

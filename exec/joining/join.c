@@ -17,11 +17,11 @@
 #include "base/grow.h"
 #include "base/options.h"
 #include "base/process/signals.h"
+#include "base/process/thread_pool.h"
 #include "exec/joining/states.h"
 #include "exec/loop/loop.h"
 #include "exec/tcp/mesh.h"
 #include "models/checkpoint/checkpoint_folder.h"
-#include "models/layers/thread_pool.h"
 
 #define CONNECT_MS 10000
 #define CONNECT_EACH_MS 3000   /* where there are several servers, of which most are not expected to answer */

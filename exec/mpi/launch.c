@@ -24,12 +24,12 @@
 #include <unistd.h>
 
 #include "base/process/signals.h"
+#include "base/process/thread_pool.h"
 #include "base/reader.h"
 #include "exec/exec.h"
 #include "exec/loop/clock.h"
 #include "exec/mpi/mpi_bytes.h"
 #include "exec/mpi/startup.h"
-#include "models/layers/thread_pool.h"
 #include "scenarios/shard/shard.h"
 
 /* srun numbers real steps from 0; the batch script, an interactive shell and the like have numbers from here on. */

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/process/signals.h"
+#include "base/process/thread_pool.h"
 #include "exec/exec.h"
 #include "exec/mpi/startup.h"
 #include "exec/mpi/transport_mpi.h"
@@ -21,7 +22,6 @@
 #include "exec/probe/probe_rank.h"
 #include "models/device/layer_times.h"
 #include "models/device/microbench.h"
-#include "models/layers/thread_pool.h"
 
 #define NAME_BYTES 256
 #define WAY_MOST_NS UINT64_C(1000000000)

@@ -8,6 +8,7 @@
 
 #include <assert.h>
 
+#include "models/corpus/images.h"
 #include "models/corpus/masking.h"
 #include "models/corpus/tokens.h"
 #include "models/layers/random.h"
@@ -18,6 +19,10 @@ bool skep_corpus_fits(enum skep_corpus corpus, const struct skep_model *model, c
 	if (corpus == SKEP_CORPUS_TOKENS) {
 		*reterr_expected = "a transformer with an architecture";
 		return model->architecture != SKEP_ARCHITECTURE_NONE;
+	}
+	if (corpus == SKEP_CORPUS_IMAGES) {
+		*reterr_expected = "a model of `kind: resnet`";
+		return model->kind == SKEP_MODEL_RESNET;
 	}
 	*reterr_expected = "a model with as many outputs as inputs, or with one output";
 	return model->kind == SKEP_MODEL_MLP && (outputs == model->width[0] || outputs == 1);
@@ -126,6 +131,25 @@ bool skep_corpus_tokens(const struct skep_training *training, uint32_t round, ui
 	return true;
 }
 
+void skep_corpus_images(
+	const struct skep_training *training, uint32_t round, uint32_t microbatch, skep_real *ret_x, int32_t *ret_class)
+{
+	const struct skep_model *m = training->model;
+	const struct drawing d = drawing_of(training, round, microbatch);
+	assert(m->kind == SKEP_MODEL_RESNET);
+	for (uint32_t j = 0; j < training->samples; j++) {
+		const uint64_t index = d.first + j;
+		skep_real *x = ret_x ? ret_x + (size_t)j * m->width[0] : NULL;
+		int32_t class = training->tokens
+		                        ? skep_image_read(skep_tokens_record(training->tokens, d.split, d.seed, index),
+						  m->resnet.image, x)
+		                        : skep_image_make(skep_image_key(d.seed, d.split, index), m->resnet.image,
+						  m->resnet.classes, x);
+		if (ret_class)
+			ret_class[j] = class;
+	}
+}
+
 static struct skep_masking masking_of(const struct skep_model *model)
 {
 	return (struct skep_masking){model->sequence, model->predicted, model->vocabulary, model->mask_token};
@@ -166,6 +190,10 @@ static void hide(const struct skep_training *training, uint32_t round, uint32_t 
 bool skep_corpus_inputs(
 	const struct skep_training *training, uint32_t round, uint32_t microbatch, void *ret, struct skep_diag *reterr)
 {
+	if (training->corpus == SKEP_CORPUS_IMAGES) {
+		skep_corpus_images(training, round, microbatch, ret, NULL);
+		return true;
+	}
 	if (training->corpus != SKEP_CORPUS_TOKENS) {
 		skep_corpus_microbatch(training, round, microbatch, ret, NULL);
 		return true;

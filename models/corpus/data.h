@@ -9,6 +9,8 @@
  * trained on belongs to epoch n / points, and an epoch is a permutation of the set, so that each is trained on once in it;
  * what makes up for a microbatch that was lost takes samples of its round once more.
  *
+ * Images (images.h) are made, each from a key of its own, or read from files, whose records are drawn as windows of tokens are.
+ *
  * Of a masked language model the first stage draws samples with tokens hidden, and the last one which these are (masking.h).
  */
 #pragma once
@@ -44,6 +46,10 @@ bool skep_corpus_tokens(const struct skep_training *training, uint32_t round, ui
 bool skep_corpus_masked(const struct skep_training *training, uint32_t round, uint32_t microbatch, int32_t *ret_ids,
 	uint32_t *ret_places, int32_t *ret_targets, struct skep_diag *reterr);
 
-/* Draws the inputs of the first stage, for either kind of corpus: samples * width[0] numbers or ids. */
+/* The same of a corpus of images: x[samples][width[0]] and the class of each. Either may be NULL. */
+void skep_corpus_images(const struct skep_training *training, uint32_t round, uint32_t microbatch, skep_real *ret_x,
+	int32_t *ret_class);
+
+/* Draws the inputs of the first stage, for any kind of corpus: samples * width[0] numbers or ids. */
 bool skep_corpus_inputs(
 	const struct skep_training *training, uint32_t round, uint32_t microbatch, void *ret, struct skep_diag *reterr);

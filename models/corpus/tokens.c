@@ -26,6 +26,7 @@ struct skep_tokens {
 	uint32_t files;
 	uint32_t own; /* files of training; the rest are validation's */
 	uint32_t length, vocabulary;
+	bool records;
 	uint64_t windows[2]; /* by split */
 };
 
@@ -75,7 +76,13 @@ static bool add_file(struct skep_tokens *t, const char *path, enum skep_tokens_f
 	if (t->file[0].format != file->format || t->file[0].width != file->width)
 		skep_diag_set(reterr, path, 0, 0, NULL, "is of another format than %s: use one format for all files",
 			t->file[0].path);
-	if (file->tokens <= t->length)
+	if (t->records && file->tokens % t->length != 0)
+		skep_diag_set(reterr, path, 0, 0, NULL,
+			"has %" PRIu64
+			" bytes, which are no whole number of records of %u, a byte for the class and one for "
+			"each of 3 colours of a pixel: it is cut short, or its images have another size than the model's",
+			file->tokens, t->length);
+	else if (!t->records && file->tokens <= t->length)
 		skep_diag_set(reterr, path, 0, 0, NULL,
 			"has %" PRIu64 " tokens, but one sample takes %" PRIu64 " (sequence + 1): leave it out, or use "
 			"a shorter sequence",
@@ -136,8 +143,26 @@ static bool add_path(struct skep_tokens *t, const struct skep_tokens_options *o,
 	return ok;
 }
 
+/* All of them: they are few beside the pixels. */
+static bool check_classes(const struct skep_tokens *t, struct skep_diag *reterr)
+{
+	for (uint32_t f = 0; f < t->files; f++)
+		for (uint64_t i = 0; i < t->file[f].tokens / t->length; i++) {
+			const uint32_t class = t->file[f].first[i * t->length];
+			if (class >= t->vocabulary) {
+				skep_diag_set(reterr, t->file[f].path, 0, 0, NULL,
+					"image %" PRIu64 " (from 0) is of class %u, but the model knows %u (0 to %u)",
+					i, class, t->vocabulary, t->vocabulary - 1);
+				return false;
+			}
+		}
+	return true;
+}
+
 static bool check_ids(const struct skep_tokens *t, struct skep_diag *reterr)
 {
+	if (t->records)
+		return check_classes(t, reterr);
 	for (uint32_t f = 0; f < t->files; f++) {
 		const struct skep_token_file *file = &t->file[f];
 		uint64_t count = SKEP_TOKENS_CHECKED / t->files;
@@ -161,7 +186,7 @@ static bool count_windows(struct skep_tokens *t, double part, struct skep_diag *
 		return false;
 	}
 	for (uint32_t f = 0; f < t->files; f++)
-		t->first[f + 1] = t->first[f] + (t->file[f].tokens - 1) / t->length;
+		t->first[f + 1] = t->first[f] + (t->file[f].tokens - !t->records) / t->length;
 	uint64_t all = t->first[t->files], held_out = all - t->first[t->own];
 	if (t->own == t->files && part > 0) {
 		held_out = (uint64_t)llround(part * (double)all);
@@ -202,6 +227,7 @@ struct skep_tokens *skep_tokens_open(const struct skep_tokens_options *options, 
 	}
 	t->length = options->length;
 	t->vocabulary = options->vocabulary;
+	t->records = options->records;
 	if (open_all(t, options, reterr))
 		return t;
 	skep_tokens_close(t);
@@ -225,7 +251,7 @@ void skep_tokens_describe(const struct skep_tokens *tokens, struct skep_tokens_f
 	memcpy(ret->windows, tokens->windows, sizeof ret->windows);
 	for (uint32_t f = 0; f < tokens->files; f++) {
 		ret->tokens += tokens->file[f].tokens;
-		ret->unused += (tokens->file[f].tokens - 1) % tokens->length;
+		ret->unused += (tokens->file[f].tokens - !tokens->records) % tokens->length;
 	}
 }
 
@@ -240,11 +266,9 @@ uint64_t skep_tokens_window(
 	return first + skep_permute(key, n, index % n);
 }
 
-bool skep_tokens_sample(const struct skep_tokens *tokens, enum skep_tokens_split split, uint64_t seed, uint64_t index,
-	int32_t *ret, struct skep_diag *reterr)
+/* The file that a window is in, and where it begins there. */
+static const struct skep_token_file *file_of(const struct skep_tokens *tokens, uint64_t window, uint64_t *ret_at)
 {
-	assert(tokens->windows[split] > 0);
-	uint64_t window = skep_tokens_window(tokens, split, seed, index);
 	uint32_t low = 0, high = tokens->files; /* first[low] <= window < first[high] */
 	while (high - low > 1) {
 		uint32_t middle = low + (high - low) / 2;
@@ -253,8 +277,25 @@ bool skep_tokens_sample(const struct skep_tokens *tokens, enum skep_tokens_split
 		else
 			high = middle;
 	}
-	const struct skep_token_file *file = &tokens->file[low];
-	uint64_t at = (window - tokens->first[low]) * tokens->length, count = (uint64_t)tokens->length + 1;
+	*ret_at = (window - tokens->first[low]) * tokens->length;
+	return &tokens->file[low];
+}
+
+const unsigned char *skep_tokens_record(
+	const struct skep_tokens *tokens, enum skep_tokens_split split, uint64_t seed, uint64_t index)
+{
+	uint64_t at;
+	assert(tokens->records && tokens->windows[split] > 0);
+	const struct skep_token_file *file = file_of(tokens, skep_tokens_window(tokens, split, seed, index), &at);
+	return file->first + at;
+}
+
+bool skep_tokens_sample(const struct skep_tokens *tokens, enum skep_tokens_split split, uint64_t seed, uint64_t index,
+	int32_t *ret, struct skep_diag *reterr)
+{
+	assert(tokens->windows[split] > 0);
+	uint64_t at, count = (uint64_t)tokens->length + 1;
+	const struct skep_token_file *file = file_of(tokens, skep_tokens_window(tokens, split, seed, index), &at);
 	uint32_t largest = skep_token_file_read(file, at, count, ret);
 	return skep_token_file_fits(file, at, count, largest, tokens->vocabulary, reterr);
 }

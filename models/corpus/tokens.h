@@ -50,6 +50,8 @@ struct skep_tokens_options {
 	enum skep_tokens_format format;
 	uint32_t vocabulary; /* of the model: all ids are below */
 	uint32_t length;     /* T */
+	/* Samples are records of T bytes instead, one behind the other, which begin with a class below the vocabulary. */
+	bool records;
 };
 
 struct skep_tokens_facts {
@@ -69,6 +71,10 @@ void skep_tokens_describe(const struct skep_tokens *tokens, struct skep_tokens_f
 /* length + 1 ids of sample `index`; the split has windows. False, with the diagnosis filled, for an id beyond the vocabulary. */
 bool skep_tokens_sample(const struct skep_tokens *tokens, enum skep_tokens_split split, uint64_t seed, uint64_t index,
 	int32_t *ret, struct skep_diag *reterr);
+
+/* Of a corpus of records: the bytes of sample `index`. */
+const unsigned char *skep_tokens_record(
+	const struct skep_tokens *tokens, enum skep_tokens_split split, uint64_t seed, uint64_t index);
 
 /* Which window that is: [0, windows) in training, from there on in validation. */
 uint64_t skep_tokens_window(

@@ -25,6 +25,11 @@ static struct skep_cuda_queue *queue_of(void *queue)
 static bool can_train(const struct skep_training *training, struct skep_diag *reterr)
 {
 	const struct skep_model *m = training->model;
+	if (m->kind == SKEP_MODEL_RESNET)
+		return refuse(
+			"the CUDA device has no kernels for convolutions and batch norms, and model %s is a ResNet: "
+			"use --device cpu",
+			m->name);
 	if (m->architecture == SKEP_ARCHITECTURE_NONE)
 		return refuse("the CUDA device trains transformers that have an architecture, and model %s is none: "
 			      "use --device cpu",

@@ -10,9 +10,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/process/thread_pool.h"
 #include "models/device/backend.h"
 #include "models/device/device_cpu.h"
-#include "models/layers/thread_pool.h"
 #include "models/stage/stage_weights.h"
 
 enum { ALIGNMENT = 64 };

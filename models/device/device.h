@@ -24,7 +24,8 @@
 
 enum skep_corpus {
 	SKEP_CORPUS_QUADRATIC, /* y = x^2, x uniform on [-5, 5], per component */
-	SKEP_CORPUS_TOKENS     /* sequences of a text, and of each place what comes next */
+	SKEP_CORPUS_TOKENS,    /* sequences of a text, and of each place what comes next */
+	SKEP_CORPUS_IMAGES     /* images, and the class of each (corpus/images.h) */
 };
 enum skep_offload { /* what is in the host's memory, not in the device's */
 	SKEP_OFFLOAD_NONE,
@@ -74,7 +75,7 @@ struct skep_training { /* constant, shared */
 	const struct skep_plan *plan;
 	enum skep_corpus corpus;
 	uint64_t points;                  /* of the quadratic corpus: it has so many samples; 0: no end of them */
-	const struct skep_tokens *tokens; /* of a corpus of tokens, else NULL */
+	const struct skep_tokens *tokens; /* of a corpus of tokens, or of images in files; else NULL */
 	struct skep_optimizer optimizer;  /* with periodic sync the inner one */
 	struct skep_optimizer outer;      /* with periodic sync, of STEP */
 	float mixing; /* the same, with delayed updates: the part of its own parameters that a worker keeps in a STEP */

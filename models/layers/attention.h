@@ -13,8 +13,8 @@
 
 #include <stdbool.h>
 
+#include "base/process/thread_pool.h"
 #include "models/layers/real.h"
-#include "models/layers/thread_pool.h"
 
 enum { SKEP_ATTENTION_ROWS = 64 };
 

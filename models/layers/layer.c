@@ -15,6 +15,8 @@ static const struct skep_layer_type *type_of(const struct skep_model *model, uin
 	bool last = number + 1 == model->layers;
 	if (model->kind == SKEP_MODEL_MLP)
 		return last ? &skep_layer_squares : &skep_layer_dense;
+	if (model->kind == SKEP_MODEL_RESNET)
+		return last ? &skep_layer_resnet_head : &skep_layer_resnet_block;
 	assert(model->architecture != SKEP_ARCHITECTURE_NONE);
 	if (model->architecture == SKEP_ARCHITECTURE_BERT && number > 0)
 		return last ? &skep_layer_masked_head : &skep_layer_post_blocks;

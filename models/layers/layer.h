@@ -9,9 +9,9 @@
  */
 #pragma once
 
+#include "base/process/thread_pool.h"
 #include "models/device/device.h"
 #include "models/layers/real.h"
-#include "models/layers/thread_pool.h"
 
 enum { SKEP_TENSORS_MAX = 16 };
 enum skep_draw {
@@ -42,8 +42,9 @@ struct skep_tensor { /* rows, columns and offset are those of the shard, where t
 	enum skep_draw draw;    /* how its first values are drawn */
 	float size;
 	enum skep_tensor_role role;
-	bool decays; /* weight decay applies to it */
-	bool copied; /* its first values are those of the first tensor of the model's first layer */
+	bool decays;   /* weight decay applies to it */
+	bool averaged; /* running averages, which no gradient reaches and no optimizer sees (vision/batch_norm.h) */
+	bool copied;   /* its first values are those of the first tensor of the model's first layer */
 	enum skep_tensor_cut cut;
 	uint32_t group
 		[SKEP_TENSOR_GROUPS_MAX]; /* BY_COLUMNS: columns of each group in the whole tensor; 0: there is none */
@@ -118,3 +119,5 @@ extern const struct skep_layer_type skep_layer_blocks;                    /* blo
 extern const struct skep_layer_type skep_layer_head;                      /* head.c */
 extern const struct skep_layer_type skep_layer_post_blocks;               /* post_block.c */
 extern const struct skep_layer_type skep_layer_masked_head;               /* masked_head.c */
+extern const struct skep_layer_type skep_layer_resnet_block;              /* resnet_block.c */
+extern const struct skep_layer_type skep_layer_resnet_head;               /* resnet_head.c */

@@ -20,9 +20,9 @@
  */
 #pragma once
 
+#include "base/process/thread_pool.h"
 #include "core/record.h"
 #include "models/layers/real.h"
-#include "models/layers/thread_pool.h"
 #include "models/read/model.h"
 
 struct skep_mixture { /* of one pass */

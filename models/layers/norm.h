@@ -8,8 +8,8 @@
 
 #include <stdbool.h>
 
+#include "base/process/thread_pool.h"
 #include "models/layers/real.h"
-#include "models/layers/thread_pool.h"
 
 enum { SKEP_NORM_KEPT = 2 };
 

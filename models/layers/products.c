@@ -19,6 +19,7 @@
 #include <assert.h>
 
 #include "models/layers/layer.h"
+#include "models/vision/shape.h"
 
 enum { HEAD_WIDTH = 128 }; /* of a model that does not say how many heads it has */
 
@@ -157,6 +158,33 @@ static void trained_products(const struct skep_model *model, uint32_t layer, dou
 	p->backward = flop > 0 ? 2 + 0.5 * (double)attention / (double)flop : 2;
 }
 
+/* Beside a convolution its norm reads what it makes twice and writes it once; a block's sum reads the shortcut. A pool reads what
+ * the stem makes. */
+static void resnet_products(
+	const struct skep_model *model, uint32_t layer, double samples, struct skep_layer_products *p)
+{
+	const struct skep_layer trained = skep_layer_of(model, layer);
+	const double in = trained.in, out = trained.out;
+	p->parameters = (double)trained.parameters;
+	if (layer + 1 == model->layers) {
+		const double channels = skep_resnet_layer_of(model, layer - 1).out;
+		add(p, 1, out, channels, samples);
+		p->other_numbers = samples * (in + channels + 2 * out);
+		p->numbers = samples * (channels + out) + p->other_numbers;
+		return;
+	}
+	const struct skep_resnet_layer l = skep_resnet_layer_of(model, layer);
+	p->other_numbers = samples * (l.pools || l.shortcut != SKEP_SHORTCUT_NONE ? out : 0);
+	for (uint32_t i = 0; i < skep_resnet_convs(&l); i++) {
+		const struct skep_conv *conv = &l.conv[i];
+		const double pixels = (double)skep_conv_to(conv), made = conv->out * pixels;
+		add(p, 1, conv->out, (double)skep_conv_inner(conv), samples * pixels);
+		p->other_numbers += samples * 3 * made;
+		p->numbers += samples * (conv->in * (double)skep_conv_from(conv) + made);
+	}
+	p->numbers += p->other_numbers;
+}
+
 static void dense_products(const struct skep_model *model, uint32_t layer, double samples,
 	const struct skep_split *split, struct skep_layer_products *p)
 {
@@ -183,6 +211,8 @@ void skep_model_share_products(const struct skep_model *model, uint32_t layer, u
 		ret->parameters = (double)model->given[layer].parameters;
 	} else if (model->kind == SKEP_MODEL_MLP) {
 		dense_products(model, layer, samples, split, ret);
+	} else if (model->kind == SKEP_MODEL_RESNET) {
+		resnet_products(model, layer, samples, ret);
 	} else if (model->architecture != SKEP_ARCHITECTURE_NONE) {
 		trained_products(model, layer, samples, split, ret);
 	} else if (layer + 1 < model->layers) {

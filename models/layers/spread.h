@@ -10,8 +10,8 @@
  */
 #pragma once
 
+#include "base/process/thread_pool.h"
 #include "models/layers/real.h"
-#include "models/layers/thread_pool.h"
 
 /* The size of a range, in numbers, of a loop that takes about a nanosecond for each number. */
 enum { SKEP_SPREAD_NUMBERS = 32768 };

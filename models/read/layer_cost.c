@@ -162,7 +162,7 @@ static struct skep_layer_cost whole_layer(const struct skep_model *model, uint32
 {
 	if (model->kind == SKEP_MODEL_GIVEN)
 		return given_layer(model, l);
-	if (model->architecture != SKEP_ARCHITECTURE_NONE)
+	if (model->architecture != SKEP_ARCHITECTURE_NONE || model->kind == SKEP_MODEL_RESNET)
 		return trained_layer(model, l, split);
 	if (model->kind != SKEP_MODEL_TRANSFORMER)
 		return dense_layer(model, l, split);

@@ -14,10 +14,11 @@
 #include "models/read/given.h"
 #include "models/read/hf_config.h"
 #include "models/read/layer_cost.h"
+#include "models/read/resnet.h"
 
 enum { WIDTH_MAX = 65536, HIDDEN_LAYERS_MAX = 4095 };
 
-static const char *const kinds[] = {"mlp", "transformer", "given", NULL};
+static const char *const kinds[] = {"mlp", "transformer", "given", "resnet", NULL};
 static const char *const activations[] = {"tanh", "relu", "gelu", NULL};
 
 /* ---- the file ----------------------------------------------------------------------------------------------- */
@@ -152,6 +153,8 @@ bool skep_model_read(const char *path, struct skep_model *ret, struct skep_diag 
 		read_transformer(&r, root, ret);
 	else if (kind == SKEP_MODEL_GIVEN)
 		skep_given_read(&r, root, ret);
+	else if (kind == SKEP_MODEL_RESNET)
+		skep_resnet_read(&r, root, ret);
 	else
 		read_layers(&r, root, ret);
 	skep_reader_close_map(&r, root);
@@ -185,6 +188,8 @@ const char *skep_model_refuses(const struct skep_model *model, const struct skep
 		return NULL;
 	if (model->kind == SKEP_MODEL_GIVEN)
 		return "has its times given, for one GPU";
+	if (model->kind == SKEP_MODEL_RESNET)
+		return "is a ResNet, whose convolutions are not split: take more stages, or more workers";
 	if (model->kind != SKEP_MODEL_TRANSFORMER)
 		return split->sequence ? "has no sequence that could be split" : NULL;
 	if (model->heads == 0)
@@ -358,7 +363,7 @@ void skep_model_share(const struct skep_model *model, uint32_t stages, uint32_t 
 	uint64_t block = 0, number = skep_model_number_bytes(model);
 	skep_model_cut(model, stages, stage, &first, &count);
 	struct skep_layer_cost layer = {0};
-	bool trains = model->kind == SKEP_MODEL_MLP || model->architecture != SKEP_ARCHITECTURE_NONE;
+	bool trains = skep_model_computes(model);
 	*ret = (struct skep_cost){0};
 	for (uint32_t l = first; l < first + count; l++) {
 		if (l == first || !is_like_the_last(model, l))

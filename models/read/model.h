@@ -7,7 +7,7 @@
 #include "base/reader.h"
 #include "models/update/codec.h"
 
-enum skep_model_kind { SKEP_MODEL_MLP, SKEP_MODEL_TRANSFORMER, SKEP_MODEL_GIVEN };
+enum skep_model_kind { SKEP_MODEL_MLP, SKEP_MODEL_TRANSFORMER, SKEP_MODEL_GIVEN, SKEP_MODEL_RESNET };
 
 struct skep_given {                       /* a layer of a model whose figures are given */
 	uint64_t parameters, kept_bytes;  /* elements; per sample, from forward to backward */
@@ -42,6 +42,16 @@ struct skep_experts {
 	double aux_loss, z_loss;   /* coefficients, for each block */
 };
 
+/* Of a residual network: vision/shape.h says what its layers are. */
+enum { SKEP_RESNET_GROUPS_MAX = 8, SKEP_RESNET_COLOURS = 3 };
+struct skep_resnet {
+	uint32_t groups, blocks[SKEP_RESNET_GROUPS_MAX];
+	uint32_t channels;       /* of the first group, between the convolutions of a block */
+	uint32_t image, classes; /* the side of an image, in pixels */
+	bool bottleneck, projected, large;
+	double momentum; /* of running averages: the part of the way that they go in a step */
+};
+
 /* Which of the shards of a model this is, of `size` ranks that share each stage by tensor parallelism; size 0 or 1: it is
  * whole. */
 struct skep_tensor_shard {
@@ -53,7 +63,9 @@ struct skep_tensor_shard {
  * A transformer's sample is one sequence. Its layers, as cuts see them, are groups of `shared` blocks that have the same
  * parameters, each mapping sequence * hidden numbers to as many, and at last the head. Without an architecture it is known by
  * its cost alone. With one it can be trained: its first layer is the embedding, and a sample comes as sequence + 1 tokens,
- * of which the last is a target alone; bert, which predicts tokens within the sequence (corpus/masking.h), passes it over. */
+ * of which the last is a target alone; bert, which predicts tokens within the sequence (corpus/masking.h), passes it over.
+ *
+ * A residual network's sample is one image, and what leaves a layer is its channels, plane by plane. */
 struct skep_model {
 	char name[64];
 	char path[512]; /* where it was read; "": nowhere */
@@ -78,6 +90,7 @@ struct skep_model {
 	double masked;               /* of bert, which part of a sequence is predicted, ... */
 	uint32_t predicted;          /* ... and how many of its tokens that are; else 0 */
 	uint32_t mask_token;         /* of bert: what stands in their place */
+	struct skep_resnet resnet;   /* of SKEP_MODEL_RESNET, else 0 */
 	enum skep_init init;
 	float init_deviation;           /* of SKEP_INIT_NORMAL */
 	struct skep_given *given;       /* [layers] of SKEP_MODEL_GIVEN, else NULL */
@@ -146,6 +159,13 @@ const char *skep_model_refuses_shard(const struct skep_model *model, uint32_t si
 /* The shard of rank `rank` of `size`, for skep_model_finish(). Between its layers it has the numbers of sequence / size tokens of
  * each sample. The model is whole, and has shards of so many. False when memory lacks. */
 bool skep_model_shard(const struct skep_model *whole, uint32_t rank, uint32_t size, struct skep_model *ret);
+
+/* Is there arithmetic for it? */
+static inline bool skep_model_computes(const struct skep_model *model)
+{
+	return model->kind == SKEP_MODEL_MLP || model->kind == SKEP_MODEL_RESNET ||
+	       model->architecture != SKEP_ARCHITECTURE_NONE;
+}
 
 /* Before anything is asked of a model in several stages: a tied head has its copy. */
 void skep_model_part(struct skep_model *model, uint32_t stages);

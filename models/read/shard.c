@@ -13,6 +13,8 @@ const char *skep_model_refuses_shard(const struct skep_model *model, uint32_t si
 {
 	if (size <= 1)
 		return NULL;
+	if (model->kind == SKEP_MODEL_RESNET)
+		return "is a ResNet, whose convolutions are not split: take more stages, or more workers";
 	if (model->kind != SKEP_MODEL_TRANSFORMER || model->architecture == SKEP_ARCHITECTURE_NONE)
 		return "is no transformer that can be trained: give it an `architecture`";
 	if (model->architecture == SKEP_ARCHITECTURE_BERT)

@@ -36,8 +36,9 @@ struct skep_tensor_step { /* of the optimizer, of one tensor; optimizer.c says w
 	size_t n;
 	const skep_real *sum;
 	skep_real *w, *moment[SKEP_MOMENTS_MAX];
-	bool scales; /* LAMB, and the tensor is one of those that it scales */
-	bool last;   /* delayed Nesterov: of its turns */
+	bool scales;   /* LAMB, and the tensor is one of those that it scales */
+	bool averages; /* running averages, which go `rate` of the way to what `sum` has */
+	bool last;     /* delayed Nesterov: of its turns */
 	/* Of a tensor that ranks have parts of, whose norms LAMB needs; NULL: it is whole here. */
 	const struct skep_tensor_group *tensor_group;
 };
@@ -311,6 +312,7 @@ struct skep_descent {
 	uint32_t microbatches; /* the divisor, */
 	double scale;          /* over this */
 	size_t first, count; /* of the stage's elements alone, as one tensor that does not decay; count 0: all layers */
+	bool outer;          /* the sum is of differences of parameters, and not of gradients */
 	const skep_real *sum;
 	const skep_real *tied; /* as in a turn */
 	skep_real *w, *moment[SKEP_MOMENTS_MAX];

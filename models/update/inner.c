@@ -125,6 +125,7 @@ void skep_stage_outer(
 				.scale = 1,
 				.first = op->first,
 				.count = op->count,
+				.outer = true,
 				.sum = sum,
 				.tied = stage->tied_peer,
 				.w = skep_stage_parameters(stage, op->round + 1),

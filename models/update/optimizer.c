@@ -10,6 +10,11 @@
  * All but LAMB go element by element, which is what lets a newcomer step along on parts of a state (docs/protocol.md). LAMB
  * scales the step of each tensor by the norm of its parameters over that of the step. Tensors that do not decay (norms and
  * biases of transformers; a perceptron has none) are left out of weight decay and of that scale.
+ *
+ * Running averages of batch norms (vision/batch_norm.h) have no gradient, and no optimizer sees them: from what stands in its
+ * place, the sum of a round over its microbatches, they go the norm's momentum of the way to the mean. Of differences, which
+ * local steps have made of them, they go all of the way: to the mean over the workers. So they do with outer turns, each of
+ * which is of one worker, an N-th of it. Clipping leaves them alone.
  */
 #include <math.h>
 #include <string.h>
@@ -50,6 +55,15 @@ SKEP_ANY_WIDTH static void step_sgd(const struct skep_tensor_step *s)
 		velocity[i] = momentum * velocity[i] + sum[i] / divisor;
 		w[i] -= rate * (velocity[i] + decay * w[i]);
 	}
+}
+
+SKEP_ANY_WIDTH static void step_averages(const struct skep_tensor_step *s)
+{
+	const skep_real rate = s->rate, divisor = s->divisor;
+	const skep_real *restrict sum = s->sum;
+	skep_real *restrict w = s->w;
+	for (size_t i = 0; i < s->n; i++)
+		w[i] -= rate * (sum[i] / divisor);
 }
 
 SKEP_ANY_WIDTH static void step_nesterov(const struct skep_tensor_step *s)
@@ -137,7 +151,23 @@ void skep_step_tensor(const struct skep_tensor_step *s)
 		[SKEP_OPTIMIZER_DELAYED_NESTEROV] = step_delayed_nesterov,
 	};
 	bool plain = s->o->kind == SKEP_OPTIMIZER_LAMB && !s->scales;
+	if (s->averages) {
+		step_averages(s);
+		return;
+	}
 	steps[plain ? SKEP_OPTIMIZER_ADAMW : s->o->kind](s);
+}
+
+static skep_real rate_of_averages(const struct skep_model *model, const struct skep_descent *descent)
+{
+	const uint32_t turns = descent->optimizer->turns;
+	return descent->outer ? 1 / (skep_real)(turns > 0 ? turns : 1) : (skep_real)model->resnet.momentum;
+}
+
+/* Of a descent on some elements those that are in the range. */
+static struct skep_range part_of(const struct skep_descent *descent, struct skep_range range)
+{
+	return descent->count > 0 ? skep_range_meet(range, descent->first, descent->count) : range;
 }
 
 static void step_layer(const struct skep_stage *stage, const struct skep_layer *layer, struct skep_tensor_step step,
@@ -147,15 +177,21 @@ static void step_layer(const struct skep_stage *stage, const struct skep_layer *
 	const uint32_t tensors = layer->type->tensors(layer, tensor);
 	for (uint32_t t = 0; t < tensors; t++) {
 		struct skep_tensor_step one = step;
-		const struct skep_range mine = skep_stage_shard_of(
-			stage, layer->parameter + tensor[t].offset, (size_t)tensor[t].rows * tensor[t].columns);
+		const struct skep_range mine =
+			part_of(descent, skep_stage_shard_of(stage, layer->parameter + tensor[t].offset,
+						 (size_t)tensor[t].rows * tensor[t].columns));
 		const size_t at = mine.first, moment = skep_stage_moment_at(stage, at);
 		one.n = mine.count;
 		/* Tensors are trained whole, or not at all; of one that is, a shard may have a part. */
 		if (mine.count == 0)
 			continue;
-		one.decay = tensor[t].decays ? step.decay : 0;
-		one.scales = tensor[t].decays;
+		one.decay = tensor[t].decays && descent->count == 0 ? step.decay : 0;
+		one.scales = tensor[t].decays && descent->count == 0;
+		one.averages = tensor[t].averaged;
+		if (one.averages) {
+			one.rate = rate_of_averages(layer->model, descent);
+			one.divisor = (skep_real)descent->microbatches;
+		}
 		one.tensor_group = tensor[t].cut != SKEP_TENSOR_REPLICATED ? stage->tensor_group : NULL;
 		one.sum += at;
 		one.w += at;
@@ -195,9 +231,10 @@ void skep_stage_descend(const struct skep_stage *stage, struct skep_layers layer
 		.moment = {descent->moment[0], descent->moment[1]}};
 	step.unbias_mean = (skep_real)(1.0 / (1.0 - power((double)o->beta1, descent->steps)));
 	step.unbias_square = (skep_real)(1.0 / (1.0 - power((double)o->beta2, descent->steps)));
-	if (descent->count > 0)
+	const bool whole = descent->count == 0 || stage->layer[0].model->kind == SKEP_MODEL_RESNET;
+	if (!whole)
 		step_part(stage, step, descent->first, descent->count);
-	for (uint32_t l = layers.first; l < layers.end && descent->count == 0; l++)
+	for (uint32_t l = layers.first; l < layers.end && whole; l++)
 		step_layer(stage, &stage->layer[l], step, descent);
 }
 

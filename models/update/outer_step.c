@@ -59,6 +59,7 @@ static void step(
 				.steps = ++stage->steps,
 				.microbatches = op->microbatches,
 				.scale = 1,
+				.outer = true,
 				.sum = sum,
 				.w = w,
 				.moment = {stage->moment[0], stage->moment[1]}});

@@ -79,7 +79,7 @@ double skep_squares_of_group(const struct skep_training *training, double own)
 	return group ? group->sum(group->context, own) : own;
 }
 
-/* Of a layer of a shard. */
+/* Of a layer of a shard, or of one with running averages, which have no gradient. */
 static double layer_squares(
 	const struct skep_stage *stage, const struct skep_layer *layer, struct skep_range range, const skep_real *a)
 {
@@ -89,7 +89,7 @@ static double layer_squares(
 	for (uint32_t t = 0; t < tensors; t++) {
 		const struct skep_range mine = skep_range_meet(
 			range, layer->parameter + tensor[t].offset, (size_t)tensor[t].rows * tensor[t].columns);
-		if (mine.count > 0)
+		if (mine.count > 0 && !tensor[t].averaged)
 			sum += stage->arrays->squares(stage->queue, mine.count, a + mine.first) /
 			       (tensor[t].cut == SKEP_TENSOR_REPLICATED ? ranks : 1);
 	}
@@ -99,7 +99,8 @@ static double layer_squares(
 double skep_squares_own(const struct skep_stage *stage, struct skep_range range, const skep_real *a)
 {
 	double sum = 0;
-	if (stage->layers == 0 || skep_model_ranks(stage->layer[0].model) == 1)
+	const struct skep_model *model = stage->layers > 0 ? stage->layer[0].model : NULL;
+	if (!model || (skep_model_ranks(model) == 1 && model->kind != SKEP_MODEL_RESNET))
 		return stage->arrays->squares(stage->queue, range.count, a + range.first);
 	for (uint32_t l = 0; l < stage->layers; l++)
 		sum += layer_squares(stage, &stage->layer[l], range, a);

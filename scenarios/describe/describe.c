@@ -497,6 +497,7 @@ static void print_text(const struct skep_scenario *s, FILE *out)
 	skep_egress_describe(&s->topology, out);
 	skep_experts_print(s, out);
 	skep_masking_print(s, out);
+	skep_images_print(s, out);
 	skep_freeze_print(s, out);
 	print_schedule(s, out);
 	print_updates(plan, out);
@@ -536,6 +537,7 @@ static void print_json(const struct skep_scenario *s, const struct skep_describe
 	cJSON_AddNumberToObject(root, "tied_parameters", (double)s->plan.tied);
 	skep_experts_add_json(s, root);
 	skep_masking_add_json(s, root);
+	skep_images_add_json(s, root);
 	skep_freeze_add_json(s, root);
 	cJSON_AddStringToObject(root, "collective", skep_collective_name((uint8_t)s->plan.reduction.collective));
 	cJSON_AddStringToObject(root, "on_loss", skep_on_loss_name((uint8_t)s->plan.on_loss));

@@ -66,6 +66,9 @@ void skep_experts_add_json(const struct skep_scenario *scenario, cJSON *root);
 /* Which tokens a masked language model predicts. */
 void skep_masking_print(const struct skep_scenario *scenario, FILE *out);
 void skep_masking_add_json(const struct skep_scenario *scenario, cJSON *root);
+/* Of a residual network. */
+void skep_images_print(const struct skep_scenario *scenario, FILE *out);
+void skep_images_add_json(const struct skep_scenario *scenario, cJSON *root);
 
 /* describe_json.c: the part of `skep check --json` that says what was chosen: each fact that the text of `skep check` tells
  * above its tables, under a key of its own, whether it is as usual or not. tests/cli/check.sh holds the two together. */

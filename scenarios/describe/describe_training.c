@@ -6,8 +6,10 @@
 #include <inttypes.h>
 #include <math.h>
 
+#include "base/layout.h"
 #include "models/corpus/tokens.h"
 #include "models/layers/mixture.h"
+#include "models/vision/shape.h"
 #include "models/weights/safetensors.h"
 #include "scenarios/describe/describe_groups.h"
 #include "scenarios/plan/loss.h"
@@ -81,6 +83,46 @@ void skep_masking_add_json(const struct skep_scenario *s, cJSON *root)
 	cJSON_AddNumberToObject(masking, "mask_token", s->model.mask_token);
 }
 
+/* A copy of a table that is there already is not counted. */
+static uint64_t parameters_of(const struct skep_scenario *s, uint64_t *ret_trained)
+{
+	uint64_t all = 0;
+	*ret_trained = 0;
+	for (uint32_t stage = 0; stage < s->plan.stages; stage++) {
+		all += s->stage[stage].parameters;
+		*ret_trained += skep_plan_trained(&s->plan, stage);
+	}
+	*ret_trained -= s->plan.tied;
+	const uint64_t averages = skep_resnet_averages_of(&s->model, 0, s->model.layers); /* are no parameters */
+	*ret_trained -= averages;
+	return all - skep_model_copied(&s->model) - averages;
+}
+
+void skep_images_print(const struct skep_scenario *s, FILE *out)
+{
+	const struct skep_resnet *n = &s->model.resnet;
+	uint64_t trained;
+	if (s->model.kind != SKEP_MODEL_RESNET)
+		return;
+	fprintf(out,
+		"  images    of %" PRIu32 " x %" PRIu32 " pixels and %" PRIu32 " classes; %" PRIu64 " parameters\n"
+		"            each batch norm takes the %" PRIu32 " sample%s of a microbatch; running averages: %" PRIu64
+		" numbers of the stages\n",
+		n->image, n->image, n->classes, parameters_of(s, &trained), s->samples, skep_plural(s->samples),
+		skep_resnet_averages_of(&s->model, 0, s->model.layers));
+}
+
+void skep_images_add_json(const struct skep_scenario *s, cJSON *root)
+{
+	cJSON *images = skep_json_add_object(root, "images", s->model.kind == SKEP_MODEL_RESNET);
+	if (images == NULL)
+		return;
+	cJSON_AddNumberToObject(images, "side", s->model.resnet.image);
+	cJSON_AddNumberToObject(images, "classes", s->model.resnet.classes);
+	cJSON_AddNumberToObject(
+		images, "running_averages", (double)skep_resnet_averages_of(&s->model, 0, s->model.layers));
+}
+
 /* ---- first parameters --------------------------------------------------------------------------------------------- */
 
 static void print_candidates(const struct skep_scenario *s, FILE *out)
@@ -140,20 +182,29 @@ static double epochs(const struct skep_scenario *s, const struct skep_tokens_fac
 	       (double)facts->windows[SKEP_TOKENS_TRAINING];
 }
 
+static void print_files(const struct skep_scenario *s, FILE *out)
+{
+	struct skep_tokens_facts facts;
+	skep_tokens_describe(s->tokens, &facts);
+	const unsigned long long training = facts.windows[SKEP_TOKENS_TRAINING],
+				 held_out = facts.windows[SKEP_TOKENS_HELD_OUT];
+	fprintf(out, "  data      %.200s%s", s->data_path, s->data_path[0] ? ": " : "");
+	if (s->corpus == SKEP_CORPUS_IMAGES)
+		fprintf(out, "%llu images to train on, %llu held out, in %u file%s", training, held_out, facts.files,
+			facts.files == 1 ? "" : "s");
+	else
+		fprintf(out, "%llu tokens in %u file%s: %llu samples of %u to train on, %llu held out",
+			(unsigned long long)facts.tokens, facts.files, facts.files == 1 ? "" : "s", training,
+			s->model.sequence, held_out);
+	fprintf(out, "; a round takes %u,\n            so what there is to train on is seen %.4g times over\n",
+		s->batch, epochs(s, &facts));
+}
+
 void skep_train_print(const struct skep_scenario *s, FILE *out)
 {
 	const struct skep_rates *rates = &s->optimizer.rates;
-	if (s->tokens) {
-		struct skep_tokens_facts facts;
-		skep_tokens_describe(s->tokens, &facts);
-		fprintf(out,
-			"  data      %.200s%s%llu tokens in %u file%s: %llu samples of %u to train on, %llu held out; a "
-			"round takes %u,\n            so what there is to train on is seen %.4g times over\n",
-			s->data_path, s->data_path[0] ? ": " : "", (unsigned long long)facts.tokens, facts.files,
-			facts.files == 1 ? "" : "s", (unsigned long long)facts.windows[SKEP_TOKENS_TRAINING],
-			s->model.sequence, (unsigned long long)facts.windows[SKEP_TOKENS_HELD_OUT], s->batch,
-			epochs(s, &facts));
-	}
+	if (s->tokens)
+		print_files(s, out);
 	const uint32_t every = s->plan.validation.every, judged = s->plan.validation.microbatches;
 	if (every > 0) {
 		fprintf(out, "  judged    after every ");
@@ -221,19 +272,6 @@ void skep_train_add_json(const struct skep_scenario *s, cJSON *root)
 }
 
 /* ---- frozen layers ------------------------------------------------------------------------------------------------ */
-
-/* A copy of a table that is there already is not counted. */
-static uint64_t parameters_of(const struct skep_scenario *s, uint64_t *ret_trained)
-{
-	uint64_t all = 0;
-	*ret_trained = 0;
-	for (uint32_t stage = 0; stage < s->plan.stages; stage++) {
-		all += s->stage[stage].parameters;
-		*ret_trained += skep_plan_trained(&s->plan, stage);
-	}
-	*ret_trained -= s->plan.tied;
-	return all - skep_model_copied(&s->model);
-}
 
 static void print_first(FILE *out, uint32_t count, const char *what)
 {

@@ -23,7 +23,11 @@ void skep_freeze_set(struct skep_reader *r, const struct skep_yaml_node *map, ui
 	if (m->architecture != SKEP_ARCHITECTURE_NONE)
 		snprintf(parts, sizeof parts, " (the embedding, %" PRIu32 " group%s of blocks and the head)",
 			m->layers - 2, skep_plural(m->layers - 2));
-	if (frozen >= m->layers)
+	if (m->kind == SKEP_MODEL_RESNET)
+		skep_reader_fail(r, map, "freeze",
+			"model.freeze: %.60s has batch norms, whose running averages every step moves: leave it out",
+			m->name);
+	else if (frozen >= m->layers)
 		skep_reader_fail(r, map, "freeze",
 			"model.freeze: %.60s has %" PRIu32
 			" layers%s, and at least the last one is trained: expected at most %" PRIu32,

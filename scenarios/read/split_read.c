@@ -283,7 +283,12 @@ static void refuse_stage_2(const struct skep_scenario *s, struct skep_diag *rete
 /* A real run computes in any case, so that `arithmetic: none` is no way round a corpus that the model cannot learn from. */
 static void refuse_corpus(const struct skep_scenario *s, const char *expected, struct skep_diag *reterr)
 {
-	if (s->model.kind == SKEP_MODEL_TRANSFORMER)
+	if (s->model.kind == SKEP_MODEL_RESNET)
+		skep_fail(reterr,
+			"train.data: a real run trains, and %.60s is a ResNet, which learns from images; run with --set "
+			"train.arithmetic=real --set train.data='{corpus: images}'",
+			s->model.name);
+	else if (s->model.kind == SKEP_MODEL_TRANSFORMER)
 		skep_fail(reterr,
 			"train.data: a real run trains, and %.60s is a transformer, which learns from tokens; run with --set "
 			"train.arithmetic=real --set train.data='{corpus: text, file: models/text/tinyshakespeare.txt}'",
@@ -300,7 +305,7 @@ bool skep_scenario_runs(const struct skep_scenario *s, bool pace, const char *re
 	static const char *const keys[][2] = {{"model", "file"}, {"train", "arithmetic"}, {"sync", "zero"}};
 	uint32_t which = 0;
 	const char *expected;
-	if (s->model.kind != SKEP_MODEL_MLP && s->model.architecture == SKEP_ARCHITECTURE_NONE) {
+	if (!skep_model_computes(&s->model)) {
 		skep_fail(reterr,
 			"model %s is known by its cost alone, so there is nothing to compute: simulate it with `skep sim`, or "
 			"run a model with an architecture, such as models/tiny-gpt2.yaml with `train.data: {corpus: text}`",
@@ -308,11 +313,12 @@ bool skep_scenario_runs(const struct skep_scenario *s, bool pace, const char *re
 	} else if (s->arithmetic == SKEP_ARITHMETIC_SCALING_LAW) {
 		which = 1;
 		refuse_law(s, reterr);
-	} else if (s->arithmetic == SKEP_ARITHMETIC_NONE && s->corpus == SKEP_CORPUS_TOKENS) {
+	} else if (s->arithmetic == SKEP_ARITHMETIC_NONE && s->corpus != SKEP_CORPUS_QUADRATIC) {
 		which = 1;
 		skep_fail(reterr,
-			"train.arithmetic: without arithmetic no text is read, and a real run has nothing to learn "
-			"from; run with --set train.arithmetic=real");
+			"train.arithmetic: without arithmetic no %s, and a real run has nothing to learn "
+			"from; run with --set train.arithmetic=real",
+			s->corpus == SKEP_CORPUS_TOKENS ? "text is read" : "images are read or made");
 	} else if (!skep_corpus_fits(s->corpus, &s->model, &expected)) {
 		which = 1;
 		refuse_corpus(s, expected, reterr);

@@ -14,6 +14,7 @@
 #include "core/names.h"
 #include "core/sums.h"
 #include "models/corpus/data.h"
+#include "models/corpus/images.h"
 #include "models/corpus/tokens.h"
 #include "models/read/hf_config.h"
 #include "models/weights/hf_weights.h"
@@ -22,10 +23,10 @@
 #include "scenarios/plan/split.h"
 #include "scenarios/read/periodic.h"
 
-static const char *const corpora[] = {"quadratic", "text", "tokens", NULL};
+static const char *const corpora[] = {"quadratic", "text", "tokens", "images", NULL};
 static const char *const optimizers[] = {"sgd", "adamw", "nesterov", "lamb", NULL};
 static const char *const decays[] = {"constant", "cosine", "linear", NULL};
-enum { QUADRATIC, TEXT, TOKENS };
+enum { QUADRATIC, TEXT, TOKENS, IMAGES };
 #define POINTS_MAX (INT64_C(1) << 40)
 #define UNTIL_S_MAX (10 * 365.25 * SKEP_DAY_S)
 #define UNTIL_USD_MAX 1e6
@@ -180,7 +181,7 @@ static void find_file(struct skep_reader *r, const struct skep_yaml_node *map, c
 		ret[0] = '\0'; /* a pattern of several */
 }
 
-/* Bytes of a text, or what the file's name and magic say. */
+/* Bytes of a text, what the file's name and magic say, or records with an image each. */
 static void open_tokens(struct skep_reader *r, const struct skep_yaml_node *map, int corpus, struct skep_scenario *s)
 {
 	double part;
@@ -195,9 +196,10 @@ static void open_tokens(struct skep_reader *r, const struct skep_yaml_node *map,
 		.training_given = skep_read_given(map, "file"),
 		.validation_given = skep_read_given(map, "validation"),
 		.part = part,
-		.format = corpus == TEXT ? SKEP_TOKENS_BYTES : SKEP_TOKENS_DETECT,
-		.vocabulary = s->model.vocabulary,
-		.length = s->model.sequence};
+		.format = corpus == TOKENS ? SKEP_TOKENS_DETECT : SKEP_TOKENS_BYTES,
+		.records = corpus == IMAGES,
+		.vocabulary = corpus == IMAGES ? s->model.resnet.classes : s->model.vocabulary,
+		.length = corpus == IMAGES ? skep_image_record(s->model.resnet.image) : s->model.sequence};
 	struct skep_diag why = skep_diag_beside(r->diag);
 	s->tokens = skep_tokens_open(&options, &why);
 	find_file(r, map, "file", s, name, s->data_path, sizeof s->data_path);
@@ -208,7 +210,7 @@ static void open_tokens(struct skep_reader *r, const struct skep_yaml_node *map,
 		skep_reader_fail(r, map, key, "train.data.%s: %.200s: %.200s", key, why.file, why.message);
 }
 
-/* Microbatches that what is held out is enough for; without tokens there is no end to them. */
+/* Microbatches that what is held out is enough for; without a file there is no end to them. */
 static uint64_t held_out_microbatches(const struct skep_scenario *s)
 {
 	struct skep_tokens_facts facts;
@@ -271,6 +273,11 @@ void skep_train_check_computes(struct skep_reader *r, const struct skep_yaml_nod
 			"train.arithmetic: %.60s is a transformer without an architecture, known by its cost alone; take "
 			"`arithmetic: none`, or add `architecture` to its file",
 			s->model.name);
+	else if (s->model.kind == SKEP_MODEL_RESNET && s->samples < 2)
+		skep_reader_fail(r, skep_read_map(r, skep_yaml_root(r->yaml), "schedule", false), "microbatch",
+			"schedule.microbatch: the batch norms of %.60s take means over the samples of a microbatch, and one is "
+			"none: expected at least 2",
+			s->model.name);
 }
 
 /* At the --set that brought the two together, if one did. */
@@ -290,6 +297,11 @@ static void fail_corpus(struct skep_reader *r, const struct skep_yaml_node *trai
 			"{corpus: text, file: models/text/tinyshakespeare.txt}`, or %s, with which it is timed and not trained",
 			corpus, expected, s->model.name,
 			arithmetic ? "take `--set train.arithmetic=none`" : "`arithmetic: none`");
+	else if (s->model.kind == SKEP_MODEL_RESNET)
+		skep_reader_fail(r, at, key,
+			"train.data.corpus: `%s` needs %s, and %.60s is a ResNet, which learns from images: add `data: {corpus: "
+			"images}`",
+			corpus, expected, s->model.name);
 	else
 		skep_reader_fail(r, at, key, "train.data.corpus: `%s` needs %s, %.60s has %u inputs and %u outputs",
 			corpus, expected, s->model.name, s->model.width[0], s->model.width[s->model.layers]);
@@ -300,13 +312,16 @@ void skep_train_read_data(struct skep_reader *r, const struct skep_yaml_node *tr
 	const struct skep_yaml_node *map = skep_read_map(r, train, "data", false);
 	int corpus = skep_read_choice(r, map, "corpus", corpora, QUADRATIC);
 	const char *expected;
-	s->corpus = corpus == QUADRATIC ? SKEP_CORPUS_QUADRATIC : SKEP_CORPUS_TOKENS;
+	s->corpus = corpus == QUADRATIC ? SKEP_CORPUS_QUADRATIC
+	            : corpus == IMAGES  ? SKEP_CORPUS_IMAGES
+	                                : SKEP_CORPUS_TOKENS;
 	if (!r->diag->set && s->arithmetic == SKEP_ARITHMETIC_REAL &&
 		!skep_corpus_fits(s->corpus, &s->model, &expected))
 		fail_corpus(r, train, map, corpora[corpus], expected, s);
-	if (!r->diag->set && corpus != QUADRATIC)
+	const bool files = corpus == IMAGES ? skep_read_has(r, map, "file") : corpus != QUADRATIC;
+	if (!r->diag->set && files)
 		open_tokens(r, map, corpus, s);
-	else if (skep_read_has(r, map, "points"))
+	else if (corpus == QUADRATIC && skep_read_has(r, map, "points"))
 		s->points = (uint64_t)skep_read_integer(r, map, "points", 1, POINTS_MAX, 0);
 	skep_reader_close_map(r, map);
 }

@@ -18,7 +18,7 @@
 #include "base/options.h"
 #include "base/process/process_pool.h"
 #include "base/process/signals.h"
-#include "models/layers/thread_pool.h"
+#include "base/process/thread_pool.h"
 #include "sweeping/published/print.h"
 
 struct place { /* of a run */

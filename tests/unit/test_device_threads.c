@@ -17,8 +17,8 @@
 
 #include <cmocka.h>
 
+#include "base/process/thread_pool.h"
 #include "models/corpus/tokens.h"
-#include "models/layers/thread_pool.h"
 #include "models/stage/stage.h"
 
 /* ---- the team ----------------------------------------------------------------------------------------------------- */

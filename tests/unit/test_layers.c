@@ -18,6 +18,7 @@
 #include "models/corpus/tokens.h"
 #include "models/device/device_cpu.h"
 #include "models/layers/attention.h"
+#include "models/vision/shape.h"
 
 #define STEP 1e-5
 #define TOLERANCE 1e-7 /* of the largest gradient */
@@ -103,6 +104,29 @@ static void init_dense(struct fixture *f, enum skep_activation activation)
 	memcpy(f->width, width, sizeof width);
 	f->training.model = &f->model;
 	f->training.plan = &f->plan;
+}
+
+/* Of images with an odd side: a stem, blocks of both widths, and a head. */
+static void init_resnet(struct fixture *f, const struct skep_resnet *resnet, uint32_t samples)
+{
+	*f = (struct fixture){.model = {.name = "resnet",
+				      .kind = SKEP_MODEL_RESNET,
+				      .layers = 2,
+				      .width = f->width,
+				      .norm_epsilon = 1e-5},
+		.plan = {.workers = 1, .stages = 1, .microbatches = 8, .seed = 3},
+		.training = {.samples = samples, .corpus = SKEP_CORPUS_IMAGES}};
+	f->model.resnet = *resnet;
+	f->training.model = &f->model;
+	f->training.plan = &f->plan;
+	for (uint32_t g = 0; g < resnet->groups; g++)
+		f->model.layers += resnet->blocks[g];
+	f->width[0] = 3 * resnet->image * resnet->image;
+	for (uint32_t l = 0; l + 1 < f->model.layers; l++) {
+		const struct skep_resnet_layer layer = skep_resnet_layer_of(&f->model, l);
+		f->width[l + 1] = layer.out * layer.to * layer.to;
+	}
+	f->width[f->model.layers] = resnet->classes;
 }
 
 static void finish(struct fixture *f)
@@ -223,7 +247,8 @@ static void check_layer(struct fixture *f, uint32_t number)
 	p.pass.gradient = at_parameter;
 	p.layer.type->backward(&p.layer, &p.pass, p.x, p.kept, gradient, p.begins ? NULL : at_x);
 	p.pass.gradient = NULL;
-	compare(&p, "parameter", p.layer.parameters, p.parameter, at_parameter, 0.25);
+	const size_t averages = skep_resnet_averages(&f->model, number); /* behind the others, and in no loss */
+	compare(&p, "parameter", p.layer.parameters - averages, p.parameter, at_parameter, 0.25);
 	if (!p.begins) {
 		compare(&p, "input", p.in, p.x, at_x, 0);
 		assert_memory_equal(at_x, uncounted, p.in * sizeof *at_x);
@@ -271,6 +296,30 @@ static void test_bert_layers(void **state)
 	(void)state;
 	check_layers(SKEP_ARCHITECTURE_BERT, 1);
 	check_layers(SKEP_ARCHITECTURE_BERT, 3);
+}
+
+static const struct skep_resnet resnets[] = {{.groups = 2, .blocks = {2, 1}, .channels = 2, .image = 7, .classes = 5},
+	{.groups = 2, .blocks = {1, 1}, .channels = 3, .image = 5, .classes = 3, .projected = true},
+	{.groups = 2,
+		.blocks = {1, 1},
+		.channels = 2,
+		.image = 11,
+		.classes = 4,
+		.projected = true,
+		.bottleneck = true,
+		.large = true},
+	{.groups = 2, .blocks = {1, 1}, .channels = 1, .image = 6, .classes = 4, .bottleneck = true}};
+enum { RESNETS = sizeof resnets / sizeof *resnets };
+
+static void test_resnet_layers(void **state)
+{
+	(void)state;
+	struct fixture f;
+	for (int i = 0; i < RESNETS; i++) {
+		init_resnet(&f, &resnets[i], 3);
+		for (uint32_t l = 0; l < f.model.layers; l++)
+			check_layer(&f, l);
+	}
 }
 
 /* Two of three experts for each token, which is what the router says of it for steps of this size. */
@@ -462,6 +511,7 @@ int main(void)
 		cmocka_unit_test(test_gpt2_layers),
 		cmocka_unit_test(test_llama_layers),
 		cmocka_unit_test(test_bert_layers),
+		cmocka_unit_test(test_resnet_layers),
 		cmocka_unit_test(test_experts),
 		cmocka_unit_test(test_sequences),
 		cmocka_unit_test(test_whole_models),

@@ -4,7 +4,7 @@
  * lock costs nothing in comparison. A pass starts its loops right after each other, so a waiting thread polls for the
  * next one for a while (SPINS) before it sleeps: to wake a thread takes longer than many a loop.
  */
-#include "models/layers/thread_pool.h"
+#include "base/process/thread_pool.h"
 
 #include <assert.h>
 #include <sched.h>
