@@ -42,6 +42,9 @@ both 'llama, one worker a stage' 0 "${one[@]}" --set "model.file=$root/models/ti
 both 'mixture of experts, one worker a stage' 0 "${one[@]}" --set "model.file=$root/models/tiny-mixtral.yaml" --set train.until.steps=8
 rounds=8 loss=5.2
 both 'bert, one worker a stage' 0 "${one[@]}" --set "model.file=$root/models/tiny-bert.yaml" --set train.until.steps=8
+rounds=8 loss=3
+both 'resnet, one worker a stage' 0 "${one[@]}" --set "model.file=$root/models/tiny-resnet.yaml" --set 'train.data={corpus: images}' \
+	--set train.until.steps=8
 rounds=5 loss=3.6
 periodic=(--set 'sync={method: diloco, every: 5, outer: {optimizer: nesterov, lr: 0.7, momentum: 0.5}}' --set train.optimizer.clip_norm=1)
 both 'gpt2, rounds of five steps, one worker a stage' 0 "${one[@]}" "${periodic[@]}"
