@@ -13,7 +13,8 @@
 #include "topologies/gpu/stage_table.h"
 
 #define SKEP_CALIBRATE_ROUNDS_LEAST 3u
-#define SKEP_CALIBRATE_BUSY 1.05 /* mean over median: above it other work has delayed operations */
+#define SKEP_CALIBRATE_FIGURES_LEAST 4u /* of which a deviation is made */
+#define SKEP_CALIBRATE_BUSY 1.05        /* mean over median: above it other work has delayed operations */
 
 struct skep_pass_figures { /* of a stage (or virtual stage) on a kind of GPU; in seconds of a microbatch */
 	struct skep_figure column[SKEP_STAGE_COLUMNS];

@@ -6,6 +6,7 @@
  * together say of everything in the scenario what it was, or what it is now.
  */
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -78,6 +79,32 @@ static void put_figure(FILE *file, const char *key, const struct skep_figure *f,
 	}
 }
 
+/* How far times by these rates were off: the root of the mean square of ln(real / predicted) over the figures of passes and
+ * steps. Where the run was paced, times came from somewhere else, or they are few, it stays as it was. */
+static void put_uncertainty(const struct skep_calibration *c, uint32_t gpu, FILE *file)
+{
+	const struct skep_gpu *of = &c->topology.gpu[gpu];
+	double squares = 0;
+	uint32_t count = 0;
+	for (uint32_t v = 0; v < skep_plan_vstages(&c->scenario->plan); v++)
+		for (int column = 0; column < SKEP_STAGE_COLUMNS; column++) {
+			const struct skep_figure *f = &skep_calibration_pass(c, gpu, v)->column[column];
+			if (f->after.samples == 0 || !(f->before > 0) || !(f->after.value > 0))
+				continue;
+			squares += pow(log(f->after.value / f->before), 2);
+			count++;
+		}
+	const bool known = count >= SKEP_CALIBRATE_FIGURES_LEAST && !c->paced && c->scenario->predictor == NULL &&
+	                   c->scenario->draw == NULL;
+	if (known)
+		fprintf(file,
+			"uncertainty: %.4g # %" PRIu32
+			" figures of passes and steps against times by the rates from before\n",
+			fmin(1, sqrt(squares / count)), count);
+	else
+		fprintf(file, "uncertainty: %.10g # as before\n", of->uncertainty);
+}
+
 static void put_peaks(const struct skep_gpu *gpu, FILE *file)
 {
 	bool any = false;
@@ -125,6 +152,7 @@ void skep_calibration_put_profile(const struct skep_calibration *c, uint32_t gpu
 	put_figure(file, "memory_bandwidth", &figures->memory_Bps, SKEP_BANDWIDTH);
 	fprintf(file, "memory: %.0f B\n", of->memory_bytes);
 	put_figure(file, "overhead", &figures->overhead, SKEP_TIME);
+	put_uncertainty(c, gpu, file);
 	put_peaks(of, file);
 	fputs("tables:\n  - ", file);
 	snprintf(text, sizeof text, "%s-stages.csv", name);

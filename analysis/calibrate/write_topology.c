@@ -194,6 +194,12 @@ static void put_egress(const struct skep_topology *t, uint32_t from, uint32_t to
 		fprintf(file, ", egress: %.10g USD/GB", 1e9 * usd_per_B);
 }
 
+/* Of a figure that the run has shown; one that is kept is off by what its file says, which is not known here. */
+static double deviation_of(const struct skep_figure *f)
+{
+	return f->after.samples > 0 ? skep_deviation_of_interval(f->after.low, f->after.high, SKEP_NORMAL_95) : 0;
+}
+
 static void put_link(const struct skep_calibration *c, const struct skep_link_figures *link, FILE *file)
 {
 	fputs("bandwidth: ", file);
@@ -203,6 +209,7 @@ static void put_link(const struct skep_calibration *c, const struct skep_link_fi
 	fputs(link->shared ? ", shared: true" : "", file);
 	put_egress(&c->topology, link->from, link->to, file);
 	put_profile(&c->topology, link->from, link->to, file);
+	skep_put_uncertainty(file, ", ", deviation_of(&link->bandwidth), deviation_of(&link->latency));
 	fputs("}\n", file);
 }
 

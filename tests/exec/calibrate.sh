@@ -107,6 +107,34 @@ check 'the files say where figures come from' written
 	[ "$(cd measured && find . -type f | sort | tr '\n' ' ')" = './gpus/one-stages.csv ./gpus/one.yaml ./scenario.yaml ./topology.yaml ' ] &&
 	pass 'nothing else is left' || fail 'nothing else is left' "$(find . | head -40)"
 
+unsure() { # each figure is off by what its interval of 95 % is of the normal law
+	python3 - figures.json <<-'END'
+	import json, math, re, sys
+	figure = {f["figure"]: f for f in json.load(open(sys.argv[1]))["figures"]}
+	link = re.compile(r'from: "(\w+)", to: "(\w+)".*uncertainty: {bandwidth: ([0-9.e-]+), latency: ([0-9.e-]+)}')
+	seen = 0
+	for line in open("measured/topology.yaml"):
+	    found = link.search(line)
+	    if not found:
+	        continue
+	    ends = "from %s to %s" % found.groups()[:2]
+	    for name, value in (("bandwidth %s, shared" % ends, found[3]), ("latency " + ends, found[4])):
+	        f = figure[name]
+	        want = math.log(f["high"] / f["low"]) / (2 * 1.959964)
+	        assert abs(float(value) / want - 1) < 0.01, (name, value, want)
+	        seen += 1
+	assert seen == 4, open("measured/topology.yaml").read()
+	assert "uncertainty: 0.18 # as before" in open("measured/gpus/one.yaml").read()
+	END
+}
+check 'figures say how far they may be off' unsure
+accepts 'seeds draw it' sim measured/scenario.yaml --seeds 1..8 --set cluster.uncertainty=drawn --set cluster.compute.noise=0 --json -q \
+	--db drawn.db
+check 'and the prediction has its interval' python3 -c 'import json, sys
+time = json.load(open(sys.argv[1]))["rows"][0]["time_s"]
+assert time["sd"] > 0 and time["p5"] < time["mean"] < time["p95"], time' "$out"
+rm -f drawn.db
+
 # The second run: another seed, so other ways of microbatches.
 accepts 'the second run' run job.yaml --seed 2 --pace --shape -q --json
 accepts 'its prediction' sim measured/scenario.yaml --seed 2 -q --json

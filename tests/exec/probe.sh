@@ -33,6 +33,18 @@ check 'four ranks of this machine: how it was measured' \
 check 'four ranks of this machine: the time was said before' \
 	grep -q '^skep: 4 ranks on 1 host: 1 link and the devices to measure, in about [0-9]* s$' "$err"
 check 'four ranks of this machine: figures of the network' grep -q 'workers *4: 4 cluster-cpu' "$out"
+says_how_far() { # 99 % are 2.5758 deviations; comments round up to a tenth of a percent
+	python3 - <<'END'
+import math, re
+text = open("cluster.yaml").read()
+within = float(re.search(r"\(within ([0-9.]+) %", text)[1]) / 100
+deviation = float(re.search(r"inside: {.*uncertainty: {bandwidth: ([0-9.e-]+)", text)[1])
+assert math.log(1 + within - 0.0011) / 2.5758 < deviation <= 1.005 * math.log(1 + within) / 2.5758, (within, deviation)
+profile = open("gpus/cluster-cpu.yaml").read()
+assert 0 <= float(re.search(r"^uncertainty: ([0-9.e-]+)$", profile, re.M)[1]) <= 1, profile
+END
+}
+check 'four ranks of this machine: how far figures may be off' says_how_far
 cat >job.yaml <<-END
 name: on what was measured
 seed: 3
@@ -44,6 +56,11 @@ END
 accepts 'check takes it' check job.yaml
 accepts 'check takes its products' check job.yaml --set cluster.compute.predictor=table
 accepts 'sim takes it' sim job.yaml -q
+accepts 'sim draws it' sim job.yaml -q --json --seeds 1..8 --set cluster.uncertainty=drawn --set cluster.compute.uncertainty=drawn --db drawn.db
+check 'and prints the interval' python3 -c 'import json, sys
+time = json.load(open(sys.argv[1]))["rows"][0]["time_s"]
+assert time["sd"] > 0 and time["p5"] < time["mean"] < time["p95"], time' "$out"
+rm -f drawn.db*
 accepts 'plan takes it' plan job.yaml -q
 accepts 'run takes it' run job.yaml -q
 accepts 'compare: both worlds' compare

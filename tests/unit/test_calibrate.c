@@ -15,6 +15,7 @@
 
 #include "analysis/calibrate/links.h"
 #include "core/random.h"
+#include "topologies/import/writer.h"
 
 static double uniform(uint64_t *seed)
 {
@@ -69,6 +70,29 @@ static void median_interval_covers(void **state)
 	assert_true(missed <= 110);
 	assert_true(missed >= 40);             /* 4.3 % are expected: an interval that never misses is too wide */
 	assert_near(sum / 2000, 0.7127, 0.05); /* 1.4826 times 0.4807, the median deviation of this law */
+}
+
+/* Samples exp(s z): what is written of their median, from its interval, is how far the median is off in fact; over
+ * 3,000 draws of 25. */
+static void deviation_is_that_of_the_median(void **state)
+{
+	uint64_t seed = 11;
+	double squares = 0, said = 0;
+	(void)state;
+	for (int draw = 0; draw < 3000; draw++) {
+		double sample[25];
+		for (int i = 0; i < 25; i++)
+			sample[i] = 3 * exp(0.2 * sqrt(-2 * log(1 - uniform(&seed))) *
+						cos(6.283185307179586 * uniform(&seed)));
+		struct skep_ranked r = skep_ranked_median(sample, 25);
+		squares += pow(log(r.value / 3), 2) / 3000;
+		said += skep_deviation_of_interval(r.low, r.high, SKEP_NORMAL_95) / 3000;
+	}
+	assert_near(sqrt(squares), 0.2 * 1.2533 / 5, 0.06); /* of a median the root of pi / 2n */
+	assert_near(said, sqrt(squares), 0.12); /* ranks are whole, so the interval has somewhat more than 95 % */
+	assert_near(skep_deviation_of_interval(1 / 1.1, 1.1, SKEP_NORMAL_99), log(1.1) / 2.5758293, 1e-6);
+	assert_true(skep_deviation_of_interval(0, 1, SKEP_NORMAL_95) == 0 && skep_deviation_of_interval(1, 1, 1) == 0);
+	assert_true(skep_deviation_of_interval(1e-9, 1, SKEP_NORMAL_95) == 1);
 }
 
 /* By hand: of weights 1, 1, 1, 1 and 4 the half, 4, is reached by the fourth sample, and 4 give or take 1.96 * sqrt(20) / 2
@@ -410,6 +434,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(median_has_the_sign_test_s_interval),
 		cmocka_unit_test(median_interval_covers),
+		cmocka_unit_test(deviation_is_that_of_the_median),
 		cmocka_unit_test(weights_move_the_median),
 		cmocka_unit_test(line_is_exact_without_noise),
 		cmocka_unit_test(line_bears_late_points),

@@ -127,7 +127,7 @@ static void test_sites(void **state)
 	assert_non_null(
 		strstr(text, "host0 -> host1: 10 ms (9 ms; 2 ms) of 100 round trips, 16 Mbit/s with 1024 KiB (within "
 			     "1.3 %, 24 transfers)\n"));
-	assert_null(strstr(text, ", uncertain"));
+	assert_null(strstr(text, ", uncertain: "));
 	assert_non_null(strstr(profile, "one alone had 80 GFLOP/s"));
 	free(text);
 	free(profile);
@@ -163,6 +163,57 @@ static void test_matrices(void **state)
 	assert_int_equal(access("three-bandwidth.csv", R_OK), 0);
 	assert_int_equal(access("gpus/three-cpu-2.yaml", R_OK), 0);
 	skep_topology_finish(&t);
+	skep_probed_finish(&p);
+}
+
+/* 99 % of the normal law lie within 2.5758 deviations: spreads of 1.23 % and 1 %, with the medians of a matrix. */
+static void test_uncertainty(void **state)
+{
+	(void)state;
+	const double rate = log(1.0123) / 2.5758293, time = log(1.01) / 2.5758293;
+	struct skep_probed p = measured(2, (const uint32_t[]){2, 1});
+	skep_probed_link(&p, 1, 0)->Bps_spread = 0;
+	struct skep_topology t = written(&p, "deviate.yaml");
+	assert_non_null(t.unsure);
+	assert_near(t.unsure[1].bandwidth.deviation, rate);
+	assert_near(t.unsure[1].latency.deviation, time);
+	assert_near(t.unsure[0].bandwidth.deviation, rate);
+	assert_true(t.unsure[2].bandwidth.deviation == 0 && t.unsure[2].latency.deviation > 0);
+	assert_near(t.gpu[0].uncertainty, SKEP_GPU_UNCERTAINTY); /* two products say nothing */
+	skep_topology_finish(&t);
+	skep_probed_finish(&p);
+	p = measured(3, (const uint32_t[]){1, 1, 1});
+	for (uint32_t i = 0; i < 9; i++)
+		p.way[i].Bps_spread = i % 2 ? 0.03 : 0.1; /* of six pairs four have 3 % */
+	t = written(&p, "deviate-3.yaml");
+	assert_near(t.unsure[1].bandwidth.deviation, log(1.03) / 2.5758293);
+	assert_near(t.unsure[5].latency.deviation, time);
+	skep_topology_finish(&t);
+	for (uint32_t i = 0; i < 9; i++)
+		p.way[i].Bps_spread = p.way[i].latency_spread = 0;
+	t = written(&p, "deviate-0.yaml");
+	assert_null(t.unsure);
+	skep_topology_finish(&t);
+	skep_probed_finish(&p);
+}
+
+/* Ten products, nine of which take 1.2 times what the rates say and one 3 times: the 90 % quantile is ln 1.2 or little more. */
+static void test_uncertain_rates(void **state)
+{
+	(void)state;
+	struct skep_probed p = measured(1, (const uint32_t[]){1});
+	p.device[0].products = 10;
+	for (uint32_t i = 0; i < 10; i++) {
+		double flop = 2.0 * 64 * 64 * (8 << i), bytes = 4.0 * (64 * 64 + 2 * 64 * (8 << i));
+		p.device[0].product[i] = (struct skep_probed_product){
+			64, 64, 8u << i, (i == 3 ? 3 : 1.2) * fmax(flop / 50e9, bytes / 10e9)};
+	}
+	struct skep_topology t = written(&p, "rates.yaml");
+	assert_true(t.gpu[0].uncertainty > 0.999 * log(1.2) / 1.6448536 && t.gpu[0].uncertainty < log(3) / 1.6448536);
+	skep_topology_finish(&t);
+	char *text = text_of("gpus/rates-cpu.yaml");
+	assert_non_null(strstr(text, "# Of 10 products: 90 % took no more than"));
+	free(text);
 	skep_probed_finish(&p);
 }
 
@@ -349,6 +400,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_borrowed_inside, enter, leave),
 		cmocka_unit_test_setup_teardown(test_matrices, enter, leave),
 		cmocka_unit_test_setup_teardown(test_uncertain, enter, leave),
+		cmocka_unit_test_setup_teardown(test_uncertainty, enter, leave),
+		cmocka_unit_test_setup_teardown(test_uncertain_rates, enter, leave),
 		cmocka_unit_test_setup_teardown(test_disturbed_rows, enter, leave),
 		cmocka_unit_test_setup_teardown(test_layers, enter, leave),
 		cmocka_unit_test_setup_teardown(test_alone, enter, leave),

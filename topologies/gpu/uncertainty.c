@@ -13,8 +13,6 @@
 #include "core/random.h"
 #include "topologies/churn/deviate.h"
 
-#define NORMAL_P90 1.6448536269514722 /* |z| is below that with 90 % */
-
 /* ---- what was not seen ------------------------------------------------------------------------------------------- */
 
 /* Every second row, from row `first`; no rows: no memory. */
@@ -103,7 +101,7 @@ static double deviation_of(
 	for (uint32_t i = 0; i < count; i++)
 		if (unseen[i].origin == origin)
 			scratch[found++] = fabs(unseen[i].log_error);
-	return found < SKEP_UNSEEN_LEAST ? NAN : skep_fit_quantile(scratch, found, 0.9) / NORMAL_P90;
+	return found < SKEP_UNSEEN_LEAST ? NAN : skep_fit_quantile(scratch, found, 0.9) / SKEP_NORMAL_P90;
 }
 
 /* Of a law on the points that it was fitted to; NAN: there is none. */
@@ -111,7 +109,7 @@ static double deviation_seen(const struct skep_predictor *p, bool by_layer)
 {
 	double error = by_layer ? fmax(p->layer[0].p90_error, p->layer[1].p90_error) : p->product.p90_error;
 	bool fitted = by_layer ? p->layer[0].points > 0 : p->product.points > 0;
-	return fitted ? log1p(error) / NORMAL_P90 : NAN;
+	return fitted ? log1p(error) / SKEP_NORMAL_P90 : NAN;
 }
 
 bool skep_uncertainty_find(const struct skep_gpu *gpu, const struct skep_predictor *p, const char *model,

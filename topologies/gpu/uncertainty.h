@@ -18,6 +18,7 @@
 #include "topologies/gpu/gpu_predictor.h"
 
 enum { SKEP_UNSEEN_LEAST = 8 };
+#define SKEP_NORMAL_P90 1.6448536269514722 /* |z| is below that with 90 % */
 
 struct skep_unseen {
 	double log_error; /* ln(predicted / measured) */

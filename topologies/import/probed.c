@@ -140,6 +140,11 @@ bool skep_probed_uncertain(const struct skep_probed_link *way)
 	return way->latency_spread > SKEP_PROBED_SPREAD_MOST || way->Bps_spread > SKEP_PROBED_SPREAD_MOST;
 }
 
+double skep_probed_deviation(double spread)
+{
+	return skep_deviation_of_interval(1 / (1 + spread), 1 + spread, SKEP_NORMAL_99);
+}
+
 void skep_probed_put_uncertain(FILE *file, const struct skep_probed_link *way)
 {
 	bool latency = way->latency_spread > SKEP_PROBED_SPREAD_MOST;
@@ -239,6 +244,8 @@ void skep_probed_put_link(FILE *file, const struct skep_probed_link *way)
 		skep_put_quantity(file, SKEP_TIME, way->deviation_s, false);
 		fputs("}", file);
 	}
+	skep_put_uncertainty(
+		file, ", ", skep_probed_deviation(way->Bps_spread), skep_probed_deviation(way->latency_spread));
 }
 
 /* A site for each place, with its ranks by kind of device. */
@@ -328,7 +335,23 @@ static void put_matrix(struct work *w, FILE *file, enum skep_dimension dimension
 	fprintf(file, "  %s: \"%s\"\n  %s_unit: %s\n", word, skep_path_base(path), word, unit->name);
 }
 
-/* One for all pairs is what this form has room for: the median of their parts of the latency. */
+/* One for all pairs is what this form has room for: the median of them. */
+static void put_matrix_uncertainty(const struct skep_probed *p, FILE *file, double *cell)
+{
+	double deviation[2];
+	for (int figure = 0; figure < 2; figure++) {
+		uint32_t count = 0;
+		for (size_t i = 0; i < (size_t)p->places * p->places; i++)
+			if (i / p->places != i % p->places)
+				cell[count++] = skep_probed_deviation(
+					figure == 0 ? p->way[i].Bps_spread : p->way[i].latency_spread);
+		deviation[figure] = count ? skep_probed_median(cell, count) : 0;
+	}
+	skep_put_uncertainty(file, "  # The medians of what the pairs have.\n  ", deviation[0], deviation[1]);
+	fputs(deviation[0] >= 1e-6 || deviation[1] >= 1e-6 ? "\n" : "", file);
+}
+
+/* The same: the median of their parts of the latency. */
 static void put_jitter(const struct skep_probed *p, FILE *file, double *cell)
 {
 	uint32_t count = 0;
@@ -358,6 +381,7 @@ static void put_matrix_form(struct work *w, FILE *file)
 	fputs("  names:\n", file);
 	for (uint32_t i = 0; i < p->places; i++)
 		fprintf(file, "    - \"%s\"\n", p->place_name[i]);
+	put_matrix_uncertainty(p, file, cell);
 	fputs("machines:\n", file);
 	for (uint32_t i = 0, end; i < p->ranks; i = end) {
 		for (end = i + 1; end < p->ranks && w->kind_of[end] == w->kind_of[i]; end++)

@@ -69,6 +69,8 @@ struct skep_probed_link { /* one way, from a place to a place; a place to itself
 };
 
 bool skep_probed_uncertain(const struct skep_probed_link *way);
+/* The deviations that the spreads are of: medians and slopes lie within them with 99 %. */
+double skep_probed_deviation(double spread);
 void skep_probed_put_uncertain(
 	FILE *file, const struct skep_probed_link *way); /* of an uncertain one: what, and by how much */
 

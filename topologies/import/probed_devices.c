@@ -9,7 +9,9 @@
 #include <string.h>
 
 #include "base/layout.h"
+#include "topologies/gpu/gpu_fit.h"
 #include "topologies/gpu/gpu_table.h"
+#include "topologies/gpu/uncertainty.h"
 #include "topologies/import/probed_internal.h"
 
 enum { EMBEDDING, BLOCK, HEAD, EDGE }; /* layers of struct skep_probed_device */
@@ -201,6 +203,41 @@ static void put_costs(struct work *w, const struct kind *kind, FILE *file)
 	fprintf(file, ", and %s for each MiB.\n", skep_time_text(byte_s * 0x1p20, text));
 }
 
+/* How far the rates below are off of what was measured: of the products, or of the passes of a block. Of fewer than
+ * eight nothing. */
+static void put_uncertainty(struct work *w, const struct kind *kind, FILE *file)
+{
+	const struct skep_probed_device *first = kind->first;
+	const struct skep_probed_model *model = &w->probed->model;
+	const double flops = median_of(w, kind, offsetof(struct skep_probed_device, flops)),
+		     memory_Bps = median_of(w, kind, offsetof(struct skep_probed_device, memory_Bps)),
+		     overhead_s = median_of(w, kind, offsetof(struct skep_probed_device, overhead_s));
+	double error[SKEP_PROBED_PRODUCTS_MAX + 2 * SKEP_PROBED_MICROBATCHES_MAX];
+	uint32_t count = 0;
+	for (uint32_t p = 0; p < first->products; p++) {
+		const struct skep_product product = {1, first->product[p].m, first->product[p].k, first->product[p].n};
+		double seconds = median_of(w, kind,
+			offsetof(struct skep_probed_device, product[0].seconds) + p * sizeof first->product[0]);
+		error[count++] =
+			fabs(log(seconds / fmax(skep_product_flop(&product) / flops,
+						   skep_product_bytes(&product, SKEP_TYPE_FP32) / memory_Bps)));
+	}
+	for (uint32_t b = 0; first->products == 0 && b < first->microbatches; b++)
+		for (uint32_t c = FORWARD; c <= BACKWARD; c++) {
+			double times = c == FORWARD ? 1 : 2, flop = times * model->flop[BLOCK][b];
+			double expected_s =
+				overhead_s + fmax(flop / flops, times * model->bytes[BLOCK][b] / memory_Bps);
+			error[count++] = fabs(log(first->layer[BLOCK][b].s[c] / expected_s));
+		}
+	if (count < SKEP_UNSEEN_LEAST)
+		return;
+	double deviation = fmin(1, skep_fit_quantile(error, count, 0.9) / SKEP_NORMAL_P90);
+	fprintf(file,
+		"# Of %u %s: 90 %% took no more than 1.645 times this from what these rates say, in logarithms.\n"
+		"uncertainty: %.4g\n",
+		count, first->products > 0 ? "products" : "passes of a block", deviation);
+}
+
 static void put_figures(struct work *w, const struct kind *kind, FILE *file)
 {
 	const struct skep_probed_device *first = kind->first;
@@ -232,6 +269,7 @@ static void put_figures(struct work *w, const struct kind *kind, FILE *file)
 	fputs(" MB\noverhead: ", file);
 	skep_put_quantity(file, SKEP_TIME, median_of(w, kind, offsetof(struct skep_probed_device, overhead_s)), false);
 	putc('\n', file);
+	put_uncertainty(w, kind, file);
 	put_costs(w, kind, file);
 }
 

@@ -94,7 +94,10 @@ static void put_median(FILE *file, const struct skep_probed *p, uint32_t from, u
 	const double line_Bps = p->sites.line_Bps[from * p->sites.count + to];
 	struct skep_probed_link way = {.Bps = median(p, from, to, offsetof(struct skep_probed_link, Bps), room),
 		.latency_s = median(p, from, to, offsetof(struct skep_probed_link, latency_s), room),
-		.deviation_s = median(p, from, to, offsetof(struct skep_probed_link, deviation_s), room)};
+		.deviation_s = median(p, from, to, offsetof(struct skep_probed_link, deviation_s), room),
+		.latency_spread = median(p, from, to, offsetof(struct skep_probed_link, latency_spread), room),
+		.Bps_spread = median(p, from, to, offsetof(struct skep_probed_link, Bps_spread), room)};
+	way.Bps_spread = way.Bps > line_Bps ? 0 : way.Bps_spread; /* how far a line is off was not measured */
 	way.Bps = fmin(way.Bps, line_Bps);
 	skep_probed_put_link(file, &way);
 	fputs(isinf(line_Bps) ? "" : ", shared: true", file);

@@ -99,3 +99,23 @@ const struct skep_unit *skep_unit_of_matrix(enum skep_dimension dimension, const
 	}
 	return &unit[UNITS - 1];
 }
+
+double skep_deviation_of_interval(double low, double high, double z)
+{
+	if (!(low > 0) || !(high >= low) || !isfinite(high))
+		return 0;
+	return fmin(1, log(high / low) / (2 * z));
+}
+
+void skep_put_uncertainty(FILE *file, const char *before, double bandwidth, double latency)
+{
+	const bool rate = bandwidth >= 1e-6, time = latency >= 1e-6;
+	if (!rate && !time)
+		return;
+	fprintf(file, "%suncertainty: {", before);
+	if (rate)
+		fprintf(file, "bandwidth: %.4g", bandwidth);
+	if (time)
+		fprintf(file, "%slatency: %.4g", rate ? ", " : "", latency);
+	putc('}', file);
+}
