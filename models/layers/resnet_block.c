@@ -225,7 +225,7 @@ static skep_real *strip_of(const struct block *b, uint32_t member)
 	return b->part[0].conv.strips + member * b->part[0].conv.strip;
 }
 
-SKEP_ANY_WIDTH static void bend(size_t n, skep_real *x)
+SKEP_ANY_WIDTH static void bend_sum(size_t n, skep_real *x)
 {
 	for (size_t i = 0; i < n; i++)
 		x[i] = x[i] < 0 ? 0 : x[i];
@@ -239,7 +239,7 @@ static void end_samples(const void *context, size_t first, size_t end, uint32_t 
 	for (size_t i = first; i < end; i++) {
 		skep_real *sum = b->shape.pools ? strip_of(b, member) : e->ret + i * leaving;
 		add_up(b, i, sum);
-		bend(b->numbers, sum);
+		bend_sum(b->numbers, sum);
 		if (b->shape.pools)
 			skep_pool_forward(b->shape.out, last_of(b)->conv.shape.to, sum, e->ret + i * leaving);
 	}
@@ -268,7 +268,7 @@ static double forward(const struct skep_layer *layer, const struct skep_pass *pa
 
 /* ---- backwards ------------------------------------------------------------------------------------------------------ */
 
-SKEP_ANY_WIDTH static void unbend(size_t n, const skep_real *x, skep_real *gradient)
+SKEP_ANY_WIDTH static void unbend_sum(size_t n, const skep_real *x, skep_real *gradient)
 {
 	for (size_t i = 0; i < n; i++)
 		gradient[i] = x[i] > 0 ? gradient[i] : 0;
@@ -286,7 +286,7 @@ static void begin_samples(const void *context, size_t first, size_t end, uint32_
 		if (b->shape.pools)
 			skep_pool_backward(
 				b->shape.out, last_of(b)->conv.shape.to, sum, e->gradient + i * leaving, ret);
-		unbend(b->numbers, sum, ret);
+		unbend_sum(b->numbers, sum, ret);
 	}
 }
 

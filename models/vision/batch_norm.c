@@ -47,7 +47,7 @@ static void keep(const struct skep_batch_norm *norm, size_t channel, skep_real m
 	norm->kept[2 * norm->channels + channel] = variance;
 }
 
-SKEP_ANY_WIDTH static void measure_channels(
+SKEP_ANY_WIDTH static void measure_norm_channels(
 	const struct skep_batch_norm *norm, const skep_real *x, size_t first, size_t end)
 {
 	const double n = (double)(norm->samples * norm->pixels);
@@ -66,7 +66,7 @@ static void measure(const void *context, size_t first, size_t end, uint32_t memb
 {
 	const struct job *job = context;
 	(void)member;
-	measure_channels(job->norm, job->x, first, end);
+	measure_norm_channels(job->norm, job->x, first, end);
 }
 
 void skep_batch_norm_measure(const struct skep_batch_norm *norm, const skep_real *x)
@@ -88,7 +88,7 @@ static inline skep_real scale_of(const struct skep_batch_norm *norm, size_t chan
 	return scale;
 }
 
-SKEP_ANY_WIDTH static void apply(
+SKEP_ANY_WIDTH static void apply_norm(
 	const struct skep_batch_norm *norm, const skep_real *restrict x, bool adds, skep_real *restrict ret)
 {
 	for (size_t c = 0; c < norm->channels; c++, x += norm->pixels, ret += norm->pixels) {
@@ -102,7 +102,7 @@ SKEP_ANY_WIDTH static void apply(
 	}
 }
 
-SKEP_ANY_WIDTH static void bend(const struct skep_batch_norm *norm, size_t first, size_t channels,
+SKEP_ANY_WIDTH static void bend_normed(const struct skep_batch_norm *norm, size_t first, size_t channels,
 	const skep_real *restrict x, skep_real *restrict ret)
 {
 	for (size_t c = 0; c < channels; c++, x += norm->pixels, ret += norm->pixels) {
@@ -116,13 +116,13 @@ SKEP_ANY_WIDTH static void bend(const struct skep_batch_norm *norm, size_t first
 
 void skep_batch_norm_apply(const struct skep_batch_norm *norm, const skep_real *x, bool adds, skep_real *ret)
 {
-	apply(norm, x, adds, ret);
+	apply_norm(norm, x, adds, ret);
 }
 
 void skep_batch_norm_bend(
 	const struct skep_batch_norm *norm, size_t first, size_t channels, const skep_real *x, skep_real *ret)
 {
-	bend(norm, first, channels, x, ret);
+	bend_normed(norm, first, channels, x, ret);
 }
 
 /* The gradient at y, of a plane; at what a relu has made of it, 0 where that is 0. */
@@ -149,7 +149,7 @@ static inline void go_back(size_t n, const skep_real *x, const skep_real *g, ske
 		ret[i] = slope * g[i] + by_x * x[i] + constant;
 }
 
-SKEP_ANY_WIDTH static void backward_channels(const struct job *job, size_t first, size_t end)
+SKEP_ANY_WIDTH static void backward_norm_channels(const struct job *job, size_t first, size_t end)
 {
 	const struct skep_batch_norm *norm = job->norm;
 	const double n = (double)(norm->samples * norm->pixels);
@@ -180,7 +180,7 @@ SKEP_ANY_WIDTH static void backward_channels(const struct job *job, size_t first
 static void backward(const void *context, size_t first, size_t end, uint32_t member)
 {
 	(void)member;
-	backward_channels(context, first, end);
+	backward_norm_channels(context, first, end);
 }
 
 void skep_batch_norm_backward(const struct skep_batch_norm *norm, const skep_real *x, bool bends, const skep_real *at_y,

@@ -58,7 +58,7 @@ static void within(const struct skep_conv *s, size_t kx, size_t *ret_first, size
 }
 
 /* One row of pixels of one column. */
-SKEP_ANY_WIDTH static void take_row(const struct skep_conv *s, size_t kx, const skep_real *row, skep_real *ret)
+SKEP_ANY_WIDTH static void take_pixel_row(const struct skep_conv *s, size_t kx, const skep_real *row, skep_real *ret)
 {
 	size_t first, end;
 	within(s, kx, &first, &end);
@@ -76,7 +76,7 @@ SKEP_ANY_WIDTH static void take_row(const struct skep_conv *s, size_t kx, const 
 			ret[x] = row[(x - first) * s->stride];
 }
 
-SKEP_ANY_WIDTH static void add_row(const struct skep_conv *s, size_t kx, const skep_real *from, skep_real *row)
+SKEP_ANY_WIDTH static void add_pixel_row(const struct skep_conv *s, size_t kx, const skep_real *from, skep_real *row)
 {
 	size_t first, end;
 	within(s, kx, &first, &end);
@@ -99,29 +99,99 @@ static bool row_of(const struct skep_conv *s, size_t y, size_t ky, size_t *ret)
 	return at >= pad && at < s->from + pad;
 }
 
+/* Of a kernel that keeps the side, a column is the plane, shifted: in one piece but for what lies beside the image. */
+static bool shifts(const struct skep_conv *s)
+{
+	return s->stride == 1 && s->from == s->to;
+}
+
+/* Pixels first .. end - 1 of the plane are in the column, the first one at `at`; what lies above and below the image is not. */
+struct shift {
+	size_t first, end, at;
+};
+
+static struct shift shift_of(const struct skep_conv *s, struct piece p, size_t k)
+{
+	const size_t pad = s->kernel / 2, side = s->from, all = side * side;
+	const size_t forwards = k / s->kernel * side + k % s->kernel,
+		     back = pad * side + pad; /* numbers that it is shifted by */
+	const size_t first = p.first * side + forwards, end = p.end * side + forwards;
+	struct shift ret = {
+		first > back ? first - back : 0, end > back ? end - back : 0, first > back ? 0 : back - first};
+	ret.end = ret.end < all ? ret.end : all;
+	ret.first = ret.first < ret.end ? ret.first : ret.end;
+	return ret;
+}
+
+/* What is beside the image, and came from the row above or below, is 0. */
+SKEP_ANY_WIDTH static void clear_column_sides(const struct skep_conv *s, size_t rows, size_t k, skep_real *column)
+{
+	size_t first, end;
+	within(s, k % s->kernel, &first, &end);
+	for (size_t y = 0; y < rows && end - first < s->to; y++, column += s->to) {
+		for (size_t x = 0; x < first; x++)
+			column[x] = 0;
+		for (size_t x = end; x < s->to; x++)
+			column[x] = 0;
+	}
+}
+
+static void take_shifted(const struct skep_conv *s, struct piece p, size_t k, const skep_real *x, skep_real *ret)
+{
+	const struct shift shift = shift_of(s, p, k);
+	const size_t count = shift.end - shift.first, behind = count > 0 ? shift.at + count : 0;
+	if (count > 0) {
+		memset(ret, 0, shift.at * sizeof *ret);
+		memcpy(ret + shift.at, x + shift.first, count * sizeof *ret);
+	}
+	memset(ret + behind, 0, (p.pixels - behind) * sizeof *ret);
+	clear_column_sides(s, p.end - p.first, k, ret);
+}
+
+SKEP_ANY_WIDTH static void add_shifted_plane(
+	const struct skep_conv *s, struct piece p, size_t k, skep_real *restrict column, skep_real *restrict x)
+{
+	const struct shift shift = shift_of(s, p, k);
+	const size_t count = shift.end - shift.first;
+	clear_column_sides(s, p.end - p.first, k, column);
+	for (size_t i = 0; i < count; i++)
+		x[shift.first + i] += column[shift.at + i];
+}
+
 /* Of so many planes at x, columns[channels k k][pixels]. */
 static void make_columns(const struct skep_conv *s, struct piece p, size_t channels, const skep_real *x, skep_real *ret)
 {
-	for (size_t c = 0; c < channels; c++, x += skep_conv_from(s))
-		for (size_t k = 0; k < (size_t)s->kernel * s->kernel; k++)
-			for (size_t y = p.first; y < p.end; y++, ret += s->to) {
-				size_t row;
-				if (row_of(s, y, k / s->kernel, &row))
-					take_row(s, k % s->kernel, x + row * s->from, ret);
-				else
-					memset(ret, 0, s->to * sizeof *ret);
-			}
+	const size_t window = (size_t)s->kernel * s->kernel;
+	for (size_t i = 0; i < channels * window; i++, ret += p.pixels) {
+		const skep_real *plane = x + i / window * skep_conv_from(s);
+		const size_t k = i % window;
+		for (size_t y = p.first; y < p.end && !shifts(s); y++) {
+			skep_real *to = ret + (y - p.first) * s->to;
+			size_t row;
+			if (row_of(s, y, k / s->kernel, &row))
+				take_pixel_row(s, k % s->kernel, plane + row * s->from, to);
+			else
+				memset(to, 0, s->to * sizeof *to);
+		}
+		if (shifts(s))
+			take_shifted(s, p, k, plane, ret);
+	}
 }
 
-static void add_columns(const struct skep_conv *s, struct piece p, const skep_real *column, skep_real *x)
+/* Uses them up. */
+static void add_columns(const struct skep_conv *s, struct piece p, skep_real *column, skep_real *x)
 {
-	for (size_t c = 0; c < s->in; c++, x += skep_conv_from(s))
-		for (size_t k = 0; k < (size_t)s->kernel * s->kernel; k++)
-			for (size_t y = p.first; y < p.end; y++, column += s->to) {
-				size_t row;
-				if (row_of(s, y, k / s->kernel, &row))
-					add_row(s, k % s->kernel, column, x + row * s->from);
-			}
+	const size_t window = (size_t)s->kernel * s->kernel;
+	for (size_t i = 0; i < s->in * window; i++, column += p.pixels) {
+		skep_real *plane = x + i / window * skep_conv_from(s);
+		const size_t k = i % window;
+		size_t row;
+		for (size_t y = p.first; y < p.end && !shifts(s); y++)
+			if (row_of(s, y, k / s->kernel, &row))
+				add_pixel_row(s, k % s->kernel, column + (y - p.first) * s->to, plane + row * s->from);
+		if (shifts(s))
+			add_shifted_plane(s, p, k, column, plane);
+	}
 }
 
 struct job {
