@@ -104,6 +104,17 @@ static bool open_course(const struct batch *b, const struct skep_ask_variation *
 }
 
 /* The better of the two. Either way *c is to be ended. */
+/* What the aim counts of a step, the less the better: its time, or the price of who takes part in it. INFINITY: not known. */
+static double worth(const struct course *c, const struct skep_ask_request *request)
+{
+	double usd_per_s = 0;
+	if (request->objective != SKEP_ASK_MONEY || !c->known || c->planning.rent == NULL)
+		return c->step_s;
+	for (uint32_t i = 0; i < c->planning.workers; i++)
+		usd_per_s += c->stage_of[i] != SKEP_SPARE ? c->planning.rent[i] : 0;
+	return c->step_s * usd_per_s;
+}
+
 static bool choose(
 	const struct batch *b, const struct skep_ask_variation *v, struct course *c, struct skep_ask_figures *f)
 {
@@ -115,7 +126,7 @@ static bool choose(
 	if (!v->replan)
 		return ok;
 	bool found = open_course(b, v, search, &other, f);
-	f->searched = found && (!ok || other.step_s < 0.999 * c->step_s);
+	f->searched = found && (!ok || worth(&other, v->question->request) < 0.999 * worth(c, v->question->request));
 	if (!f->searched) {
 		end(&other);
 		return ok;

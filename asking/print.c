@@ -398,7 +398,7 @@ static void print_bottleneck(const struct skep_ask_answer *a, FILE *out)
 		if (f->expected.shared_out) /* all are busy, for all of the time */
 			snprintf(text + used, sizeof text - (size_t)used, ".");
 		else
-			snprintf(text + used, sizeof text - (size_t)used, "; it is busy for %.0f %% of their time%s.",
+			snprintf(text + used, sizeof text - (size_t)used, "; it is busy for %.0f %% of the time%s.",
 				100 * f->expected.busy,
 				f->expected.starved ? ", for want of microbatches in flight" : "");
 		wrap("  ", text, out);

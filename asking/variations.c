@@ -448,7 +448,9 @@ static void list_cards(struct skep_ask_answer *a)
 		with->group[fast].count += more;
 	}
 	const uint32_t half = (s->count + 1) / 2;
-	if (q->groups == 1 && s->count > 1 && (with = add_help(a, "%u of the %u %s", half, s->count, s->gpu)) != NULL) {
+	/* Where fewer take part anyway, the others' absence changes nothing. */
+	const bool taken = skep_ask_group_members(a, slow) > half;
+	if (q->groups == 1 && taken && (with = add_help(a, "%u of the %u %s", half, s->count, s->gpu)) != NULL) {
 		change_machines(a, with);
 		with->group[0].count = half;
 	}

@@ -15,6 +15,7 @@
 #include <sys/resource.h>
 
 #include "analysis/store/store_sweep.h"
+#include "analysis/summary/recording.h"
 #include "core/sums.h"
 #include "planning/problem/resolve.h"
 #include "planning/trial/simulate.h"
@@ -181,6 +182,9 @@ static bool simulate(const struct skep_sweep *sweep, const struct skep_scenario 
 		return skep_fail(&ret->error,
 			"not enough memory to simulate this combination: take fewer processes with --jobs");
 	ret->done = summary.ok;
+	if (!summary.ok)
+		snprintf(ret->failure, sizeof ret->failure, "%s",
+			summary.failure[0] != '\0' ? summary.failure : skep_recording_loss(&scenario->plan));
 	ret->throughput = summary.throughput_samples_per_s;
 	ret->time_s = summary.time_s;
 	ret->loss = summary.final_loss;

@@ -27,6 +27,7 @@ struct skep_sweep_reply { /* the beginning of every answer; after that of a RUN 
 	uint64_t memory_bytes;   /* CHECK: that the run takes at least; RUN: the most that its process has had */
 	char name[64];           /* CHECK: of the scenario */
 	double throughput, time_s, loss; /* RUN */
+	char failure[200];               /* RUN that is not done: why */
 	struct skep_diag error;          /* not ok: why */
 	uint64_t samples;                /* CHECK: that the run is to do ... */
 	uint32_t steps, cycle,           /* ... in so many steps; `cycle`: any run's steps are a multiple of it */

@@ -56,6 +56,8 @@ struct course { /* of a sweep: what rank 0 knows */
 	struct skep_sweep_lengths lengths;
 	uint32_t wrong;         /* the first combination that cannot be, or `combinations` */
 	struct skep_diag error; /* of that */
+	uint32_t unlucky;       /* the first combination whose run failed, of those that ran now, or `combinations` */
+	char failure[200];      /* why that one did */
 	int signal;             /* that ends it; 0: none */
 };
 
@@ -125,7 +127,7 @@ static bool prepare(struct course *c, const struct skep_sweep_request *request)
 	c->sweep.path = skep_data_or(request->path, c->shipped, sizeof c->shipped);
 	if (!read_words(request, &c->sweep.vary) || !read_text(&c->sweep))
 		return false;
-	c->combinations = c->wrong = skep_vary_combinations(&c->sweep.vary);
+	c->combinations = c->wrong = c->unlucky = skep_vary_combinations(&c->sweep.vary);
 	c->seed = calloc(c->combinations, sizeof *c->seed);
 	c->identity = calloc(c->combinations, sizeof *c->identity);
 	c->run = calloc(c->combinations, sizeof *c->run);
@@ -430,6 +432,27 @@ static void tell(struct course *c, uint32_t number, const struct skep_sweep_repl
 	fputc('\n', stderr);
 }
 
+/* The first one stands for all, whichever ended first. */
+static void note_failure(struct course *c, uint32_t number, const struct skep_sweep_reply *reply)
+{
+	if (reply->done || number >= c->unlucky)
+		return;
+	c->unlucky = number;
+	snprintf(c->failure, sizeof c->failure, "%s", reply->failure);
+}
+
+static void say_failed(const struct course *c, uint32_t failed)
+{
+	char name[NAME_BYTES];
+	const char *s = failed > 1 ? "s" : "", *first = failed > 1 ? "; the first: " : ": ";
+	if (c->unlucky == c->combinations) {
+		skep_say("skep: %u run%s failed, before\n", failed, s);
+		return;
+	}
+	skep_vary_name(&c->sweep.vary, c->unlucky, name, sizeof name);
+	skep_say("skep: %u run%s failed%s%s: %s\n", failed, s, first, name, c->failure);
+}
+
 static void hear_run(struct course *c, const struct skep_process_pool_answer *answer)
 {
 	const struct skep_sweep_reply *reply = answer->bytes;
@@ -442,6 +465,7 @@ static void hear_run(struct course *c, const struct skep_process_pool_answer *an
 	fit_memory(c, reply->memory_bytes);
 	if (put_patiently(c, answer, &c->run[number], &error) == SKEP_SWEEP_PUT_DONE) {
 		c->there++;
+		note_failure(c, number, reply);
 		tell(c, number, reply);
 	} else if (c->signal == 0) {
 		c->run[number] = 0;
@@ -505,8 +529,7 @@ static enum status print_table(struct course *c)
 		skep_sweep_table_print(&table, stdout);
 	bool all = table.done == table.wanted;
 	if (table.failed > 0)
-		skep_say("skep: %u runs failed: a stage lost its last worker, and no other came in time\n",
-			table.failed);
+		say_failed(c, table.failed);
 	skep_sweep_table_finish(&table);
 	return all ? STATUS_DONE : STATUS_FAILED;
 }

@@ -45,7 +45,7 @@ static void put_board(const struct skep_board *b, FILE *file)
 static void put_price(const struct skep_topology *t, const struct skep_machine *m, FILE *file)
 {
 	if (m->prices == 0) {
-		if (m->price_usd_per_h > 0)
+		if (skep_machine_has_price(m))
 			fprintf(file, ", price: %.10g USD/h", m->price_usd_per_h);
 		return;
 	}

@@ -19,7 +19,7 @@
 
 struct source { /* a run */
 	int64_t id;
-	double microbatch_tokens, microbatches, every, replicas; /* microbatches of a round, H steps */
+	double microbatch_tokens, microbatches, steps, every, replicas; /* microbatches and steps of a round; H */
 	uint32_t last_vstage, from;
 };
 
@@ -65,7 +65,9 @@ static bool read_source(struct skep_store *store, int64_t id, uint32_t from, str
 	if (found) {
 		double samples = sqlite3_column_double(row, 4), tokens = sqlite3_column_double(row, 5);
 		ret->id = id;
-		ret->every = skep_settings_every(skep_column_text(row, 3), &warmup);
+		double fragments;
+		ret->steps = skep_settings_every(skep_column_text(row, 3), &warmup);
+		ret->every = skep_settings_steps(skep_column_text(row, 3), &fragments);
 		ret->microbatch_tokens = sqlite3_column_double(row, 6) * (tokens > 0 ? tokens / samples : 1);
 		ret->microbatches = sqlite3_column_double(row, 7);
 		ret->last_vstage = (uint32_t)sqlite3_column_int64(row, 8) - 1;
@@ -77,7 +79,7 @@ static bool read_source(struct skep_store *store, int64_t id, uint32_t from, str
 			why = "has waves (`sync.method: wsp`), whose staleness is of microbatches: a law knows one staleness, "
 			      "in steps";
 		else
-			why = refusal(skep_column_text(row, 1), skep_column_text(row, 2), samples, ret->every,
+			why = refusal(skep_column_text(row, 1), skep_column_text(row, 2), samples, ret->steps,
 				sqlite3_column_int64(row, 10) > 0);
 	}
 	if (row != NULL && why)
@@ -108,8 +110,8 @@ struct bin {                     /* rounds that become one point */
 static bool close_bin(struct skep_loss_points *points, const struct source *source, struct bin *bin)
 {
 	struct skep_loss_point point = {.loss = bin->loss / bin->rounds, .run = points->runs};
-	double step_tokens = source->microbatch_tokens * source->microbatches / source->every;
-	point.at[SKEP_LAW_TOKENS] = bin->tokens / bin->rounds + step_tokens * (source->every - 1) / 2;
+	double step_tokens = source->microbatch_tokens * source->microbatches / source->steps;
+	point.at[SKEP_LAW_TOKENS] = bin->tokens / bin->rounds + step_tokens * (source->steps - 1) / 2;
 	point.at[SKEP_LAW_EVERY] = source->every;
 	point.at[SKEP_LAW_MEMBERS] = source->replicas;
 	point.at[SKEP_LAW_STALE] = bin->stale / bin->rounds;

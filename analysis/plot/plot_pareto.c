@@ -281,10 +281,10 @@ static bool is_shown(const char *key)
 	       strncmp(key, "cluster.allocation.stage_of", strlen("cluster.allocation.stage_of")) != 0;
 }
 
-/* A file is known by its name alone. */
+/* A file is known by its name alone; a quantity keeps its unit, as in 200 Mbit/s. */
 static void short_value(const char *value, char *ret, size_t size)
 {
-	const char *slash = strrchr(value, '/'), *name = slash ? slash + 1 : value;
+	const char *slash = strrchr(value, '/'), *name = slash && strchr(slash, '.') ? slash + 1 : value;
 	size_t length = strlen(name);
 	if (length > 5 && strcmp(name + length - 5, ".yaml") == 0)
 		length -= 5;

@@ -480,7 +480,7 @@ static bool put_worker(struct skep_store *store, const struct skep_scenario *sce
 	integer(&c, machine->place);
 	rate(&c, machine->up_Bps);
 	rate(&c, machine->down_Bps);
-	real(&c, machine->price_usd_per_h > 0 ? machine->price_usd_per_h : NAN);
+	real(&c, skep_machine_has_price(machine) ? machine->price_usd_per_h : NAN);
 	integer_or_null(&c, stage != SKEP_NO_STAGE, stage);
 	return put(store, &c);
 }

@@ -69,8 +69,11 @@ bool skep_recording_begin(struct skep_recording *r, const struct skep_recording_
 	return true;
 }
 
-static const char failed_run[] = "the run failed: a stage lost its last worker, and no other came in time",
-		  failed_gang[] = "the run failed: a stage lacked a worker, and no other came in time";
+const char *skep_recording_loss(const struct skep_plan *plan)
+{
+	return plan->on_loss == SKEP_ON_LOSS_WAIT ? "a stage lacked a worker, and no other came in time"
+	                                          : "a stage lost its last worker, and no other came in time";
+}
 
 static void explain(struct skep_recording *r, const char *stopped, struct skep_summary *summary)
 {
@@ -84,8 +87,7 @@ static void explain(struct skep_recording *r, const char *stopped, struct skep_s
 		snprintf(r->failure, sizeof r->failure, "the run failed: %.*s", (int)sizeof summary->failure,
 			summary->failure);
 	} else {
-		snprintf(r->failure, sizeof r->failure, "%s",
-			r->scenario->plan.on_loss == SKEP_ON_LOSS_WAIT ? failed_gang : failed_run);
+		snprintf(r->failure, sizeof r->failure, "the run failed: %s", skep_recording_loss(&r->scenario->plan));
 	}
 }
 

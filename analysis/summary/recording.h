@@ -33,6 +33,9 @@ struct skep_recording {
 bool skep_recording_begin(struct skep_recording *ret, const struct skep_recording_options *options,
 	const struct skep_scenario *scenario, struct skep_diag *reterr);
 
+/* Why a run failed whose summary does not say: a stage was empty, or lacked a worker. */
+const char *skep_recording_loss(const struct skep_plan *plan);
+
 /* Writes what there is, and prints the result. `stopped`: what ended the run before its time, such as "ended by SIGINT", or
  * NULL. False: the run was not recorded, which is said, or it failed, and the reason is in r->failure. */
 bool skep_recording_end(

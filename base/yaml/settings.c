@@ -135,12 +135,31 @@ static void differ(struct skep_differences *d, const char *key, const char *firs
 	d->count++;
 }
 
+static bool same_number(const char *a, const char *b)
+{
+	char *a_end, *b_end;
+	double x = strtod(a, &a_end), y = strtod(b, &b_end);
+	return a_end != a && *a_end == '\0' && b_end != b && *b_end == '\0' && x == y;
+}
+
+/* Do both say the same? 4.0e-3 is 0.004, and 0.2 Gbit/s is 200 Mbit/s. */
+static bool same_value(const char *a, const char *b)
+{
+	const char *expected;
+	double x, y;
+	bool same = strcmp(a, b) == 0 || same_number(a, b);
+	for (int d = 0; !same && d <= SKEP_PRICE; d++)
+		same = skep_quantity_parse(a, (enum skep_dimension)d, &x, &expected) &&
+		       skep_quantity_parse(b, (enum skep_dimension)d, &y, &expected) && x == y;
+	return same;
+}
+
 static void compare(
 	const struct settings *a, const struct settings *b, skep_settings_counts *counts, struct skep_differences *ret)
 {
 	for (size_t i = 0; i < a->count; i++) {
 		const char *value = find(b, a->item[i].key, i);
-		if (strcmp(a->item[i].value, value) != 0 && (counts == NULL || counts(a->item[i].key)))
+		if (!same_value(a->item[i].value, value) && (counts == NULL || counts(a->item[i].key)))
 			differ(ret, a->item[i].key, a->item[i].value, value);
 	}
 	for (size_t i = 0; i < b->count; i++)

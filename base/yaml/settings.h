@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * settings.h - in which settings two scenarios differ, by their texts.
+ * settings.h - in which settings two scenarios differ, by their texts; numbers and quantities by what they are worth.
  */
 #pragma once
 

@@ -158,11 +158,12 @@ static void find_turn(struct skep_loads *l, struct skep_expected *e)
 	bool flushes = !skep_plan_no_flush(plan);
 	double summed_s = 0, travel_s = 0, late_s = 0, gathered_s = 0, pseudo_s = 0;
 	bool known = skep_plan_fixed(plan) && (l->p->stages > 1 || plan->barrier);
+	bool at_once = known || l->p->stages == 1; /* all members begin at the directory's word */
 	e->reduction_s = skep_reductions_s(l);
 	l->cycle_s = 0;
 	for (uint32_t s = 0; s < l->p->stages; s++) {
 		struct stage_ways w = ways_of(l, s);
-		double tallied_s = known ? told_s(l, s, false) : w.down_s + l->reduce_s[s] + w.up_s;
+		double tallied_s = at_once ? told_s(l, s, false) : w.down_s + l->reduce_s[s] + w.up_s;
 		summed_s = fmax(summed_s, tallied_s);
 		if (l->reduce_s[s] > 0 || flushes) /* else it steps on its own word */
 			l->cycle_s = fmax(l->cycle_s, told_s(l, s, true) + l->gather_s[s]);
@@ -177,7 +178,7 @@ static void find_turn(struct skep_loads *l, struct skep_expected *e)
 	}
 	double updated_s = fmax(0, late_s - summed_s - first.down_s);
 	e->turn_s = (known ? l->ways_s : first.up_s) + summed_s - e->reduction_s + (known ? 0 : first.down_s);
-	e->reduction_s += fmax(0, gathered_s - summed_s - first.down_s) - updated_s;
+	e->reduction_s = fmax(0, e->reduction_s + fmax(0, gathered_s - summed_s - first.down_s) - updated_s);
 	e->update_s = updated_s + pseudo_s; /* what is summed is written before */
 }
 

@@ -21,7 +21,7 @@ static double price_of(const struct skep_planning *p, const uint32_t *stage_of)
 		const struct skep_machine *m = &p->scenario->topology.machine[p->machine[i]];
 		if (stage_of[i] == SKEP_SPARE)
 			continue;
-		if (m->prices == 0 && !(m->price_usd_per_h > 0))
+		if (!skep_machine_has_price(m))
 			return NAN;
 		sum += m->price_usd_per_h;
 	}

@@ -136,7 +136,7 @@ double skep_planning_weight_for(
 /* In USD per second; NAN: not known. */
 static double rent_of(const struct skep_machine *machine)
 {
-	return machine->price_usd_per_h > 0 || machine->prices > 0 ? machine->price_usd_per_h / 3600 : NAN;
+	return skep_machine_has_price(machine) ? machine->price_usd_per_h / 3600 : NAN;
 }
 
 static double standing_rent(const struct skep_scenario *s)
@@ -153,9 +153,8 @@ static void fill_rent(struct skep_planning *p)
 	p->standing_rent = standing_rent(p->scenario);
 	bool known = !isnan(p->standing_rent);
 	for (uint32_t i = 0; i < p->workers; i++) {
-		double usd_per_h = p->scenario->topology.machine[p->machine[i]].price_usd_per_h;
-		p->rent[i] = usd_per_h / 3600;
-		known = known && usd_per_h > 0;
+		p->rent[i] = rent_of(&p->scenario->topology.machine[p->machine[i]]);
+		known = known && !isnan(p->rent[i]);
 	}
 	if (known)
 		return;

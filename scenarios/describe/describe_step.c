@@ -170,6 +170,14 @@ static void describe_extras(const struct skep_scenario *s, const struct skep_pac
 			validates ? judged : kept);
 }
 
+static uint32_t at_start(const struct skep_scenario *s)
+{
+	uint32_t machines = 0;
+	for (uint32_t worker = 0; worker < s->plan.workers; worker++)
+		machines += skep_scenario_pays_at_start(s, worker);
+	return machines;
+}
+
 void skep_describe_step(const struct skep_scenario *scenario, const struct skep_described_step *step, FILE *out)
 {
 	char whole[SKEP_TEXT_BYTES], passes[SKEP_TEXT_BYTES], sum[SKEP_TEXT_BYTES], rest[SKEP_TEXT_BYTES];
@@ -187,6 +195,11 @@ void skep_describe_step(const struct skep_scenario *scenario, const struct skep_
 		step->starved ? "; more microbatches in flight would help" : "");
 	describe_whole(scenario, step, out);
 	describe_extras(scenario, &step->pace, out);
+	if (plan->scale)
+		fprintf(out,
+			"          with the %" PRIu32 " machine%s of the start, of the %" PRIu32
+			" that it may ask for\n",
+			at_start(scenario), skep_plural(at_start(scenario)), plan->scale->max);
 	fprintf(out, "          (means without losses%s; `skep sim` plays it through)\n",
 		skep_pace_is_least(scenario) ? ", joins and what waits while a state is kept" : " or joins");
 }
@@ -196,6 +209,7 @@ void skep_describe_step_json(const struct skep_scenario *scenario, const struct 
 	cJSON *row = skep_json_add_object(root, "expected", step != NULL);
 	if (row == NULL)
 		return;
+	skep_json_add_count(row, "machines", at_start(scenario));
 	skep_json_add_number(row, "step_s", step->pace.step_s);
 	skep_json_add_number(row, "passes_s", step->passes_s);
 	skep_json_add_number(row, "reduction_s", step->reduction_s);

@@ -75,7 +75,7 @@ void skep_loss_at(const struct skep_scenario *s, uint32_t round, uint32_t microb
 	ret[SKEP_LAW_TOKENS] = (double)skep_plan_steps_before(&s->plan, round) * step_tokens;
 	if (skep_plan_steps(&s->plan, round) > 1)
 		ret[SKEP_LAW_TOKENS] += step_tokens * skep_plan_inner_step(&s->plan, round, microbatch);
-	ret[SKEP_LAW_EVERY] = skep_plan_mean_steps(&s->plan);
+	ret[SKEP_LAW_EVERY] = skep_plan_mean_steps(&s->plan) * skep_plan_fragments(&s->plan); /* of each parameter */
 	ret[SKEP_LAW_MEMBERS] = replicas(s);
 	ret[SKEP_LAW_STALE] = staleness(s, round);
 	ret[SKEP_LAW_BATCH] = step_tokens;

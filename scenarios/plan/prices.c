@@ -16,15 +16,10 @@
 #define BILL_STEPS 10000u
 #define NS_PER_MS UINT64_C(1000000)
 
-static bool has_price(const struct skep_machine *m)
-{
-	return m->prices > 0 || m->price_usd_per_h > 0;
-}
-
 uint32_t skep_prices_missing(const struct skep_scenario *s)
 {
 	uint32_t worker = 0;
-	while (worker < s->plan.workers && has_price(&s->topology.machine[worker]))
+	while (worker < s->plan.workers && skep_machine_has_price(&s->topology.machine[worker]))
 		worker++;
 	return worker;
 }
@@ -51,8 +46,7 @@ double skep_scenario_egress_usd(const struct skep_scenario *s, uint32_t source, 
 
 static bool is_same_price(const struct skep_topology *t, uint32_t a, uint32_t b)
 {
-	const struct skep_machine *x = &t->machine[a], *y = &t->machine[b];
-	return x->prices == y->prices && x->price_usd_per_h == y->price_usd_per_h;
+	return skep_machine_same_price(&t->machine[a], &t->machine[b]);
 }
 
 /* Steps of a machine's price; with `ret` they are written there. */

@@ -20,7 +20,7 @@
 static bool same_kind(const struct skep_topology *t, uint32_t a, uint32_t b)
 {
 	const struct skep_machine *x = &t->machine[a], *y = &t->machine[b];
-	return x->gpu == y->gpu && x->prices == y->prices && x->price_usd_per_h == y->price_usd_per_h;
+	return x->gpu == y->gpu && skep_machine_same_price(x, y);
 }
 
 /* By its GPU; where several kinds have that, with the place of the first machine. */

@@ -234,6 +234,16 @@ wait "$sweep"
 check 'and goes on' equals 0 $?
 check 'with all runs' equals 8 "$(query g.db 'SELECT count(*) FROM runs')"
 
+# Runs that fail say why, the first one for all; points of a front are named by quantities whole.
+varied=(--vary train.optimizer.lr=0.004,100 --vary 'cluster.links.west-east.bandwidth=200 Mbit/s,1 Gbit/s')
+"$skep" sweep "$root"/scenarios/two-datacentres.yaml --set train.until.steps=20 --set train.target_loss=null "${varied[@]}" --db diverged.db \
+	>"$out" 2>"$err"
+check 'runs that diverge: exit status 1' equals 1 $?
+check 'it says why the first one failed' grep -q \
+	'^skep: 2 runs failed; the first: train.optimizer.lr=100, cluster.links.west-east.bandwidth=200 Mbit/s: gradients became infinite' "$err"
+accepts 'their front' plot pareto --db diverged.db -o front.svg
+check 'values of settings keep their units' grep -q '>bandwidth 1 Gbit/s<' front.svg
+
 mkdir small
 if with_mounts sh -c 'mount -t tmpfs -o size=64k tmpfs small' 2>/dev/null; then
 	with_mounts bash -c '

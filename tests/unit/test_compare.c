@@ -358,6 +358,11 @@ static void test_settings(void **state)
 	struct skep_differences d;
 	skep_settings_compare("a: 1 # one\nb: {c: [2, 3]}\n", "a: 1\nb:\n  c:\n  - 2\n  - 3\n", NULL, &d);
 	assert_true(d.same);
+	skep_settings_compare(
+		"a: 4.0e-3\nb: 200 Mbit/s\nc: 0 USD/h\n", "a: 0.004\nb: 0.2 Gbit/s\nc: 0 USD/h\n", NULL, &d);
+	assert_true(d.same);
+	skep_settings_compare("a: 4.0e-3\nb: 200 Mbit/s\n", "a: 0.0041\nb: 200 Mbyte/s\n", NULL, &d);
+	assert_int_equal(d.count, 2);
 	skep_settings_compare("a: 1\nb: {c: [2, 3], d: x}\n", "e: new\nb: {c: [2, 4]}\na: 1\n", NULL, &d);
 	assert_false(d.same);
 	assert_int_equal(d.count, 3);

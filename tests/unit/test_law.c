@@ -454,6 +454,12 @@ static void test_points(void **state)
 		assert_true(points.point[i].at[SKEP_LAW_EVERY] == (points.point[i].run ? 5 : 1));
 	assert_near(points.point[0].at[SKEP_LAW_TOKENS], 0, 0);
 	skep_loss_points_finish(&points);
+	free(s.scenario.text); /* a round has two of the eight steps from one sum of a parameter to the next */
+	s.scenario.text = strdup("sync: {method: streaming, every: 8, fragments: 4}\n");
+	run[1] = record_whole(store, &s);
+	assert_true(skep_loss_points_read(store, run + 1, 1, 0, &points, fresh(&error)));
+	assert_true(points.point[0].at[SKEP_LAW_EVERY] == 8 && points.point[0].at[SKEP_LAW_BATCH] == step / 2);
+	skep_loss_points_finish(&points);
 	refuses_runs(store, &none, 1, "run 99 is not in the database");
 	skep_store_close(store);
 	synthetic_finish(&s);

@@ -160,6 +160,7 @@ static void test_topology(void **state)
 				   "      - {gpu: slow, prices: {file: aws.csv, type: big, zone: east-a}}\n"
 				   "      - {gpu: slow, prices: {file: plain.csv}}\n"
 				   "      - {gpu: slow}\n"
+				   "      - {gpu: slow, price: 0 USD/h}\n"
 				   "    inside: {bandwidth: 1 Gbit/s, latency: 1 ms}\n";
 	struct skep_topology t;
 	struct skep_diag diag = {0};
@@ -179,6 +180,8 @@ static void test_topology(void **state)
 	near(skep_topology_cost_usd(&t, 4, 0, HOUR), 2);
 	near(skep_topology_cost_usd(&t, 5, 0, 2 * HOUR), 10 * 1 + 20 * 1);
 	assert_true(isnan(skep_topology_cost_usd(&t, 6, 0, HOUR)));
+	near(skep_topology_cost_usd(&t, 7, 0, HOUR), 0); /* that costs nothing is known */
+	assert_true(skep_machine_has_price(&t.machine[7]) && !skep_machine_has_price(&t.machine[6]));
 	skep_topology_finish(&t);
 }
 

@@ -138,7 +138,7 @@ static void read_instance(struct skep_draft *d, const struct skep_yaml_node *gro
 	const char *type = machine->prices > 0 ? t->price[machine->prices - 1].type : "";
 	uint32_t has = t->gpu[machine->gpu].board.gpus;
 	machine->instance_gpus = given ? (uint32_t)gpus : skep_price_instance_gpus(type);
-	if (given && machine->prices == 0 && !(machine->price_usd_per_h > 0))
+	if (given && !skep_machine_has_price(machine))
 		skep_reader_fail(
 			&d->r, group, "instance_gpus", "how many GPUs the price is for, but there is no price");
 	else if (machine->instance_gpus > 0 && machine->instance_gpus < has)
@@ -193,6 +193,7 @@ static void add_group(struct skep_draft *d, const struct skep_yaml_node *group, 
 		.price_usd_per_h = skep_read_quantity(r, group, "price", SKEP_PRICE, 0, 1e6, 0),
 		.prices = read_prices(d, group),
 		.unsure = skep_draft_read_unsure_group(d, group)};
+	machine.is_free = machine.price_usd_per_h == 0 && skep_read_has(r, group, "price");
 	if (!r->diag->set)
 		read_instance(d, group, &machine);
 	skep_reader_close_map(r, group);
@@ -466,5 +467,5 @@ double skep_topology_cost_usd(const struct skep_topology *t, uint32_t machine, s
 	if (m->prices > 0)
 		return part_of_instance(t, m) *
 		       skep_price_cost_usd(&t->price[m->prices - 1], start + begin_ns, start + end_ns);
-	return m->price_usd_per_h > 0 ? m->price_usd_per_h * (double)(end_ns - begin_ns) / 3600e9 : NAN;
+	return skep_machine_has_price(m) ? m->price_usd_per_h * (double)(end_ns - begin_ns) / 3600e9 : NAN;
 }

@@ -15,13 +15,25 @@ struct skep_machine {
 	uint32_t place;
 	uint32_t gpu;            /* index into gpu[] */
 	double up_Bps, down_Bps; /* bytes per second; INFINITY: not limited */
-	double price_usd_per_h;  /* 0 unknown; of a price with a history that at the start of the run */
+	double price_usd_per_h;  /* 0 unknown, unless is_free; of a price with a history that at the start of the run */
 	uint32_t prices;         /* 1 + index into price[]; 0: it has no history */
 	/* Of the instance that the history prices, of which this is a part; 0: it is all of it. */
 	uint32_t instance_gpus;
+	bool is_free;    /* `price: 0 USD/h`: its price is known, and nothing */
 	uint32_t unsure; /* 1 + index into unsure_group[]; 0: its figures are taken at their word */
 	uint32_t host;   /* 1 + number of the host whose cores it shares with others; 0: its file does not say */
 };
+
+static inline bool skep_machine_has_price(const struct skep_machine *machine)
+{
+	return machine->prices > 0 || machine->price_usd_per_h > 0 || machine->is_free;
+}
+
+/* Do two machines cost the same at any time, or are both prices unknown? */
+static inline bool skep_machine_same_price(const struct skep_machine *a, const struct skep_machine *b)
+{
+	return a->prices == b->prices && a->price_usd_per_h == b->price_usd_per_h && a->is_free == b->is_free;
+}
 
 struct skep_pair {           /* ordered pair of places */
 	double capacity_Bps; /* what one ordered pair of machines can get; INFINITY: not limited */
