@@ -36,6 +36,7 @@ labels = {
     "freezes": seen["frozen_layers"] > 0,
     "experts": seen["experts"] is not None,
     "masks": seen["masking"] is not None,
+    "images": seen["images"] is not None,
     "schedule": True,
     "pipelines": seen["pipelines"] is not None,
     "losses": seen["on_loss"] == "rerun",
