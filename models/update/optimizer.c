@@ -231,7 +231,8 @@ void skep_stage_descend(const struct skep_stage *stage, struct skep_layers layer
 		.moment = {descent->moment[0], descent->moment[1]}};
 	step.unbias_mean = (skep_real)(1.0 / (1.0 - power((double)o->beta1, descent->steps)));
 	step.unbias_square = (skep_real)(1.0 / (1.0 - power((double)o->beta2, descent->steps)));
-	const bool whole = descent->count == 0 || stage->layer[0].model->kind == SKEP_MODEL_RESNET;
+	const bool averages = stage->layers > 0 && stage->layer[0].model->kind == SKEP_MODEL_RESNET;
+	const bool whole = descent->count == 0 || averages;
 	if (!whole)
 		step_part(stage, step, descent->first, descent->count);
 	for (uint32_t l = layers.first; l < layers.end && whole; l++)
