@@ -92,8 +92,10 @@ void skep_directory_init(void *mem, const struct skep_plan *plan, const struct s
 void skep_directory_step(struct skep_node *node, struct step *step, const struct skep_event *event);
 uint32_t skep_directory_actions_limit(const struct skep_plan *plan, const struct skep_methods *how);
 uint32_t skep_directory_kept(const struct skep_node *node, const struct skep_plan *plan);
+uint64_t skep_directory_spent(const struct skep_node *node, const struct skep_plan *plan, skep_time now);
 
 /* candidates.c: in the directory's place, where several candidates for the first parameters are tried */
+uint32_t skep_candidates_kept(const struct skep_node *node, const struct skep_plan *plan);
 size_t skep_candidates_size(const struct skep_plan *plan);
 void skep_candidates_init_node(void *mem, const struct skep_plan *plan);
 void skep_candidates_step(struct skep_node *node, struct step *step, const struct skep_event *event);

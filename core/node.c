@@ -135,7 +135,13 @@ bool skep_node_keeps(const struct skep_node *node)
 uint32_t skep_node_kept(const struct skep_node *node, const struct skep_plan *plan)
 {
 	assert(node->is_directory);
-	return skep_directory_kept(node, plan);
+	return skep_plan_has_candidates(plan) ? skep_candidates_kept(node, plan) : skep_directory_kept(node, plan);
+}
+
+uint64_t skep_node_spent(const struct skep_node *node, const struct skep_plan *plan, skep_time now)
+{
+	assert(node->is_directory && !skep_plan_has_candidates(plan));
+	return skep_directory_spent(node, plan, now);
 }
 
 enum skep_outcome skep_node_outcome(const struct skep_node *node)

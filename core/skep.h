@@ -316,7 +316,9 @@ enum skep_event_kind {
 	 * plan->together, if it knows it, also what the step would make that it waits to be told (worker/orphan.c) */
 	SKEP_EVENT_SUSPECT,
 	SKEP_EVENT_PREEMPT_NOTICE, /* leave_at: the machine will be taken away then */
-	SKEP_EVENT_EGRESS, /* to the directory, with until.budget_microusd: egress_microusd, of all traffic since the start */
+	/* to the directory, with until.budget_microusd: egress_microusd, of all traffic since the start, and to one that takes
+	 * the place of another of all that was spent before */
+	SKEP_EVENT_EGRESS,
 	SKEP_EVENT_KINDS
 };
 
@@ -422,6 +424,8 @@ bool skep_plan_leaves_states(const struct skep_plan *plan);
 bool skep_node_keeps(const struct skep_node *node);
 /* The directory's: the newest version that is among the last three that each stage has kept; without one plan->first_round. */
 uint32_t skep_node_kept(const struct skep_node *node, const struct skep_plan *plan);
+/* The same, with until.budget_microusd: what machines have cost since it began, in 1e-6 USD. */
+uint64_t skep_node_spent(const struct skep_node *node, const struct skep_plan *plan, skep_time now);
 
 enum skep_outcome { SKEP_RUNNING, SKEP_DONE, SKEP_FAILED };
 enum skep_outcome skep_node_outcome(const struct skep_node *node);

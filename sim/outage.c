@@ -106,6 +106,38 @@ static uint32_t newest_held(const struct skep_world *world)
 	return newest;
 }
 
+/* With train.until.usd. In the memory of a directory is what machines have cost since it began; one that takes its place begins
+ * with none, and is told of all that, and of the time in between, with what traffic has cost. */
+static void pay(struct skep_world *world, uint32_t worker)
+{
+	const struct skep_topology *t = &world->scenario->topology;
+	skep_time from_ns = world->process[worker].started_ns;
+	assert(world->lost_ns <= world->now && from_ns <= world->now);
+	if (world->plan->until.budget_microusd == 0)
+		return;
+	from_ns = from_ns > world->lost_ns ? from_ns : world->lost_ns;
+	skep_egress_bill_add(&world->bill,
+		skep_topology_cost_usd(t, skep_scenario_machine(world->scenario, worker), from_ns, world->now));
+}
+
+static void remember(struct skep_world *world, const struct skep_node *directory)
+{
+	world->lost_ns = world->now;
+	if (world->plan->until.budget_microusd > 0)
+		skep_egress_bill_add(&world->bill, (double)skep_node_spent(directory, world->plan, world->now) * 1e-6);
+}
+
+/* Behind its START. */
+static void tell_spent(struct skep_world *world)
+{
+	if (world->plan->until.budget_microusd == 0)
+		return;
+	world->bill.told_microusd = 0;
+	world->tells_egress = skep_egress_bill_due(&world->bill, world->scenario, &world->egress);
+	if (world->tells_egress)
+		skep_world_schedule(world, world->now, world->sequence++, SKEP_SIM_EVENT_EGRESS, 0);
+}
+
 /* What is known of the states that were kept is on the disk of the directory's machine, or of another replica. */
 static void lose(struct skep_world *world)
 {
@@ -116,6 +148,7 @@ static void lose(struct skep_world *world)
 		return; /* the run is over */
 	world->directory_lost = true;
 	world->own_plan.first_round = skep_node_kept(directory->node, world->plan);
+	remember(world, directory->node);
 	for (uint32_t i = 0; i < workers; i++) {
 		world->process[i].knocks = !world->process[i].dead;
 		world->process[i].held = world->process[i].held_before = 0;
@@ -145,6 +178,7 @@ void skep_outage_churn(struct skep_world *world, const struct skep_churn_event *
 		world->running++;
 		return;
 	}
+	pay(world, event->worker);
 	process->alive_ns += world->now - process->started_ns;
 	world->running--;
 	if (world->recorder->life)
@@ -179,12 +213,18 @@ static void resume(struct skep_world *world)
 	uint32_t held = newest_held(world);
 	if (held > world->plan->first_round)
 		world->own_plan.first_round = held;
+	if (world->plan->first_round > 0) /* a trial is behind it */
+		world->own_plan.candidates.count = 0;
 	world->directory_lost = false;
 	world->resumed_sequence = world->sequence;
 	world->rounds_closed = world->plan->first_round;
+	for (uint32_t i = 0; i < workers; i++)
+		if (world->process[i].knocks)
+			pay(world, i);
 	for (uint32_t i = 0; i <= workers; i++)
 		if (i == workers || world->process[i].knocks)
 			begin_again(world, i);
+	tell_spent(world);
 	for (uint32_t i = 0; i < workers; i++) {
 		struct skep_process *process = &world->process[i];
 		process->lost_sequence = UINT64_MAX;

@@ -125,6 +125,7 @@ struct skep_world {
 	uint64_t sequence;                          /* the number that the next cause draws */
 	uint64_t resumed_sequence;                  /* what was sent before this is of a directory that was lost */
 	bool directory_lost;                        /* and not there again yet */
+	skep_time lost_ns;                          /* when it was last */
 	uint64_t handles;                           /* buffer handles made so far, when no arithmetic is done */
 	uint32_t running;                           /* processes that have not stopped */
 	bool looks_ahead;                           /* prefetch: the machines do not fit into the caches */

@@ -7,6 +7,15 @@
 #include <math.h>
 #include <stdlib.h>
 
+static void begin(struct skep_candidates *c)
+{
+	for (size_t i = 0; i < (size_t)c->candidates * c->rounds; i++)
+		c->loss_nano[i] = INT64_MIN;
+	for (uint32_t w = 0; w < c->workers; w++)
+		c->home[(size_t)w * SKEP_CANDIDATE_LIVES + 1] = (uint8_t)skep_plan_candidate_of(c->plan, w);
+	c->over = false;
+}
+
 bool skep_candidates_init(struct skep_candidates *c, const struct skep_plan *plan)
 {
 	*c = (struct skep_candidates){0};
@@ -16,13 +25,13 @@ bool skep_candidates_init(struct skep_candidates *c, const struct skep_plan *pla
 	c->rounds = plan->candidates.rounds;
 	c->capacity = skep_round_capacity(plan);
 	c->loss_nano = malloc((size_t)c->candidates * c->rounds * sizeof *c->loss_nano);
-	for (size_t i = 0; c->loss_nano && i < (size_t)c->candidates * c->rounds; i++)
-		c->loss_nano[i] = INT64_MIN;
+	c->plan = plan;
 	c->workers = plan->workers;
 	c->home = calloc((size_t)c->workers * SKEP_CANDIDATE_LIVES, 1);
-	for (uint32_t w = 0; c->home && w < c->workers; w++)
-		c->home[(size_t)w * SKEP_CANDIDATE_LIVES + 1] = (uint8_t)skep_plan_candidate_of(plan, w);
-	return c->loss_nano != NULL && c->home != NULL;
+	if (c->loss_nano == NULL || c->home == NULL)
+		return false;
+	begin(c);
+	return true;
 }
 
 void skep_candidates_finish(struct skep_candidates *c)
@@ -56,6 +65,8 @@ struct skep_note skep_candidates_hear(struct skep_candidates *c, const struct sk
 	if (c->candidates == 0)
 		return heard;
 	keep(c, note);
+	if (note->kind == SKEP_NOTE_RESUMED && (!c->over || note->round < c->end)) /* the trial begins again */
+		begin(c);
 	if (note->kind == SKEP_NOTE_ADMITTED && note->peer.index < c->workers)
 		*home(c, note->peer) = (uint8_t)(c->over ? c->kept : note->candidate);
 	bool worker = note->kind == SKEP_NOTE_COUNTED && note->peer.index < c->workers; /* it does not know which */

@@ -14,6 +14,7 @@
 #define SKEP_CANDIDATE_LIVES 16u /* of a worker; when two are so far apart nothing comes of the first any more */
 
 struct skep_candidates {
+	const struct skep_plan *plan; /* of which these are */
 	uint32_t candidates, rounds, capacity;
 	bool over;
 	uint32_t kept, end; /* over: rounds before `end` are the trial's */

@@ -64,9 +64,9 @@ static bool validation_is_undone(const void *item, uint32_t first)
 	return row->round > first;
 }
 
-/* Notes that the ledger is made of: of the others it stays true that they were made. */
+/* Notes that the ledger is made of, and which candidates there were: of the others it stays true that they were made. */
 static const uint8_t LEDGER[] = {SKEP_NOTE_ISSUED, SKEP_NOTE_RERUN, SKEP_NOTE_MEMBER, SKEP_NOTE_LOST, SKEP_NOTE_COUNTED,
-	SKEP_NOTE_OUTER_UPDATED};
+	SKEP_NOTE_OUTER_UPDATED, SKEP_NOTE_CANDIDATE_LOSS, SKEP_NOTE_CANDIDATE_DROPPED, SKEP_NOTE_CANDIDATE_CHOSEN};
 
 static bool note_is_undone(const void *item, uint32_t first)
 {

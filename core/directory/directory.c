@@ -519,8 +519,11 @@ static void on_send_failed(struct directory *d, struct step *step, const struct 
 static void on_start(struct directory *d, struct step *step, bool resumes)
 {
 	assert(d->phase == PHASE_OPEN);
-	if (resumes)
+	bool says = !d->candidacy.on || d->candidacy.candidate == 0; /* of several candidates one for all */
+	if (resumes && says)
 		skep_emit_note(step, &d->node, (struct skep_note){.kind = SKEP_NOTE_RESUMED, .round = d->round});
+	if (resumes)
+		skep_ends_resume(d, step->plan);
 	if (d->closed == step->plan->rounds) { /* it was lost behind the last step: nothing is left to be made */
 		skep_directory_stop(d, step, true);
 		return;

@@ -56,6 +56,27 @@ void skep_ends_pay(struct directory *d, const struct skep_plan *plan, uint32_t w
 	row->paid_ms = now_ms;
 }
 
+/* What its own machines were is in memory, and with it what they cost until now. */
+uint64_t skep_directory_spent(const struct skep_node *node, const struct skep_plan *plan, skep_time now)
+{
+	struct directory *d = (struct directory *)node;
+	uint64_t sum = d->spent, now_ms = now / NS_PER_MS;
+	assert(now >= node->now);
+	for (uint32_t i = 0; plan->until.budget_microusd > 0 && i < plan->workers; i++) {
+		const struct row *row = directory_row(d, i);
+		if (row->standing != STANDING_ABSENT && now_ms > row->paid_ms)
+			sum += cost(plan, i, row->paid_ms, now_ms);
+	}
+	return sum / MS_PER_H;
+}
+
+void skep_ends_resume(struct directory *d, const struct skep_plan *plan)
+{
+	assert(d->spent == 0);
+	for (uint32_t i = 0; i < plan->workers; i++)
+		directory_row(d, i)->paid_ms = d->node.now / NS_PER_MS;
+}
+
 /* One that was fenced and lives has been paid for until then. */
 void skep_ends_joined(struct directory *d, const struct skep_plan *plan, uint32_t worker, skep_time started_ns)
 {

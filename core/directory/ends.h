@@ -15,6 +15,9 @@
 /* Is the run over with the round that closed last? */
 bool skep_ends_reached(struct directory *d, const struct skep_plan *plan);
 
+/* It takes the place of one that was lost: what was spent before the world tells (SKEP_EVENT_EGRESS). */
+void skep_ends_resume(struct directory *d, const struct skep_plan *plan);
+
 /* The worker's process was started then. */
 void skep_ends_joined(struct directory *d, const struct skep_plan *plan, uint32_t worker, skep_time started_ns);
 

@@ -122,6 +122,12 @@ static void unseat(struct directory *d, const struct skep_plan *plan)
 	}
 }
 
+uint32_t skep_candidates_kept(const struct skep_node *node, const struct skep_plan *plan)
+{
+	struct candidates *t = (struct candidates *)node;
+	return t->over ? skep_directory_kept(&candidate(t, t->kept)->node, plan) : plan->first_round;
+}
+
 void skep_candidates_init_node(void *mem, const struct skep_plan *plan)
 {
 	struct candidates *t = mem;

@@ -28,11 +28,13 @@
 
 #include "core/worker/worker.h"
 
-/* While candidates are tried nothing is kept. Nor is a stage that was restored before the directory has written so: a run
- * that went on from there would lack what the stage had learnt, and no row would say it. */
+/* While candidates are tried nothing is kept, and behind that nothing of the version that all of them have come to. Nor is a
+ * stage that was restored before the directory has written so: a run that went on from there would lack what the stage had
+ * learnt, and no row would say it. */
 void skep_orphan_begin(struct worker *w, const struct step *step)
 {
-	bool trains = w->state == WORKER_SERVING && !w->restored && w->version >= step->plan->candidates.rounds;
+	bool tried = w->version >= step->plan->candidates.rounds + skep_plan_has_candidates(step->plan);
+	bool trains = w->state == WORKER_SERVING && !w->restored && tried;
 	assert(w->orphan == ORPHAN_NO || w->orphan == ORPHAN_DONE);
 	if (trains && w->orphan == ORPHAN_NO && skep_methods_leave_states(&step->how, step->plan))
 		w->orphan = ORPHAN_KEEPS;

@@ -73,19 +73,11 @@ void skep_outage_read(struct skep_reader *r, const struct skep_yaml_node *map, s
 void skep_outage_check(struct skep_reader *r, const struct skep_yaml_node *map, struct skep_scenario *s)
 {
 	const char *key = s->outages.every_s > 0 ? "lost_every" : "lost_at";
-	const struct {
-		bool is;
-		const char *what;
-	} hindrances[] = {
-		{s->plan.until.budget_microusd > 0,
-			"`train.until.usd`: what was spent before is in the memory of the directory that is lost"},
-		{s->plan.scale != NULL,
-			"`cluster.scale`: how many machines are there is in the memory of the directory that is lost"},
-		{skep_plan_has_candidates(&s->plan), "`train.init.candidates`: nothing is kept while they are tried"}};
-	for (uint32_t i = 0; i < sizeof hindrances / sizeof hindrances[0] && s->outages.count > 0; i++)
-		if (!r->diag->set && hindrances[i].is)
-			skep_reader_fail(r, map, key, "directory.%s: does not go with %s: leave out either", key,
-				hindrances[i].what);
+	if (!r->diag->set && s->plan.scale != NULL && s->outages.count > 0)
+		skep_reader_fail(r, map, key,
+			"directory.%s: does not go with `cluster.scale`: the directory that takes the place begins with the "
+			"`start` machines again, and how long those take that were given back is not known: leave out either",
+			key);
 	if (!r->diag->set && s->outages.with_workers && s->plan.checkpoint_every == 0)
 		skep_reader_fail(r, map, "back_with",
 			"directory.back_with: workers have nowhere to keep what they hold: add `checkpoint: {every: 100, to: "

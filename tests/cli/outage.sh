@@ -302,6 +302,38 @@ expects 'by time' 4 "${often[@]}" "${held[@]}" --set train.until.time='30 s'
 run_skep check scenario.yaml --set train.until.steps=40 "${often[@]}" "${held[@]}"
 check 'expected: said' grep -qE 'in that the directory is lost 3 times, which takes [0-9.]+ s with what is made again' "$out"
 
+# Two machines of 36 USD/h cost 0.02 USD a second, also while the directory is lost: what they have cost before each loss counts, so
+# the run ends with the first step of some 0.9 s behind 20 s.
+for at in 2 '2 s, 12 s, 16.5'; do
+	play --set "directory.lost_at=[$at s]" "${kept[@]}" --set train.until.steps=100 --set train.until.usd=0.4
+	same "money, lost at $at s: what ends it" "$(said ended_by)" usd
+	check "money, lost at $at s: when: $(said time_s) s for $(said cost_usd) USD" \
+		awk "BEGIN { t = $(said time_s); u = $(said cost_usd); exit !(t >= 20 && t < 21 && u >= 0.4 && u < 0.42) }"
+	books "money, lost at $at s"
+done
+
+# Candidates: nothing is kept in their trial of 5 rounds of some 0.4 s, and of the version behind it there is one of each; from the next
+# one on no round is lost, and there is no second trial.
+for at in 1.2 2.1 2.7; do
+	rm -f runs.db
+	run_skep sim "$root/scenarios/candidates.yaml" -q --json --db runs.db --set train.until.steps=20 --set "directory.lost_at=[$at s]" \
+		--set 'directory.back_after=1 s' --set 'checkpoint={every: 3, to: kept}'
+	same "candidates, lost at $at s: runs" "$status $(said steps)" '0 20'
+	check "candidates, lost at $at s: where it goes on" python3 - "$at" <<-'END'
+		import sqlite3, sys
+		db = sqlite3.connect("runs.db")
+		(resumed,), = db.execute("SELECT round FROM notes WHERE kind = 'resumed'")
+		chosen = [t for t, in db.execute("SELECT time_s FROM notes WHERE kind = 'candidate_chosen'")]
+		closed = {r for r, in db.execute("SELECT round FROM rounds")}
+		assert closed == set(range(20)), closed
+		if float(sys.argv[1]) < 2.5:
+		    assert resumed == 0 and len(chosen) == 1 and chosen[0] > float(sys.argv[1]), (resumed, chosen)
+		else:
+		    assert resumed > 5 and len(chosen) == 1, (resumed, chosen)
+		END
+	books "candidates, lost at $at s"
+done
+
 # What is refused.
 refused() { # refused WORDS OPTION...
 	run_skep check scenario.yaml "${@:2}"
@@ -316,6 +348,5 @@ refused 'expected a time with its unit' --set 'directory.lost_at=[2]'
 refused 'at most 256 times, not 257' --set "directory.lost_at=[$(seq -s ', ' -f '%g s' 257)]"
 refused 'workers have nowhere to keep what they hold' "${lost[@]}" "${held[@]:0:2}"
 refused 'holds no state of a step by itself' "${lost[@]}" "${held[@]}" --set 'sync={method: async, every: 2}'
-refused 'does not go with `train.until.usd`' "${lost[@]}" --set 'train.until.usd=1'
-refused 'does not go with `cluster.scale`' "${lost[@]}" --set 'cluster.scale={policy: price, start: 1}'
+refused 'begins with the `start` machines again' "${lost[@]}" --set 'cluster.scale={policy: price, start: 1}'
 plan

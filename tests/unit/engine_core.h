@@ -102,6 +102,13 @@ uint32_t skep_node_kept(const struct skep_node *node, const struct skep_plan *pl
 	return plan->first_round;
 }
 
+uint64_t skep_node_spent(const struct skep_node *node, const struct skep_plan *plan, skep_time now)
+{
+	assert(node->index == plan->workers);
+	(void)now;
+	return 0;
+}
+
 bool skep_node_keeps(const struct skep_node *node)
 {
 	(void)node;
