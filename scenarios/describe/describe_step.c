@@ -46,13 +46,22 @@ static double machines_usd(const struct skep_scenario *s, double time_s)
 	return usd;
 }
 
+/* Without a flush the first stage makes its step when the gradient is back, which is a half of a microbatch's way through the
+ * stages later than the last one does. Over lines that take longer than passes all that are under way go one behind the other. */
+static double share_apart(const struct skep_described_step *step)
+{
+	double fill_s = step->pace.fill_s, trip_s = fill_s + step->pace.step_s;
+	return fill_s > 0 ? fmin(1, 0.5 + step->busy * fill_s / trip_s) : 0;
+}
+
 /* With the losses of the directory that the scenario has; *ret_times: how many. */
 static double time_with_losses(
 	const struct skep_scenario *s, const struct skep_described_step *step, double steps, uint32_t *ret_times)
 {
 	uint32_t rounds = skep_plan_rounds_of(&s->plan, (uint32_t)steps);
 	double kept_s = s->plan.checkpoint_every > 0 ? step->pace.last_checkpoint_s : 0;
-	return skep_outage_run_s(s, skep_pace_time_s(s, &step->pace, steps), rounds, kept_s, ret_times);
+	double apart = skep_plan_no_flush(&s->plan) ? share_apart(step) : 0;
+	return skep_outage_run_s(s, skep_pace_time_s(s, &step->pace, steps), rounds, kept_s, apart, ret_times);
 }
 
 static double time_behind(const struct skep_scenario *s, const struct skep_described_step *step, double steps)

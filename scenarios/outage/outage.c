@@ -144,21 +144,21 @@ skep_time skep_outage_lasts_ns(const struct skep_scenario *s, uint32_t version)
 	return lasts_ns + visit_ns(s, SKEP_OP_RESTORE, s->outages.with_workers ? 1 : version);
 }
 
-/* Rounds from one version that all can go on from to the next one. */
-static double apart(const struct skep_scenario *s)
+/* What so many seconds of a run have left to go on from, in seconds of it, on the mean. */
+static double left_s(const struct skep_scenario *s, double done_s, double round_s, double kept_s, double apart)
 {
-	if (s->outages.with_workers)
-		return 1;
-	return s->plan.checkpoint_every > 0 ? (double)s->plan.checkpoint_every : (double)INFINITY;
+	double share = s->outages.with_workers ? 1 - apart : 0, held_s = floor(done_s / round_s) * round_s;
+	double every_s = s->plan.checkpoint_every * round_s;
+	double there_s = every_s > 0 ? fmax(floor((done_s - kept_s) / every_s), 0) * every_s : 0;
+	return share * held_s + (1 - share) * there_s;
 }
 
 double skep_outage_run_s(
-	const struct skep_scenario *s, double run_s, uint32_t rounds, double kept_s, uint32_t *ret_times)
+	const struct skep_scenario *s, double run_s, uint32_t rounds, double kept_s, double apart, uint32_t *ret_times)
 {
 	const struct skep_outages *o = &s->outages;
-	double round_s = run_s / fmax(rounds, 1), step_s = apart(s) * round_s, from_s = 0, at_s = 0;
-	double late_s = o->with_workers ? 0 : kept_s;
-	assert(run_s >= 0 && kept_s >= 0);
+	double round_s = run_s / fmax(rounds, 1), from_s = 0, at_s = 0;
+	assert(run_s >= 0 && kept_s >= 0 && apart >= 0 && apart <= 1);
 	*ret_times = 0;
 	for (uint32_t i = 0; i < o->count && round_s > 0; i++) {
 		double lost_s = (double)o->lost_ns[i] / SKEP_NS_PER_S, done_s = from_s + lost_s - at_s;
@@ -166,8 +166,7 @@ double skep_outage_run_s(
 			continue; /* it is lost already */
 		if (done_s >= run_s)
 			break;
-		double kept = floor((done_s - late_s) / step_s);
-		from_s = kept > 0 && isfinite(step_s) ? fmax(from_s, kept * step_s) : from_s;
+		from_s = fmax(from_s, left_s(s, done_s, round_s, kept_s, apart));
 		at_s = lost_s + (double)skep_outage_lasts_ns(s, (uint32_t)lround(from_s / round_s)) / SKEP_NS_PER_S;
 		++*ret_times;
 	}

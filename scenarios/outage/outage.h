@@ -40,9 +40,10 @@ double skep_outage_let_in_s(const struct skep_topology *topology, uint32_t machi
 skep_time skep_outage_lasts_ns(const struct skep_scenario *s, uint32_t version);
 
 /* How long a run takes that would take `run_s` for so many rounds, if the directory were not lost; a state is kept `kept_s`
- * behind its round. *ret_times: how often it is lost. */
+ * behind its round, and workers of all stages hold the same version in all but the share `apart` of moments. *ret_times: how
+ * often it is lost. */
 double skep_outage_run_s(
-	const struct skep_scenario *s, double run_s, uint32_t rounds, double kept_s, uint32_t *ret_times);
+	const struct skep_scenario *s, double run_s, uint32_t rounds, double kept_s, double apart, uint32_t *ret_times);
 
 #define SKEP_OUTAGE_LINE 256u
 /* One line for `skep check`, without its end; false: the directory is not lost. */

@@ -292,6 +292,27 @@ expects() { # expects NAME PERCENT OPTION...
 	within "expected, $1" "$2" "$expected_s" "$(said time_s)"
 	same "expected, $1: how often" "$expected_outages" "$(said outages)"
 }
+
+# Of two stages that step each for itself the first one is behind the other for most of the time, and then the run goes on with a
+# checkpoint: on the mean of moments, over a fast line and over one that takes longer than passes.
+sed -n 'p; /parameters: 1000/p' model.yaml >two.yaml
+sed 's/latency: 0.01 ms/latency: 600 ms/' topology.yaml >long.yaml
+for line in topology long; do
+	check "expected, without a flush: $line" python3 - "$skep" "$line.yaml" <<-'END'
+		import json, subprocess, sys
+		skep, line = sys.argv[1:]
+		def ask(command, at, *more):
+		    settings = [f"cluster.topology={line}", "model.file=two.yaml", "model.stages=2", "cluster.allocation.method=strided",
+		        "schedule={pipeline: pipedream, global_batch: 1, microbatch: 1}", "train.until.steps=60", "directory.back_after=2 s",
+		        "checkpoint={every: 20, to: kept}", "directory.back_with=workers", f"directory.lost_at=[{at} s]"]
+		    words = [word for setting in settings for word in ("--set", setting)]
+		    return json.loads(subprocess.run([skep, command, "scenario.yaml", "--json", "-q", *more, *words], capture_output=True).stdout)
+		moments = [13 + 0.537 * i for i in range(8)]
+		played = sum(ask("sim", at, "--db", "moments.db")["time_s"] for at in moments)
+		expected = sum(ask("check", at)["expected"]["time_s"] for at in moments)
+		assert abs(expected / played - 1) < 0.06, (expected, played)
+		END
+done
 often=(--set 'directory.lost_at=[7 s, 8 s, 22 s, 41 s, 1000 s]' --set 'directory.back_after=2 s')
 expects 'none' 1
 expects 'with what workers hold' 1 "${often[@]}" "${held[@]}"
