@@ -392,7 +392,7 @@ static enum status check_combinations(struct course *c)
 
 /* ---- then: run those that are not there -------------------------------------------------------------------------- */
 
-/* True: it is in the database, or it was said why not. */
+/* Waits for a database that another program has locked, and says so; not once a signal came. */
 static enum skep_sweep_put put_patiently(
 	struct course *c, const struct skep_process_pool_answer *answer, int64_t *ret_run, struct skep_diag *reterr)
 {

@@ -225,7 +225,7 @@ double skep_job_rates_ask(struct skep_job_rates *r, uint32_t type, uint32_t stag
 	for (uint32_t i = 0; i < r->classes; i++)
 		key = r->count[i] > 0 ? skep_hash_word(skep_hash_word(key, i), r->count[i]) : key;
 	for (uint32_t i = 0; i < r->knowns; i++)
-		if (r->known[i].key == key && (r->known[i].rate > 0))
+		if (r->known[i].key == key)
 			return r->known[i].rate;
 	double rate = find(r, type, stages, machine, machines, reterr);
 	if (rate > 0 && skep_grow(&r->known, r->knowns, sizeof *r->known))

@@ -157,7 +157,7 @@ static bool make_sites(struct skep_scenario *s)
 {
 	s->site_of = calloc(s->plan.workers, sizeof *s->site_of);
 	for (uint32_t i = 0; s->site_of && i < s->plan.workers; i++)
-		s->site_of[i] = s->topology.machine[i].place;
+		s->site_of[i] = skep_machine_site(&s->topology.machine[i]);
 	s->plan.reduction.site_of = s->site_of;
 	return s->site_of != NULL;
 }

@@ -57,9 +57,11 @@ struct skep_split skep_split_of(const struct skep_scenario *s, uint32_t gpu)
 	return (struct skep_split){.gpus = gpus > 1 ? gpus : 1, .sequence = gpus > 1 && s->sequence_parallel};
 }
 
+/* A plan that is searched may have stages that no worker serves yet: one has all of such a stage's state. */
 uint32_t skep_split_owners(const struct skep_scenario *s, uint32_t stage)
 {
-	return s->zero > 0 ? skep_plan_serving(s, stage) : 1;
+	uint32_t serving = s->zero > 0 ? skep_plan_serving(s, stage) : 1;
+	return serving > 0 ? serving : 1;
 }
 
 void skep_split_share(const struct skep_scenario *s, uint32_t gpu, uint32_t vstage, struct skep_cost *ret)

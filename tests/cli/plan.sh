@@ -444,4 +444,6 @@ seen = json.load(open(sys.argv[1]))
 assert seen["throughput_samples_per_s"] > 0.97 * float(sys.argv[2]), seen["throughput_samples_per_s"]' "$out" "$by_hand"
 done
 
+accepts 'stages with shards of the optimizer' plan "$root"/scenarios/baselines/zero-1f1b.yaml --json
+
 plan

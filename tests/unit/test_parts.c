@@ -66,6 +66,8 @@ static void has_workers(void **state)
 	assert_true(same(skep_path_lone_Bps(t, 0, 1), 4e9) && same(skep_path_lone_Bps(t, 0, 3), 0.25e9));
 	assert_true(same(skep_path_lone_Bps(t, 3, 0), 0.25e9) && same(skep_path_lone_Bps(t, 0, t->machines), 0.5e9));
 	assert_true(t->machine[0].place == t->machine[2].place && t->machine[0].place != t->machine[3].place);
+	assert_true(skep_machine_site(&t->machine[0]) ==
+		    skep_machine_site(&t->machine[3])); /* sums by site cross nothing */
 	assert_true(same(t->site_link[t->machine[0].place].up_Bps, 0.5e9) && isinf(t->machine[0].up_Bps));
 	/* what the machine costs is theirs, and so is its memory */
 	assert_true(same(t->machine[0].price_usd_per_h, 4) && same(t->machine[1].price_usd_per_h, 2));

@@ -50,7 +50,10 @@ static void remember(struct skep_importer *importer, const char *name, size_t le
 {
 	char *known = importer->known;
 	size_t used = strlen(known);
-	if (used + length + 3 < sizeof importer->known && !memmem(known, used, name, length))
+	for (const char *at = known; at < known + used; at += strcspn(at, ",") + 2)
+		if (strncmp(at, name, length) == 0 && (at[length] == ',' || at[length] == '\0'))
+			return;
+	if (used + length + 3 < sizeof importer->known)
 		snprintf(known + used, sizeof importer->known - used, "%s%.*s", used ? ", " : "", (int)length, name);
 }
 

@@ -244,6 +244,7 @@ static struct skep_machine part_of(const struct parts *p, uint32_t machine, uint
 	if (m.prices > 0)
 		m.instance_gpus = (m.instance_gpus > 0 ? m.instance_gpus : has) * used / has;
 	m.gpu = kind;
+	m.of_site = 1 + m.place;
 	m.place = p->own[machine];
 	if (is_several(p, machine))
 		m.up_Bps = m.down_Bps = INFINITY;

@@ -19,10 +19,17 @@ struct skep_machine {
 	uint32_t prices;         /* 1 + index into price[]; 0: it has no history */
 	/* Of the instance that the history prices, of which this is a part; 0: it is all of it. */
 	uint32_t instance_gpus;
+	/* 1 + the place that is its site, where a machine of several workers is a place of its own (parts.h); 0: `place` is. */
+	uint32_t of_site;
 	bool is_free;    /* `price: 0 USD/h`: its price is known, and nothing */
 	uint32_t unsure; /* 1 + index into unsure_group[]; 0: its figures are taken at their word */
 	uint32_t host;   /* 1 + number of the host whose cores it shares with others; 0: its file does not say */
 };
+
+static inline uint32_t skep_machine_site(const struct skep_machine *machine)
+{
+	return machine->of_site > 0 ? machine->of_site - 1 : machine->place;
+}
 
 static inline bool skep_machine_has_price(const struct skep_machine *machine)
 {
