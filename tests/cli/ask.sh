@@ -6,7 +6,6 @@
 set -u
 . tests/cli/lib.sh
 needs python3
-SKEP_PATIENCE=${SKEP_PATIENCE:-300} # a question simulates for long, one of these while others take the cores
 ln -s "$root/topologies" "$root/scenarios" "$root/models" .
 for name in law topology model scenario; do # the answer's own are read, which are beside its scenario
 	echo 'not of this answer: {' >$name.yaml

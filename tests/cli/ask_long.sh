@@ -6,7 +6,6 @@
 set -u
 . tests/cli/lib.sh
 needs python3
-SKEP_PATIENCE=${SKEP_PATIENCE:-300} # while others take the cores
 ln -s "$root/topologies" "$root/scenarios" "$root/models" .
 small=(--gpus '2xl4@us-central1,1xt4:0.5@europe-west4' --model 30M --tokens 40M --combinations 8)
 

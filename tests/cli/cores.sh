@@ -111,7 +111,7 @@ fi
 rm -r gpus && job real.yaml 1 2 2 2
 skep_alone() { # as run_skep, on one core
 	status=0
-	timeout -k 5 120 taskset -c "$(taskset -pc $$ | sed 's/.*: *\([0-9]*\).*/\1/')" "$skep" "$@" >"$out" 2>"$err" </dev/null || status=$?
+	timeout -k 5 300 taskset -c "$(taskset -pc $$ | sed 's/.*: *\([0-9]*\).*/\1/')" "$skep" "$@" >"$out" 2>"$err" </dev/null || status=$?
 }
 skep_alone run real.yaml -q --db real.db
 check 'two workers on one core' grep -q 'skep: 2 workers compute on 1 core of .*: passes take about 2.0 times as long as predicted; .*host: {cores: 1}' "$err"

@@ -141,7 +141,7 @@ if with_mounts sh -c 'mount -t tmpfs -o size=64k tmpfs small' 2>/dev/null; then
 		"$@" --db small/a.db >"$0.out" 2>"$0.err" </dev/null
 		status=$?
 		ls -A small >"$0.left"
-		exit "$status"' "$scratch/full" timeout 60 "$skep" sim "${quick[@]}"
+		exit "$status"' "$scratch/full" timeout 300 "$skep" sim "${quick[@]}"
 	status=$?
 	out=$scratch/full.out err=$scratch/full.err
 	if [ "$status" = 2 ] && [ ! -s "$scratch/full.left" ] && grep -qE 'disk.* full' "$err"; then
@@ -157,7 +157,7 @@ if with_mounts sh -c 'mount -t tmpfs -o size=64k tmpfs small' 2>/dev/null; then
 		python3 -c "import sqlite3
 d = sqlite3.connect(\"small/a.db\")
 print(d.execute(\"PRAGMA integrity_check\").fetchone()[0], *d.execute(\"SELECT count(*), max(status) FROM runs\").fetchone())" >"$0.sound" 2>&1
-		exit "$status"' "$scratch/full" timeout 60 "$skep" sim "$root/scenarios/two-datacentres.yaml" --set train.arithmetic=none
+		exit "$status"' "$scratch/full" timeout 300 "$skep" sim "$root/scenarios/two-datacentres.yaml" --set train.arithmetic=none
 	status=$?
 	if [ "$status" = 1 ] && grep -qE '^skep: run 1 was not recorded to its end: .*disk.* full' "$err" &&
 		! grep -q 'lost its last worker' "$err"; then
@@ -170,7 +170,7 @@ print(d.execute(\"PRAGMA integrity_check\").fetchone()[0], *d.execute(\"SELECT c
 		mount -t tmpfs -o size=2m tmpfs small
 		cp good.db small/a.db
 		cat /dev/zero >small/rest 2>/dev/null
-		exec "$@" --db small/a.db >"$0.out" 2>"$0.err" </dev/null' "$scratch/full" timeout 60 "$skep" runs list
+		exec "$@" --db small/a.db >"$0.out" 2>"$0.err" </dev/null' "$scratch/full" timeout 300 "$skep" runs list
 	status=$?
 	if [ "$status" = 0 ] && [ ! -s "$err" ] && grep -q 'one worker' "$out"; then
 		pass 'what is on a full disk is read'

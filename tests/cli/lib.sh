@@ -154,7 +154,7 @@ any_left() { # any_left PID...: is one of these still there, if only as a zombie
 # As skep at the user's prompt, but for the files that hold what it printed. Stops what does not come to an end, in SKEP_PATIENCE seconds.
 run_skep() {
 	status=0
-	timeout -k 5 "${SKEP_PATIENCE:-120}" "$skep" "$@" >"$out" 2>"$err" </dev/null || status=$?
+	timeout -k 5 "${SKEP_PATIENCE:-300}" "$skep" "$@" >"$out" 2>"$err" </dev/null || status=$?
 }
 
 seen() {

@@ -38,7 +38,7 @@ join() { # join NAME ARGUMENT...: in the background, its number in $!
 	mkdir -p "$folder"
 	(
 		cd "$folder" || exit 1
-		exec timeout -k 5 "${SKEP_PATIENCE:-120}" "$skep" join "127.0.0.1:$port" --ticket "$ticket" --cache "$PWD/$cache" "$@"
+		exec timeout -k 5 "${SKEP_PATIENCE:-300}" "$skep" join "127.0.0.1:$port" --ticket "$ticket" --cache "$PWD/$cache" "$@"
 	) >"$name.out" 2>"$name.err" &
 }
 

@@ -6,7 +6,6 @@
 # page, not here.
 set -u
 . tests/cli/lib.sh
-SKEP_PATIENCE=${SKEP_PATIENCE:-300} # Megatron's table takes half a minute of a core that may be shared
 needs python3
 
 tables=$root/scenarios/papers/tables

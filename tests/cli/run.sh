@@ -99,7 +99,7 @@ refuses 'a database that is none' 'list.db' run "${quick[@]}" --db list.db
 
 # OpenBLAS, short of memory, would ask for it for ever. The limit leaves room for the program, not for a product; what sanitizers map
 # has no room in it.
-limited() { (ulimit -v "${kb:-300000}" && exec timeout 60 "$skep" "$@"); }
+limited() { (ulimit -v "${kb:-300000}" && exec timeout 300 "$skep" "$@"); }
 # With so little a thread of OpenBLAS is at it from the start, and the end of the program is not to wait for it.
 for kb in 150000 180000; do
 	if ! limited help >/dev/null 2>&1; then

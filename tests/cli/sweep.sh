@@ -254,7 +254,7 @@ if with_mounts sh -c 'mount -t tmpfs -o size=64k tmpfs small' 2>/dev/null; then
 d = sqlite3.connect(\"small/a.db\")
 runs = d.execute(\"SELECT count(*) FROM runs\").fetchone()[0]
 print(d.execute(\"PRAGMA integrity_check\").fetchone()[0], runs < 40, d.execute(\"SELECT count(*) FROM runs WHERE status <> \x27done\x27\").fetchone()[0])" >"$0.sound" 2>&1
-		exit "$status"' "$scratch/full" timeout 60 "$skep" sweep "${small[@]}" --seeds 1..40
+		exit "$status"' "$scratch/full" timeout 300 "$skep" sweep "${small[@]}" --seeds 1..40
 	check 'a full disk: exit status 1' equals 1 $?
 	check 'each run that has no room is named' grep -qE '^skep: combination [0-9]+ of 40 failed: seed [0-9]+$' "$scratch/full.err"
 	check 'with the reason' grep -qE '^skep: small/a.db: the disk.* full' "$scratch/full.err"

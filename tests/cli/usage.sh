@@ -170,7 +170,7 @@ for words in "compare 1 2" "check ${quick[*]}" "sim ${quick[*]}" "sim ${quick[*]
 	'trace stats odd.csv --repair'; do
 	status=0
 	# shellcheck disable=SC2086
-	timeout 60 "$skep" $words >/dev/full 2>"$err" </dev/null || status=$?
+	timeout 300 "$skep" $words >/dev/full 2>"$err" </dev/null || status=$?
 	check "skep ${words%% *} on a full disk fails" test "$status" = 1
 	check "skep ${words%% *} on a full disk says so" \
 		grep -q '^skep: the results could not all be written to standard output: No space' "$err"

@@ -100,7 +100,7 @@ fi
 together() { # together NAME LAST ARGUMENT...: stdout and stderr in one file end in that line
 	local name=$1 last=$2
 	shift 2
-	timeout -k 5 120 "$skep" "$@" >"$scratch/both" 2>&1 </dev/null
+	timeout -k 5 300 "$skep" "$@" >"$scratch/both" 2>&1 </dev/null
 	check "$name" grep -qxE "$last" <(tail -n 1 "$scratch/both")
 }
 together 'plan says behind its tables what it wrote' 'wrote plan.yaml' plan job.yaml --set train.arithmetic=none --explain -o plan.yaml

@@ -89,7 +89,7 @@ def execute(command, folder):
     """A probe that other work on this machine delays too much says so and writes nothing: it is asked again."""
     for _ in range(4):
         ran = subprocess.run(["bash", "-c", command], cwd=folder, env=ENVIRONMENT, capture_output=True, text=True,
-                             stdin=subprocess.DEVNULL, timeout=200)
+                             stdin=subprocess.DEVNULL, timeout=300)
         if "skep probe" not in command or ran.returncode != 1 or "bandwidth not known" not in ran.stderr:
             break
     return ran

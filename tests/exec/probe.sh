@@ -277,7 +277,7 @@ mkdir shut && chmod a-w shut
 if [ "$(id -u)" != 0 ] || bound_by_permissions true 2>/dev/null; then
 	bound() {
 		status=0
-		bound_by_permissions timeout -k 5 120 "$skep" "$@" >"$out" 2>"$err" </dev/null || status=$?
+		bound_by_permissions timeout -k 5 300 "$skep" "$@" >"$out" 2>"$err" </dev/null || status=$?
 	}
 	bound probe -o shut/new.yaml -n 2
 	if [ "$status" = 2 ] && grep -q 'shut/new.yaml: error: its folder cannot be written to' "$err"; then
@@ -291,7 +291,7 @@ fi
 
 alone() { # alone COMMAND...: one process of mpirun
 	status=0
-	timeout -k 5 120 mpirun -n 1 "$skep" "$@" >"$out" 2>"$err" </dev/null || status=$?
+	timeout -k 5 300 mpirun -n 1 "$skep" "$@" >"$out" 2>"$err" </dev/null || status=$?
 }
 alone probe -o new.yaml --gpu cluster-cpu
 if [ "$status" = 2 ] && grep -q 'one process has no link to measure' "$err" && [ ! -e new.yaml ]; then

@@ -23,7 +23,7 @@ cp -r a b
 
 apart() { # apart ARGUMENT...: a rank in a, and one in b
 	local program=(run text.yaml --set checkpoint.to="$PWD/kept" --set checkpoint.every=1 "$@")
-	timeout 60 mpirun --oversubscribe -n 1 --wdir "$PWD/a" "$skep" "${program[@]}" : -n 1 --wdir "$PWD/b" "$skep" \
+	timeout 300 mpirun --oversubscribe -n 1 --wdir "$PWD/a" "$skep" "${program[@]}" : -n 1 --wdir "$PWD/b" "$skep" \
 		"${program[@]}" >"$out" 2>"$err" </dev/null
 	status=$?
 }

@@ -86,7 +86,7 @@ END
 for limit in 6 24; do # on a busy machine the others may need more
 	rm -f skep.db
 	status=0
-	timeout -k 5 120 mpirun --oversubscribe -n 5 sh mixed.sh "$skep" $limit >"$out" 2>"$err" </dev/null || status=$?
+	timeout -k 5 300 mpirun --oversubscribe -n 5 sh mixed.sh "$skep" $limit >"$out" 2>"$err" </dev/null || status=$?
 	grep -qE '^skep: (waits for )?rank [123] .*(has not answered|: )' "$err" || break
 done
 if [ "$status" = 1 ]; then pass 'a rank that does not answer'; else fail 'a rank that does not answer' "$(seen)"; fi

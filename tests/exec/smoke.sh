@@ -81,7 +81,7 @@ accepts 'two GPUs with a pace' run "${quick[@]}" --set cluster.topology=two-gpus
 
 under_mpirun() { # under_mpirun RANKS ARGUMENT...
 	status=0
-	timeout -k 5 120 mpirun --oversubscribe --mca mpi_yield_when_idle 1 -n "$1" "$skep" "${@:2}" \
+	timeout -k 5 300 mpirun --oversubscribe --mca mpi_yield_when_idle 1 -n "$1" "$skep" "${@:2}" \
 		>"$out" 2>"$err" </dev/null || status=$?
 }
 under_mpirun 4 run smoke-3.yaml --json -q

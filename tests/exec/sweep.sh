@@ -22,7 +22,7 @@ equals() { # equals EXPECTED SEEN
 
 spread() { # spread ARGUMENT...
 	status=0
-	timeout -k 5 120 "${mpi[@]}" "$@" >"$out" 2>"$err" </dev/null || status=$?
+	timeout -k 5 300 "${mpi[@]}" "$@" >"$out" 2>"$err" </dev/null || status=$?
 }
 
 results() { # results FILE
