@@ -246,7 +246,7 @@ static bool listen_on(struct skep_gathering *g, struct skep_diag *reterr)
 		.listener = dup(g->options->listener),
 		.silence_ns = (uint64_t)(g->options->silence_s * 1e9),
 		.rejects = &g->rejects,
-		.lobby = {g, on_record, on_room, on_left, on_turn, NULL}};
+		.lobby = {.self = g, .record = on_record, .room = on_room, .left = on_left, .turn = on_turn}};
 	g->mesh = skep_mesh_create(&setup, reterr);
 	g->saver = g->mesh != NULL ? skep_saver_create(wake, g) : NULL;
 	return g->saver != NULL || skep_fail(reterr, "no memory or no thread to keep states with");
