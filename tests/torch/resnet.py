@@ -98,4 +98,5 @@ def main():
     print("%.10f" % F.cross_entropy(model(images[-1]), labels[-1]).item())
 
 
-main()
+if __name__ == "__main__":
+    main()
