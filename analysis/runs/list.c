@@ -17,6 +17,7 @@
 
 #define KEYS_MAX 4u
 #define VARIED_BYTES 320u
+#define VALUE_BYTES 24 /* of a value, as it is shown */
 
 /* ---- in which settings runs of the same scenario differ ---------------------------------------------------------- */
 
@@ -81,6 +82,18 @@ static bool varied_add(struct varied *v, const char *scenario, const char *text)
 	return true;
 }
 
+/* A path that is too long keeps its end, which names the file. */
+static const char *tail(const char *value)
+{
+	size_t length = strlen(value);
+	if (length <= VALUE_BYTES || !strchr(value, '/'))
+		return value;
+	const char *end = value + length - (VALUE_BYTES - 2);
+	while (((unsigned char)*end & 0xc0) == 0x80) /* no part of a character */
+		end++;
+	return end;
+}
+
 /* When all are taken in: "sync.every=10 seed=2", or "" where nothing differs. Returns `ret`. */
 static const char *varied_text(const struct varied *v, const char *scenario, const char *text, char ret[VARIED_BYTES])
 {
@@ -98,8 +111,8 @@ static const char *varied_text(const struct varied *v, const char *scenario, con
 		uint32_t k = i % s->keys;
 		bool seed = strcmp(key[k], "seed") == 0;
 		if (seed == (i >= s->keys) && value[k][0] != '\0') /* a default goes without saying */
-			used += (size_t)snprintf(
-				ret + used, VARIED_BYTES - used, "%s%.48s=%.24s", used ? " " : "", key[k], value[k]);
+			used += (size_t)snprintf(ret + used, VARIED_BYTES - used, "%s%.48s=%s%.*s", used ? " " : "",
+				key[k], tail(value[k]) > value[k] ? ".." : "", VALUE_BYTES, tail(value[k]));
 	}
 	if (s->more && used < VARIED_BYTES - 1)
 		snprintf(ret + used, VARIED_BYTES - used, "%s...", used ? " " : "");
