@@ -125,6 +125,7 @@ REDUCED = {
     "scenarios/plan-1024.yaml": [[STEPS + "4"]],
     "scenarios/gossip.yaml": [[STEPS + "40"], [NONE]],
     "scenarios/rebalancing.yaml": [[STEPS + "200"]],
+    "scenarios/resnet.yaml": [[STEPS + "8", WARM], [NONE, "train.validate=null"]],
     "scenarios/shakespeare.yaml": [[STEPS + "16", WARM], [NONE]],
     "scenarios/swarm-400-t4.yaml": [[STEPS + "60"]],
     "scenarios/swarm-64-learns.yaml": [[STEPS + "2", WARM], [NONE, STEPS + "100"]],
