@@ -103,7 +103,6 @@ static bool open_course(const struct batch *b, const struct skep_ask_variation *
 	return true;
 }
 
-/* The better of the two. Either way *c is to be ended. */
 /* What the aim counts of a step, the less the better: its time, or the price of who takes part in it. INFINITY: not known. */
 static double worth(const struct course *c, const struct skep_ask_request *request)
 {
@@ -115,6 +114,7 @@ static double worth(const struct course *c, const struct skep_ask_request *reque
 	return c->step_s * usd_per_s;
 }
 
+/* The better of the two. Either way *c is to be ended. */
 static bool choose(
 	const struct batch *b, const struct skep_ask_variation *v, struct course *c, struct skep_ask_figures *f)
 {

@@ -135,31 +135,37 @@ static void differ(struct skep_differences *d, const char *key, const char *firs
 	d->count++;
 }
 
+/* Are both one number? 4.0e-3 is 0.004. Whole numbers may have more digits than a double keeps, and are what they are written. */
 static bool same_number(const char *a, const char *b)
 {
+	static const char digits[] = "0123456789";
 	char *a_end, *b_end;
+	if (strcmp(a, b) == 0)
+		return true;
+	if (strspn(a, digits) == strlen(a) && strspn(b, digits) == strlen(b))
+		return false;
 	double x = strtod(a, &a_end), y = strtod(b, &b_end);
 	return a_end != a && *a_end == '\0' && b_end != b && *b_end == '\0' && x == y;
 }
 
-/* Do both say the same? 4.0e-3 is 0.004, and 0.2 Gbit/s is 200 Mbit/s. */
+/* Or one quantity, as 0.2 Gbit/s and 200 Mbit/s? */
 static bool same_value(const char *a, const char *b)
 {
 	const char *expected;
 	double x, y;
-	bool same = strcmp(a, b) == 0 || same_number(a, b);
+	bool same = same_number(a, b);
 	for (int d = 0; !same && d <= SKEP_PRICE; d++)
 		same = skep_quantity_parse(a, (enum skep_dimension)d, &x, &expected) &&
 		       skep_quantity_parse(b, (enum skep_dimension)d, &y, &expected) && x == y;
 	return same;
 }
 
-static void compare(
-	const struct settings *a, const struct settings *b, skep_settings_counts *counts, struct skep_differences *ret)
+static void compare(const struct settings *a, const struct settings *b, skep_settings_counts *counts,
+	bool same(const char *a, const char *b), struct skep_differences *ret)
 {
 	for (size_t i = 0; i < a->count; i++) {
 		const char *value = find(b, a->item[i].key, i);
-		if (!same_value(a->item[i].value, value) && (counts == NULL || counts(a->item[i].key)))
+		if (!same(a->item[i].value, value) && (counts == NULL || counts(a->item[i].key)))
 			differ(ret, a->item[i].key, a->item[i].value, value);
 	}
 	for (size_t i = 0; i < b->count; i++)
@@ -169,17 +175,29 @@ static void compare(
 	ret->same = ret->count == 0;
 }
 
-void skep_settings_compare(
-	const char *first, const char *second, skep_settings_counts *counts, struct skep_differences *ret)
+static void compare_texts(const char *first, const char *second, skep_settings_counts *counts,
+	bool same(const char *a, const char *b), struct skep_differences *ret)
 {
 	struct settings a, b = {0};
 	*ret = (struct skep_differences){.same = strcmp(first, second) == 0};
 	if (ret->same)
 		return;
 	if (read_settings(first, &a) && read_settings(second, &b))
-		compare(&a, &b, counts, ret);
+		compare(&a, &b, counts, same, ret);
 	finish_settings(&a);
 	finish_settings(&b);
+}
+
+void skep_settings_compare(
+	const char *first, const char *second, skep_settings_counts *counts, struct skep_differences *ret)
+{
+	compare_texts(first, second, counts, same_value, ret);
+}
+
+void skep_settings_compare_written(
+	const char *first, const char *second, skep_settings_counts *counts, struct skep_differences *ret)
+{
+	compare_texts(first, second, counts, same_number, ret);
 }
 
 /* Keys are cut as in a difference. */

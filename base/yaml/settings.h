@@ -30,3 +30,6 @@ void skep_settings_values(const char *text, const char *const key[], size_t coun
 /* `counts`: NULL: every key counts. */
 void skep_settings_compare(
 	const char *first, const char *second, skep_settings_counts *counts, struct skep_differences *ret);
+/* The same, of what is hashed as it is written (skep_job_digest()): quantities by their texts, and numbers by their worth. */
+void skep_settings_compare_written(
+	const char *first, const char *second, skep_settings_counts *counts, struct skep_differences *ret);

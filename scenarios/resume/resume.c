@@ -71,7 +71,7 @@ void skep_resume_differs(
 	path_of_scenario(scenario, path);
 	if (scenario->checkpoint_to[0] == '\0' || !skep_file_read(path, SCENARIO_BYTES_MAX, &text, &size, &unreadable))
 		return;
-	skep_settings_compare(scenario->text, text, skep_job_counts, &d);
+	skep_settings_compare_written(scenario->text, text, skep_job_counts, &d);
 	free(text);
 	if (d.count > 1)
 		snprintf(more, sizeof more, ", and %zu more", d.count - 1);

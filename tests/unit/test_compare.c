@@ -363,6 +363,11 @@ static void test_settings(void **state)
 	assert_true(d.same);
 	skep_settings_compare("a: 4.0e-3\nb: 200 Mbit/s\n", "a: 0.0041\nb: 200 Mbyte/s\n", NULL, &d);
 	assert_int_equal(d.count, 2);
+	skep_settings_compare("seed: 9007199254740993\n", "seed: 9007199254740992\n", NULL, &d);
+	assert_int_equal(d.count, 1);
+	skep_settings_compare_written("a: 4.0e-3\nb: 1 s\n", "a: 0.004\nb: 1000 ms\n", NULL, &d);
+	assert_int_equal(d.count, 1);
+	assert_string_equal(d.item[0].key, "b");
 	skep_settings_compare("a: 1\nb: {c: [2, 3], d: x}\n", "e: new\nb: {c: [2, 4]}\na: 1\n", NULL, &d);
 	assert_false(d.same);
 	assert_int_equal(d.count, 3);
