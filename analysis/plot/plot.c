@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <spawn.h>
 #include <stdlib.h>
@@ -23,6 +24,7 @@
 #include "analysis/plot/plot_script.h"
 #include "analysis/store/database.h"
 #include "base/files/outputs.h"
+#include "base/options.h"
 
 extern char **environ;
 
@@ -129,6 +131,11 @@ static bool write_script(enum format format, bool inside, skep_picture_write *wr
 	bool ok = write(what, &picture, reterr);
 	bool whole = fclose(picture.script) == 0;
 	if (ok && whole) {
+		uint32_t lacking = format == FORMAT_SVG ? 0 : skep_script_cover(body, &length);
+		if (lacking > 0)
+			skep_say("skep: warning: no font here has U+%04" PRIX32
+				 ", so the picture shows ? in its place; .svg has it\n",
+				lacking);
 		write_terminal(script, format, inside, &picture);
 		whole = fwrite(body, 1, length, script) == length && fflush(script) == 0;
 	}

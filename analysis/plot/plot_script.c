@@ -4,10 +4,19 @@
  */
 #include "analysis/plot/plot_script.h"
 
+#include <errno.h>
+#include <inttypes.h>
+#include <spawn.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "analysis/store/database.h"
 #include "base/text.h"
+
+#define FAR_GLYPHS 0x590u /* behind Latin, Greek, Cyrillic and Armenian */
+#define EAST_ASIA 0x2e80u /* and all that has a number beyond it */
+#define GLYPHS 256u
 
 /* Nothing can be escaped in a single-quoted string of gnuplot but the quote itself, and not everywhere: it becomes the
  * typographic one. What a picture cannot show becomes a blank. */
@@ -27,6 +36,60 @@ void skep_script_string(FILE *script, const char *text)
 		left -= bytes;
 	}
 	fputc('\'', script);
+}
+
+/* What `fc-list` says of all fonts here; where it is not there, few are, and none with the scripts of East Asia. */
+static bool some_font_has(uint32_t code)
+{
+	char pattern[32];
+	char *argv[] = {"fc-list", "-q", pattern, NULL};
+	pid_t pid;
+	int status = 0;
+	snprintf(pattern, sizeof pattern, ":charset=%" PRIx32, code);
+	if (posix_spawnp(&pid, "fc-list", NULL, NULL, argv, environ) != 0)
+		return code < EAST_ASIA;
+	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	return !WIFEXITED(status) || WEXITSTATUS(status) != 1;
+}
+
+struct glyphs { /* what was asked for already */
+	uint32_t code[GLYPHS];
+	bool has[GLYPHS];
+	uint32_t count;
+};
+
+static bool has_glyph(struct glyphs *g, uint32_t code)
+{
+	uint32_t n = 0;
+	while (n < g->count && g->code[n] != code)
+		n++;
+	if (n == GLYPHS)
+		return true;
+	if (n == g->count) {
+		g->code[n] = code;
+		g->has[n] = some_font_has(code);
+		g->count++;
+	}
+	return g->has[n];
+}
+
+uint32_t skep_script_cover(char *body, size_t *length)
+{
+	struct glyphs glyphs = {.count = 0};
+	uint32_t first = 0;
+	char *to = body;
+	for (size_t at = 0, bytes; at < *length; at += bytes) {
+		uint32_t code = 0;
+		bytes = skep_utf8_next(body + at, *length - at, &code);
+		bool lacks = bytes > 0 && code >= FAR_GLYPHS && !has_glyph(&glyphs, code);
+		bytes = bytes > 0 ? bytes : 1;
+		first = lacks && first == 0 ? code : first;
+		memmove(to, lacks ? "?" : body + at, lacks ? 1 : bytes);
+		to += lacks ? 1 : bytes;
+	}
+	*length = (size_t)(to - body);
+	return first;
 }
 
 void skep_script_lines(FILE *script, const char *const *line, size_t lines)

@@ -120,6 +120,10 @@ double skep_plot_token_axis(FILE *script, double most);
  * short one as many as of a straight one. */
 void skep_plot_tics(FILE *script, char axis, double low, double high);
 
+/* Puts ? for what no font here has, for which gnuplot's pictures of pixels and of paper have the character's number in a box over
+ * all. Returns the first one; 0: there was none. */
+uint32_t skep_script_cover(char *body, size_t *length);
+
 /* A gnuplot string with its quotes: what people named cannot break out of it. */
 void skep_script_string(FILE *script, const char *text);
 void skep_script_lines(FILE *script, const char *const *line, size_t lines);

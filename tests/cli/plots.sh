@@ -33,6 +33,12 @@ if command -v gnuplot >/dev/null; then
 	accepts 'its matrix' plot matrix -o alike.svg --db alike.db
 	check 'the one value is in the legend' grep -q '>10 Gbit/s<' alike.svg
 	check 'and there is no scale' eval '! grep -q "capacity (" alike.svg'
+	# What no font has, here one for private use, does not cover the picture.
+	accepts 'a name that no font can show' sim "$root/scenarios/two-datacentres.yaml" --set train.until.steps=2 --set $'name=\uE123 and \u00e9' --db glyph.db
+	accepts 'its picture' plot accuracy -o glyph.png --db glyph.db
+	check 'says so' grep -qxF 'skep: warning: no font here has U+E123, so the picture shows ? in its place; .svg has it' "$err"
+	accepts 'its picture as SVG' plot accuracy -o glyph.svg --db glyph.db
+	check 'has it, and without a word' eval 'grep -q $'\''\uE123'\'' glyph.svg && ! grep -q font "$err"'
 	# A place without a worker, and runs that all lie under their mean.
 	cat >lone.yaml <<-END
 	name: places of which one has no worker
