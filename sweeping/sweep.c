@@ -446,7 +446,7 @@ static void say_failed(const struct course *c, uint32_t failed)
 	char name[NAME_BYTES];
 	const char *s = failed > 1 ? "s" : "", *first = failed > 1 ? "; the first: " : ": ";
 	if (c->unlucky == c->combinations) {
-		skep_say("skep: %u run%s failed, before\n", failed, s);
+		skep_say("skep: %u run%s failed in an earlier sweep: `skep runs list` shows them\n", failed, s);
 		return;
 	}
 	skep_vary_name(&c->sweep.vary, c->unlucky, name, sizeof name);

@@ -59,7 +59,7 @@ static void put_price(const struct skep_topology *t, const struct skep_machine *
 		fputs(", zone: ", file), skep_put_string(file, of->zone);
 	putc('}', file);
 	if (m->instance_gpus > 0)
-		fprintf(file, ", instance_gpus: %" PRIu32, m->instance_gpus);
+		fprintf(file, ", instance_gpus: %.0f", m->instance_gpus);
 	free(path);
 }
 

@@ -77,9 +77,9 @@ void skep_relays_say(struct skep_relays *relays, const char *host, const char *o
 		other, ++relays->told == RELAYS_TOLD ? " (`skep status` counts further ones)" : "");
 }
 
-void skep_relays_say_direct(const struct skep_relays *relays, const char *host, const char *other)
+void skep_relays_say_direct(struct skep_relays *relays, const char *host, const char *other)
 {
-	if (relays->told < RELAYS_TOLD)
+	if (relays->freed++ < RELAYS_TOLD)
 		fprintf(stderr, "skep: %s and %s have connected: what they say goes through here no more\n", host,
 			other);
 }

@@ -19,10 +19,10 @@
 struct skep_relays {
 	uint32_t (
 		*pair)[3]; /* [pairs] ranks, the lower one first; which of them speak directly by now: 1, 2, or both */
-	uint32_t pairs, told;
-	uint32_t *passed;    /* [places * places] the lower one first: pairs of workers there; NULL: none was */
-	uint32_t unforeseen; /* pairs that the topology says can connect */
-	uint32_t first[2];   /* ... workers of the first one; equal: it has connected since */
+	uint32_t pairs, told, freed; /* said to be relayed, and to be so no more: RELAYS_TOLD of each at most */
+	uint32_t *passed;            /* [places * places] the lower one first: pairs of workers there; NULL: none was */
+	uint32_t unforeseen;         /* pairs that the topology says can connect */
+	uint32_t first[2];           /* ... workers of the first one; equal: it has connected since */
 };
 
 /* True: the pair was not there. Without memory for another one it is left out. */
@@ -35,7 +35,7 @@ void skep_relays_keep(
 uint32_t skep_relays_of(const struct skep_relays *relays, uint32_t rank); /* in how many pairs it is */
 /* On standard error, of the first ones. */
 void skep_relays_say(struct skep_relays *relays, const char *host, const char *other);
-void skep_relays_say_direct(const struct skep_relays *relays, const char *host, const char *other);
+void skep_relays_say_direct(struct skep_relays *relays, const char *host, const char *other);
 /* A pair of workers is relayed, once for each pair of their processes: compared with what the topology says. */
 void skep_relays_between(struct skep_relays *relays, const struct skep_scenario *scenario, uint32_t a, uint32_t b);
 /* And is relayed no more. */

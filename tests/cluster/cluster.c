@@ -145,8 +145,8 @@ static bool waits(const struct cluster *c, uint32_t worker)
 		began += plan->first_stage_of[w] != SKEP_NO_STAGE;
 		now += c->process[w].seated || (c->process[w].moving && w != worker);
 	}
-	now += plan->candidates.count > 1 ? began : 0; /* each candidate has a part of them */
-	return plan->sharded || (plan->stands_by && plan->stands_by[worker] && now >= began);
+	bool full = now >= began || plan->candidates.count > 1; /* each candidate has a part of them */
+	return plan->sharded || (plan->stands_by && plan->stands_by[worker] && full);
 }
 
 /* In calm weather a worker that lives comes (back) in: not at once, but three rounds and a long time are enough. */

@@ -37,6 +37,7 @@ real() { # real NAME ARGUMENT...: behind the same simulated
 	cp skep.db before.db
 	for try in 1 2 3; do
 		run_skep run "$@" -q --pace --shape "${short[@]}"
+		[ "$status" = 0 ] || break
 		python3 -c 'import sqlite3, sys
 real, sim = [row[0] for row in sqlite3.connect("skep.db").execute("SELECT throughput_samples_per_s FROM runs ORDER BY id DESC LIMIT 2")]
 sys.exit(real > 0.85 * sim)' || break

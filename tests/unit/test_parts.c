@@ -129,8 +129,13 @@ static void refuses(void **state)
 	struct skep_diag diag;
 	assert_false(try_read("block.yaml", "hosts.yaml", sets, 2, &s, &diag));
 	assert_non_null(strstr(diag.message, "4 GPUs for each worker, the machine of worker 0 has 2"));
-	sets[1] = "cluster.trace={events: [{time: 1 s, leave: 1}]}";
-	assert_false(try_read("block.yaml", "hosts.yaml", sets, 2, &s, &diag));
+	write_file("gone.csv", "seconds,event,name\n5,join,x\n6,leave,x\n");
+	for (int i = 0; i < 2; i++) {
+		sets[1] = i == 0 ? "cluster.trace={file: gone.csv}" : "cluster.scale={policy: price, min: 2, max: 2}";
+		assert_false(try_read("block.yaml", "hosts.yaml", sets, 2, &s, &diag));
+		if (!strstr(diag.message, "come and go as a whole"))
+			fail_msg("`%s`", diag.message);
+	}
 }
 
 int main(void)

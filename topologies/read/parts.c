@@ -174,8 +174,10 @@ static void take_inside(struct parts *p, uint32_t machine, uint16_t plain)
 /* One more that says nothing, for the insides of machines. False: no memory. */
 static bool add_plain_profile(struct skep_topology *t, uint16_t *ret)
 {
+	if (t->link_profiles >= UINT16_MAX)
+		return false;
 	struct skep_link_profile *grown = realloc(t->link_profile, (t->link_profiles + 1u) * sizeof *grown);
-	if (!grown || t->link_profiles >= UINT16_MAX)
+	if (!grown)
 		return false;
 	t->link_profile = grown;
 	t->link_profile[t->link_profiles] = (struct skep_link_profile){.window_bytes = INFINITY};
@@ -242,7 +244,7 @@ static struct skep_machine part_of(const struct parts *p, uint32_t machine, uint
 	uint32_t has = p->t->gpu[m.gpu].board.gpus;
 	m.price_usd_per_h *= (double)gpus / used;
 	if (m.prices > 0)
-		m.instance_gpus = (m.instance_gpus > 0 ? m.instance_gpus : has) * used / has;
+		m.instance_gpus = (m.instance_gpus > 0 ? m.instance_gpus : has) * used / (double)has;
 	m.gpu = kind;
 	m.of_site = 1 + m.place;
 	m.place = p->own[machine];

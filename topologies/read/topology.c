@@ -137,15 +137,16 @@ static void read_instance(struct skep_draft *d, const struct skep_yaml_node *gro
 		return;
 	const char *type = machine->prices > 0 ? t->price[machine->prices - 1].type : "";
 	uint32_t has = t->gpu[machine->gpu].board.gpus;
-	machine->instance_gpus = given ? (uint32_t)gpus : skep_price_instance_gpus(type);
+	const uint32_t of = given ? (uint32_t)gpus : skep_price_instance_gpus(type);
+	machine->instance_gpus = of;
 	if (given && !skep_machine_has_price(machine))
 		skep_reader_fail(
 			&d->r, group, "instance_gpus", "how many GPUs the price is for, but there is no price");
-	else if (machine->instance_gpus > 0 && machine->instance_gpus < has)
+	else if (of > 0 && of < has)
 		skep_reader_fail(&d->r, group, given ? "instance_gpus" : "gpus",
 			"this machine has %u GPU%s and the instance that is priced %u: it cannot be a part of it", has,
-			has > 1 ? "s" : "", machine->instance_gpus);
-	else if (machine->instance_gpus > 0)
+			has > 1 ? "s" : "", of);
+	else if (of > 0)
 		machine->price_usd_per_h *= (double)has / machine->instance_gpus;
 }
 

@@ -17,8 +17,9 @@ struct skep_machine {
 	double up_Bps, down_Bps; /* bytes per second; INFINITY: not limited */
 	double price_usd_per_h;  /* 0 unknown, unless is_free; of a price with a history that at the start of the run */
 	uint32_t prices;         /* 1 + index into price[]; 0: it has no history */
-	/* Of the instance that the history prices, of which this is a part; 0: it is all of it. */
-	uint32_t instance_gpus;
+	/* Of the instance that the history prices, of which this is a part; 0: it is all of it. Of a worker of a machine that
+	 * leaves GPUs out fewer, and no whole number, since the others pay for those. */
+	double instance_gpus;
 	/* 1 + the place that is its site, where a machine of several workers is a place of its own (parts.h); 0: `place` is. */
 	uint32_t of_site;
 	bool is_free;    /* `price: 0 USD/h`: its price is known, and nothing */
