@@ -21,6 +21,17 @@ struct table {
 	struct choice *choice;
 };
 
+/* This folder calls no library, and fmin() is a call to one. */
+static double lesser(double a, double b)
+{
+	return a < b ? a : b;
+}
+
+static double greater(double a, double b)
+{
+	return a > b ? a : b;
+}
+
 /* Layers from `first` on, served by exactly so many GPUs in so many stages. */
 static size_t cell(const struct table *t, uint32_t first, uint32_t gpus, uint32_t stages)
 {
@@ -46,7 +57,7 @@ size_t skep_alpa_size(const struct skep_alpa *a)
 double skep_alpa_ways(const struct skep_alpa *a)
 {
 	double layers = a->layers, gpus = a->gpus;
-	return layers * layers / 2 * gpus * fmin(layers, gpus) / 2 * a->options;
+	return layers * layers / 2 * gpus * lesser(layers, gpus) / 2 * a->options;
 }
 
 /* ---- options -------------------------------------------------------------------------------------------------------- */
@@ -142,7 +153,7 @@ static double longest(const struct skep_alpa *a, const struct skep_alpa_stage *s
 	double rest_s = 0;
 	for (uint32_t s = 0; s < stages; s++) {
 		uint32_t end = stage[s].first + stage[s].layers;
-		rest_s = fmax(rest_s, a->cost[skep_alpa_at(a, stage[s].first, end, stage[s].option)].rest_s);
+		rest_s = greater(rest_s, a->cost[skep_alpa_at(a, stage[s].first, end, stage[s].option)].rest_s);
 	}
 	return rest_s;
 }
@@ -171,7 +182,7 @@ static void find_with(struct table *t, uint32_t copies, struct best *best)
 			for (uint32_t s = 0; s < stages; s++)
 				best->stage[s] = found[s];
 		}
-		below = fmin(rest_s, best->step_s - trip_s); /* no smaller r has a shorter sum */
+		below = lesser(rest_s, best->step_s - trip_s); /* no smaller r has a shorter sum */
 	}
 }
 
