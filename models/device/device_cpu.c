@@ -69,6 +69,7 @@ static struct skep_pass pass_of(const struct skep_stage *stage, const struct ske
 		.op = op,
 		.parameter = parameter + layer->parameter,
 		.shared = ties ? parameter + stage->shared : NULL,
+		.differs = stage->differs,
 		.rotation = stage->rotation,
 		.work = stage->work ? stage->work : stage->scratch[0],
 		.strips = stage->strips,

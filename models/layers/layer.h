@@ -59,6 +59,7 @@ struct skep_pass { /* one operation on one layer */
 	const skep_real *shared;    /* the embedding's table, for a tied head; else NULL */
 	skep_real *gradient; /* BACKWARD: the layer's part of the accumulator; NULL: the gradient is not counted */
 	skep_real *shared_gradient;
+	bool differs; /* BACKWARD: it adds running averages less what the microbatch has, and not minus that alone */
 	const skep_real *rotation;       /* [sequence][head width]: see attention.h; NULL where nothing is rotated */
 	skep_real *work;                 /* type->work() numbers for all samples */
 	skep_real *strips;               /* type->strips() numbers for each member of the thread pool */

@@ -307,6 +307,18 @@ static void weigh(const struct block *b, uint32_t i, const skep_real *at_made)
 		skep_convolution_weight(&b->part[i].conv, at_made, b->pass->gradient + b->part[i].weight);
 }
 
+/* In the place of the running averages' gradients. */
+static void average(const struct block *b)
+{
+	const struct skep_pass *pass = b->pass;
+	for (uint32_t i = 0; i < skep_resnet_convs(&b->shape); i++) {
+		const struct part *p = &b->part[i];
+		const skep_real *mean = pass->differs ? pass->parameter + p->average : NULL;
+		skep_real *sum = pass->gradient + p->average;
+		skep_batch_norm_average(&p->norm, mean, mean ? mean + p->averages : NULL, sum, sum + p->averages);
+	}
+}
+
 /* ret[samples][in][from][from] += the gradient at the sum, as the shortcut has it. */
 static void short_back(const struct block *b, const skep_real *at_sum, skep_real *ret)
 {
@@ -353,12 +365,8 @@ static void backward(const struct skep_layer *layer, const struct skep_pass *pas
 	} else if (ret && b.shape.shortcut != SKEP_SHORTCUT_NONE) {
 		short_back(&b, at_sum, ret);
 	}
-	for (uint32_t i = 0; pass->gradient && i < skep_resnet_convs(&b.shape); i++) {
-		const struct part *p = &b.part[i];
-		const skep_real *mean = pass->parameter + p->average;
-		skep_real *sum = pass->gradient + p->average;
-		skep_batch_norm_average(&p->norm, mean, mean + p->averages, sum, sum + p->averages);
-	}
+	if (pass->gradient)
+		average(&b);
 }
 
 const struct skep_layer_type skep_layer_resnet_block = {.name = "block",

@@ -232,6 +232,16 @@ bool skep_stage_name_shard(struct skep_stage *stage, const struct skep_plan *pla
 	return true;
 }
 
+/* Delayed by a step differences swing, by the root of the momentum in each step: with a half they halve in two. */
+static bool differs(const struct skep_training *training)
+{
+	const struct skep_plan *plan = training->plan;
+	const double most = 0.5;
+	if (skep_plan_no_flush(plan) || skep_plan_periodic(plan))
+		return false;
+	return !plan->delayed || (skep_plan_compresses(plan) && training->model->resnet.momentum <= most);
+}
+
 bool skep_stage_place(
 	const struct skep_training *training, uint32_t index, struct skep_stage *ret, struct skep_extent *ret_extent)
 {
@@ -261,6 +271,7 @@ bool skep_stage_place(
 	if (skep_plan_is_tied(training->plan, index))
 		ret->tied = (struct skep_tied){
 			index == 0 ? 0 : ret->parameters - training->plan->tied, training->plan->tied};
+	ret->differs = differs(training);
 	ret->versions = skep_plan_versions(training->plan, index);
 	ret->accumulators = skep_plan_accumulators(training->plan);
 	ret->staleness = skep_plan_staleness(training->plan, index);

@@ -36,9 +36,10 @@ struct skep_tensor_step { /* of the optimizer, of one tensor; optimizer.c says w
 	size_t n;
 	const skep_real *sum;
 	skep_real *w, *moment[SKEP_MOMENTS_MAX];
-	bool scales;   /* LAMB, and the tensor is one of those that it scales */
-	bool averages; /* running averages, which go `rate` of the way to what `sum` has */
-	bool last;     /* delayed Nesterov: of its turns */
+	bool scales;      /* LAMB, and the tensor is one of those that it scales */
+	bool averages;    /* running averages, which go `rate` of the way to a mean; `sum` has minus that, */
+	bool differences; /* or what they are beyond it */
+	bool last;        /* delayed Nesterov: of its turns */
 	/* Of a tensor that ranks have parts of, whose norms LAMB needs; NULL: it is whole here. */
 	const struct skep_tensor_group *tensor_group;
 };
@@ -96,6 +97,7 @@ struct skep_stage {
 	struct skep_vstage *vstage; /* [vstages] */
 	struct skep_layer *layer;   /* [layers] */
 	void *memory;               /* the one allocation that holds the arrays below */
+	bool differs;               /* what stands in the place of running averages' gradients: vision/batch_norm.h */
 	uint32_t versions;          /* of the parameters that are kept */
 	skep_real *parameter;       /* [versions][stride], by version modulo versions, layer by layer */
 	size_t stride;              /* elements from one version to the next */
@@ -313,6 +315,7 @@ struct skep_descent {
 	double scale;          /* over this */
 	size_t first, count; /* of the stage's elements alone, as one tensor that does not decay; count 0: all layers */
 	bool outer;          /* the sum is of differences of parameters, and not of gradients */
+	bool stays;          /* running averages do: of the microbatches the sum has some alone */
 	const skep_real *sum;
 	const skep_real *tied; /* as in a turn */
 	skep_real *w, *moment[SKEP_MOMENTS_MAX];

@@ -83,7 +83,7 @@ void skep_stage_move(const struct skep_stage *stage, const struct skep_optimizer
 
 /* Steps are plain descent, so those that it would have made of what it counted make one for each accumulator, with the divisor
  * that the step of all has when nothing is lost. Without momentum what lies in the velocity's place is written before it is
- * read. */
+ * read. Running averages stay as all have stepped them: to them the divisor has to be what was counted. */
 void skep_stage_step_alone(
 	const struct skep_stage *stage, const struct skep_training *training, const struct skep_op *op, skep_real *ret)
 {
@@ -96,6 +96,7 @@ void skep_stage_step_alone(
 				.steps = stage->steps + 1,
 				.microbatches = training->plan->microbatches,
 				.scale = 1,
+				.stays = true,
 				.sum = skep_stage_sum(stage, round),
 				.w = ret,
 				.moment = {stage->moment[0], NULL}});

@@ -11,10 +11,10 @@
  * scales the step of each tensor by the norm of its parameters over that of the step. Tensors that do not decay (norms and
  * biases of transformers; a perceptron has none) are left out of weight decay and of that scale.
  *
- * Running averages of batch norms (vision/batch_norm.h) have no gradient, and no optimizer sees them: from what stands in its
- * place, the sum of a round over its microbatches, they go the norm's momentum of the way to the mean. Of differences, which
- * local steps have made of them, they go all of the way: to the mean over the workers. So they do with outer turns, each of
- * which is of one worker, an N-th of it. Clipping leaves them alone.
+ * Running averages of batch norms have no gradient, and no optimizer sees them: from what stands in its place
+ * (vision/batch_norm.h), the sum of a round over its microbatches, they go the norm's momentum of the way to the mean. By the
+ * differences that local steps have made they go all of the way: to the mean over the workers. So they do with outer
+ * turns, each of which is of one worker, an N-th of it. Clipping leaves them alone.
  */
 #include <math.h>
 #include <string.h>
@@ -62,8 +62,12 @@ SKEP_ANY_WIDTH static void step_averages(const struct skep_tensor_step *s)
 	const skep_real rate = s->rate, divisor = s->divisor;
 	const skep_real *restrict sum = s->sum;
 	skep_real *restrict w = s->w;
-	for (size_t i = 0; i < s->n; i++)
-		w[i] -= rate * (sum[i] / divisor);
+	if (s->differences)
+		for (size_t i = 0; i < s->n; i++)
+			w[i] -= rate * (sum[i] / divisor);
+	else
+		for (size_t i = 0; i < s->n; i++)
+			w[i] -= rate * (w[i] + sum[i] / divisor);
 }
 
 SKEP_ANY_WIDTH static void step_nesterov(const struct skep_tensor_step *s)
@@ -188,7 +192,10 @@ static void step_layer(const struct skep_stage *stage, const struct skep_layer *
 		one.decay = tensor[t].decays && descent->count == 0 ? step.decay : 0;
 		one.scales = tensor[t].decays && descent->count == 0;
 		one.averages = tensor[t].averaged;
+		if (one.averages && descent->stays)
+			continue;
 		if (one.averages) {
+			one.differences = descent->outer || stage->differs;
 			one.rate = rate_of_averages(layer->model, descent);
 			one.divisor = (skep_real)descent->microbatches;
 		}

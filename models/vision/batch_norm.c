@@ -195,7 +195,7 @@ void skep_batch_norm_average(const struct skep_batch_norm *norm, const skep_real
 {
 	const skep_real n = (skep_real)(norm->samples * norm->pixels), unbiased = n > 1 ? n / (n - 1) : 1;
 	for (size_t c = 0; c < norm->channels; c++) {
-		mean_sum[c] += mean[c] - norm->kept[c];
-		variance_sum[c] += variance[c] - norm->kept[2 * norm->channels + c] * unbiased;
+		mean_sum[c] += (mean ? mean[c] : 0) - norm->kept[c];
+		variance_sum[c] += (variance ? variance[c] : 0) - norm->kept[2 * norm->channels + c] * unbiased;
 	}
 }

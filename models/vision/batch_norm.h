@@ -5,10 +5,17 @@
  * microbatch that the worker has at hand, which it shares with no other worker. Where a model is judged they are its running
  * averages.
  *
- * Running averages are parameters of the layer that no gradient reaches (skep_tensor.averaged). In their place in the
- * accumulator stands, of each microbatch, what they are less what the microbatch has: so the sum of a round over its
- * microbatches and workers steps them towards the mean of these, by `momentum` of the way (update/optimizer.c), and they are
- * reduced, sent, kept and taken up as all parameters are.
+ * Running averages are parameters of the layer that no gradient reaches (skep_tensor.averaged), so that they are reduced, sent,
+ * kept and taken up as all parameters are. With running averages r and what a microbatch has, b, in their place in the
+ * accumulator stands
+ *
+ *     r - b   where all passes of a round read the r that the step behind it changes;
+ *     - b     elsewhere. With r of an older version they would swing, and with a momentum that is not small grow without end.
+ *
+ * So from the sum of a round over its microbatches and workers the step has the mean of b, whatever the passes read, and takes
+ * r to it, by `momentum` of the way (update/optimizer.c). Where nothing is rounded, and all are in the mean, both are the same
+ * but for the order of sums. A codec that rounds does less to differences, which are small once r is near: with one of these and
+ * updates that are delayed by a step it is r - b as well, up to a momentum of 1/2, with which a swing halves in two steps.
  */
 #pragma once
 
@@ -42,6 +49,6 @@ void skep_batch_norm_apply(const struct skep_batch_norm *norm, const skep_real *
 void skep_batch_norm_backward(const struct skep_batch_norm *norm, const skep_real *x, bool bends, const skep_real *at_y,
 	skep_real *weight_gradient, skep_real *bias_gradient, skep_real *ret);
 
-/* Adds running averages less those of the microbatch; the variance is that without bias, over n - 1. */
+/* Adds running averages less those of the microbatch, or with NULL minus these; the variance is that without bias, over n - 1. */
 void skep_batch_norm_average(const struct skep_batch_norm *norm, const skep_real *mean, const skep_real *variance,
 	skep_real *mean_sum, skep_real *variance_sum);

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # resnet.sh - residual networks from the command line: what check says and what passes take, in closed form; losses, with each sync and
-# schedule; images in files; runs that go on; what is refused.
+# schedule; images in files; running averages where passes read older parameters; runs that go on; what is refused.
 set -u
 . tests/cli/lib.sh
 needs python3
@@ -135,6 +135,84 @@ refuses 'a file that is cut short' 'has 15379 bytes, which are no whole number o
 refuses 'images of another size' 'has 12292 bytes, which are no whole number of records of 769' check job.yaml --set "$(read_from cifar.bin)"
 refuses 'a class too many' 'image 7 \(from 0\) is of class 10, but the model knows 10' check job.yaml --set "$(read_from class.bin)"
 refuses 'no such file' 'train.data.file: none.bin: no such file' check job.yaml --set "$(read_from none.bin)"
+
+# ---- running averages ---------------------------------------------------------------------------------------------------------------
+
+# Each microbatch has the same four images, and the rate is so small that nothing else moves: running averages come to what these four
+# have, whatever version the passes read. Differences from an older version swing to 1e6 within these steps.
+python3 - <<'END'
+import random
+random.seed(1)
+images = b"".join(bytes([i % 2]) + random.randbytes(3 * 4 * 4) for i in range(4))
+open("four.bin", "wb").write(images)
+open("four-judged.bin", "wb").write(images)
+END
+cat >deep.yaml <<-END
+	name: deep
+	kind: resnet
+	resnet: {blocks: [14], channels: 4, image: 4, classes: 2, norm_momentum: 0.5}
+END
+sed 's/momentum: 0.5/momentum: 1/' deep.yaml >at-once.yaml
+place 16
+cat >still.yaml <<-END
+	name: still
+	seed: 1
+	model: {file: deep.yaml, stages: 16}
+	cluster: {topology: place-16.yaml, allocation: {method: strided}}
+	schedule: {global_batch: 4, microbatch: 4}
+	train:
+	  data: {corpus: images, file: four.bin, validation: four-judged.bin}
+	  optimizer: {name: sgd, lr: 1.0e-9}
+	  until: {steps: 150}
+END
+cat >same-states.py <<'END'
+import struct, sys
+folder, stages, version = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+def numbers(folder, stage):
+    kept = open(f"{folder}/stage-{stage}-version-{version}.kept", "rb").read()[96:]  # behind what says whose it is
+    return struct.unpack(f"<{len(kept) // 4}f", kept)[: len(kept) // 8]              # without velocities
+for stage in range(stages):
+    flushed, found = numbers("flushed", stage), numbers(folder, stage)
+    assert len(flushed) == len(found) >= 10
+    parts = [abs(a - b) / (1 + abs(a)) for a, b in zip(flushed, found)]
+    assert max(parts) < 1e-4, (stage, parts.index(max(parts)), max(parts))
+END
+still() { # still FOLDER OPTION...
+	local folder=$1
+	shift
+	"$skep" sim still.yaml --db still.db -q --set "checkpoint={every: 1000, to: $folder}" --write-checkpoints "$@" >/dev/null 2>"$err"
+}
+still flushed
+for weights in stashed newest vertical-sync predicted corrected; do
+	still "$weights" --set schedule.pipeline=pipedream --set "schedule.weights=$weights"
+	check "16 stages without a flush, $weights" python3 same-states.py "$weights" 16 150
+done
+waves=(--set model.stages=8 --set schedule.global_batch=32 --set train.until.steps=60)
+rm -r flushed
+still flushed "${waves[@]}"
+still waves "${waves[@]}" --set schedule.pipeline=pipedream --set 'sync={method: wsp, distance: 1}'
+check 'waves' python3 same-states.py waves 8 60
+judged() { # judged OPTION...: the loss behind the last step, by running averages that go all of the way at once
+	"$skep" sim still.yaml --db still.db --json -q --set model.file=at-once.yaml --set model.stages=2 \
+		--set 'train.validate={every: 50, microbatches: 1}' "$@" 2>"$err" |
+		sed 's/.*"final_validation_loss":\([^,]*\).*/\1/'
+}
+known=$(judged)
+check 'judged' awk -v l="$known" 'BEGIN { exit !(l > 0.3 && l < 1) }' </dev/null
+check 'behind delayed updates' near "$(judged --set sync.delayed=true)" "$known"
+alone=(--set model.stages=1 --set cluster.topology=place-3.yaml --set schedule.global_batch=12)
+for sync in '{zero: 1}' '{method: diloco, every: 2}' '{method: diloco, every: 2, delayed: true, mixing: 0.5}' \
+	'{method: streaming, every: 3, fragments: 3, overlap_steps: 1, mixing: 0.5}' '{method: gossip, every: 2}' \
+	'{collective: all-to-all, aggregate: zeno, trim: 1, rho: 0.001}' \
+	'{collective: all-to-all, aggregate: trimmed-mean, trim: 1, delayed: true}'; do
+	check "sync: $sync" near "$(judged "${alone[@]}" --set "sync=$sync")" "$known"
+done
+
+merged=$(judged "${alone[@]}" --set 'sync={method: async, every: 2}')
+check 'asynchronous merges, a part of the way each' awk -v l="$merged" -v k="$known" 'BEGIN { exit !((l - k)^2 < 1e-8) }' </dev/null
+
+rounded=$(judged --set model.file=deep.yaml "${alone[@]}" --set 'sync={compression: e3m0, delayed: true}')
+check 'four bits' awk -v l="$rounded" -v k="$known" 'BEGIN { exit !((l - k)^2 < 1e-4) }' </dev/null
 
 # ---- a run that goes on -------------------------------------------------------------------------------------------------------------
 
