@@ -22,7 +22,9 @@
 #include "base/clock.h"
 
 #define NOT_SENT_BYTES                                                                                                 \
-	(256u << 10) /* that the kernel holds before the network: an urgent record waits behind no more */
+	(256u << 10)  /* that the kernel holds before the network: an urgent record waits behind no more */
+#define KEEP_ALIVES 5 /* without an answer, and the connection has ended */
+#define KEEP_ALIVE_MOST_S 32767
 
 void skep_channel_fail(struct skep_channel *channel, const char *why)
 {
@@ -64,6 +66,24 @@ static void tune(int fd)
 	int yes = 1, bytes = NOT_SENT_BYTES;
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
 	setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &bytes, sizeof bytes);
+}
+
+/* As the kernel takes it. */
+static int keep_alive_s(uint64_t ns)
+{
+	uint64_t s = ns / 1000000000u;
+	return s < 1 ? 1 : s < KEEP_ALIVE_MOST_S ? (int)s : KEEP_ALIVE_MOST_S;
+}
+
+void skep_channel_keep_alive(struct skep_channel *channel, uint64_t silence_ns)
+{
+	assert(channel->fd >= 0 && silence_ns > 0);
+	int yes = 1, count = KEEP_ALIVES, first = keep_alive_s(silence_ns),
+	    next = keep_alive_s(silence_ns / KEEP_ALIVES);
+	setsockopt(channel->fd, IPPROTO_TCP, TCP_KEEPIDLE, &first, sizeof first);
+	setsockopt(channel->fd, IPPROTO_TCP, TCP_KEEPINTVL, &next, sizeof next);
+	setsockopt(channel->fd, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof count);
+	setsockopt(channel->fd, SOL_SOCKET, SO_KEEPALIVE, &yes, sizeof yes);
 }
 
 bool skep_channel_open(struct skep_channel *ret, int fd, bool connected, SSL_CTX *context, bool host)
@@ -228,6 +248,18 @@ void skep_channel_advance(struct skep_channel *channel)
 
 /* ---- receiving ---------------------------------------------------------------------------------------------------- */
 
+/* What a read that has found nothing means. */
+static void end_or_wait(struct skep_channel *channel, ssize_t got)
+{
+	assert(got <= 0);
+	if (channel->ssl != NULL)
+		wait_or_fail(channel, (int)got);
+	else if (got == 0)
+		skep_channel_fail(channel, "the other side has closed the connection");
+	else if (errno != EAGAIN && errno != EINTR)
+		fail_errno(channel, errno);
+}
+
 /* Into `first`, and what is more into the channel's own room; 0: nothing there, or the channel has closed. */
 static size_t take_in(struct skep_channel *channel, uint8_t *first, size_t bytes)
 {
@@ -246,13 +278,21 @@ static size_t take_in(struct skep_channel *channel, uint8_t *first, size_t bytes
 		channel->heard_ns = skep_monotonic_ns();
 		return (size_t)got;
 	}
-	if (channel->ssl != NULL)
-		wait_or_fail(channel, (int)got);
-	else if (got == 0)
-		skep_channel_fail(channel, "the other side has closed the connection");
-	else if (errno != EAGAIN && errno != EINTR)
-		fail_errno(channel, errno);
+	end_or_wait(channel, got);
 	return 0;
+}
+
+void skep_channel_look_for_end(struct skep_channel *channel)
+{
+	uint8_t byte;
+	if (channel->state != SKEP_CHANNEL_OPEN)
+		return;
+	assert(channel->in_begin == channel->in_end && channel->data == 0);
+	errno = 0;
+	ssize_t got = channel->ssl == NULL ? recv(channel->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT)
+	                                   : SSL_peek(channel->ssl, &byte, 1);
+	if (got <= 0)
+		end_or_wait(channel, got);
 }
 
 static void into_sink(struct skep_channel *channel, size_t count)

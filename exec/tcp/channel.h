@@ -112,5 +112,11 @@ bool skep_channel_idle(const struct skep_channel *channel); /* all that was put 
 /* The next record; false: there is none yet, or the channel has closed. */
 bool skep_channel_read(struct skep_channel *channel, struct skep_record *ret);
 
+/* Of one that is open and not read yet: where the other side has ended it, and nothing lies here that it said before, it
+ * closes. */
+void skep_channel_look_for_end(struct skep_channel *channel);
+/* The kernel asks the other one's whether it is there still, so that a line that is gone ends it. */
+void skep_channel_keep_alive(struct skep_channel *channel, uint64_t silence_ns);
+
 /* Ends it for a reason of ours. */
 void skep_channel_fail(struct skep_channel *channel, const char *why);

@@ -154,14 +154,16 @@ static void tick_peer(struct skep_mesh *mesh, uint32_t rank, uint64_t now_ns)
 	assert(peer->there);
 	if (peer->relayed || peer->from_root)
 		skep_mesh_direct_tick(mesh, rank, now_ns);
-	if (peer->link == NULL || peer->relayed || peer->from_root)
+	if (peer->link == NULL || peer->relayed)
 		return;
 	struct skep_channel *channel = &peer->link->channel;
 	if (peer->dial_until_ns > 0) {
 		skep_mesh_tick_dial(mesh, rank, now_ns);
 		return;
 	}
-	if (now_ns > channel->heard_ns + mesh->setup.silence_ns && !peer->link->ready) {
+	/* Else it is heard through rank 0 still, and is to hear this process over the connection (mesh_direct.c). */
+	bool hears = !peer->from_root;
+	if (hears && now_ns > channel->heard_ns + mesh->setup.silence_ns && !peer->link->ready) {
 		skep_channel_fail(channel, "it fell silent");
 		skep_mesh_is_ready(mesh, peer->link);
 	} else if (now_ns > channel->spoke_ns + mesh->setup.silence_ns / SKEP_MESH_PINGS &&
@@ -476,6 +478,7 @@ void skep_mesh_destroy(struct skep_mesh *mesh, bool clean)
 		linger(mesh);
 	for (uint32_t rank = 0; mesh->peer != NULL && rank < mesh->setup.ranks; rank++) {
 		skep_mesh_bury_link(mesh, mesh->peer[rank].link);
+		skep_mesh_bury_link(mesh, mesh->peer[rank].spare);
 		skep_mesh_drain(mesh, &mesh->peer[rank], rank);
 	}
 	for (uint32_t i = 0; mesh->guest != NULL && i < SKEP_GUESTS_MAX; i++)

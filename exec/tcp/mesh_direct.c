@@ -15,6 +15,10 @@
  * So each direction has one way at a time, and nothing overtakes what was said before. A tensor of which a part went through
  * rank 0 goes on over the connection. A connection that ends before DIRECT was said was of no use, and the next attempt follows;
  * behind it it is as any other: its end is a break of the pair.
+ *
+ * DIRECT waits at rank 0 behind all that goes to the same process, over a thin line for minutes, and only who has said it knows
+ * that it is under way. So who has made the connection gives it up for no time that has passed, but once it has ended and
+ * nothing was said over it; who has said DIRECT says over the connection that it lives, though it is not heard there yet.
  */
 #include <assert.h>
 
@@ -24,8 +28,6 @@
 #define FIRST_PAUSE_NS 5000000000u
 #define LONGEST_PAUSE_NS 300000000000u
 #define MAKE_NS 3000000000u /* for a connection to be made */
-#define UNHEARD_NS                                                                                                     \
-	30000000000u /* for DIRECT: longer than one that is taken in may take to prove itself (SKEP_HANDSHAKE_S) */
 
 void skep_mesh_direct_later(struct peer *peer)
 {
@@ -65,14 +67,20 @@ void skep_mesh_direct_dial(struct skep_mesh *mesh, uint32_t rank)
 	}
 }
 
+/* Nothing is read of it yet, so epoll does not say that the other side has closed it in order. */
+static bool has_ended(struct link *link)
+{
+	assert(link->kind == LINK_PEER && link->waits);
+	skep_channel_look_for_end(&link->channel);
+	return link->channel.state == SKEP_CHANNEL_CLOSED;
+}
+
 void skep_mesh_direct_tick(struct skep_mesh *mesh, uint32_t rank, uint64_t now_ns)
 {
 	struct peer *peer = &mesh->peer[rank];
 	assert(rank > 0 && (peer->relayed || peer->from_root));
-	uint64_t since_ns = peer->spare != NULL ? peer->spare->since_ns : now_ns;
-	uint64_t most_ns = peer->direct == DIRECT_DIALS ? MAKE_NS : UNHEARD_NS;
-	bool waits = peer->direct == DIRECT_DIALS || (peer->direct == DIRECT_MADE && !mesh->peer[0].link->ready);
-	if (peer->spare != NULL && waits && now_ns > since_ns + most_ns)
+	bool late = peer->direct == DIRECT_DIALS && now_ns > peer->spare->since_ns + MAKE_NS;
+	if (late || (peer->direct == DIRECT_MADE && has_ended(peer->spare)))
 		skep_mesh_direct_failed(mesh, rank);
 	bool tries = rank < mesh->setup.rank && peer->relayed && !peer->broken && mesh->peer[0].there;
 	if (!tries || peer->spare != NULL || now_ns < peer->again_ns)
@@ -94,7 +102,7 @@ void skep_mesh_direct_made(struct skep_mesh *mesh, struct link *link)
 	}
 	peer->direct = DIRECT_MADE;
 	link->waits = true;
-	link->since_ns = skep_monotonic_ns();
+	skep_channel_keep_alive(&link->channel, mesh->setup.silence_ns);
 	skep_channel_advance(&link->channel);
 	skep_mesh_rewatch(mesh, link);
 }

@@ -35,13 +35,26 @@ void skep_mesh_tell(struct skep_mesh *mesh, uint32_t rank, uint8_t type, const u
 	skep_mesh_pump(mesh, rank);
 }
 
+/* Neither a connection to it nor the way through rank 0 is used any more, nor is another one made. */
+static void end_ways(struct skep_mesh *mesh, uint32_t rank)
+{
+	struct peer *peer = &mesh->peer[rank];
+	assert(rank < mesh->setup.ranks && rank != mesh->setup.rank);
+	if (peer->relayed)
+		skep_mesh_relay_no_more(mesh, rank);
+	skep_mesh_bury_link(mesh, peer->link);
+	skep_mesh_bury_link(mesh, peer->spare);
+	peer->link = peer->spare = NULL;
+	peer->direct = DIRECT_NOT;
+	skep_mesh_drain(mesh, peer, rank);
+	skep_mesh_lose_incoming(mesh, rank);
+}
+
 void skep_mesh_drop(struct skep_mesh *mesh, uint32_t rank)
 {
 	struct peer *peer = &mesh->peer[rank];
 	assert(rank < mesh->setup.ranks && rank != mesh->setup.rank);
 	assert(!peer->there || mesh->member[peer->at] == rank);
-	if (peer->there && peer->relayed)
-		skep_mesh_relay_no_more(mesh, rank);
 	if (peer->there) {
 		uint32_t last = mesh->member[--mesh->members];
 		mesh->member[peer->at] = last;
@@ -49,11 +62,7 @@ void skep_mesh_drop(struct skep_mesh *mesh, uint32_t rank)
 	}
 	peer->there = false;
 	peer->gone = true;
-	skep_mesh_bury_link(mesh, peer->link);
-	skep_mesh_bury_link(mesh, peer->spare);
-	peer->link = peer->spare = NULL;
-	skep_mesh_drain(mesh, peer, rank);
-	skep_mesh_lose_incoming(mesh, rank);
+	end_ways(mesh, rank);
 }
 
 /* What it has not said will not be said. */
@@ -87,11 +96,7 @@ void skep_mesh_lost(struct skep_mesh *mesh, uint32_t rank, const char *why)
 		return;
 	}
 	peer->broken = true;
-	skep_mesh_bury_link(mesh, peer->link);
-	skep_mesh_bury_link(mesh, peer->spare);
-	peer->link = peer->spare = NULL;
-	skep_mesh_drain(mesh, peer, rank);
-	skep_mesh_lose_incoming(mesh, rank);
+	end_ways(mesh, rank);
 	skep_mesh_tell(mesh, 0, SKEP_RECORD_DISCONNECT, &(union skep_words){.disconnect = rank});
 }
 
