@@ -20,9 +20,9 @@ struct skep_machine {
 	/* Of the instance that the history prices, of which this is a part; 0: it is all of it. Of a worker of a machine that
 	 * leaves GPUs out fewer, and no whole number, since the others pay for those. */
 	double instance_gpus;
+	bool is_free; /* `price: 0 USD/h`: its price is known, and nothing */
 	/* 1 + the place that is its site, where a machine of several workers is a place of its own (parts.h); 0: `place` is. */
 	uint32_t of_site;
-	bool is_free;    /* `price: 0 USD/h`: its price is known, and nothing */
 	uint32_t unsure; /* 1 + index into unsure_group[]; 0: its figures are taken at their word */
 	uint32_t host;   /* 1 + number of the host whose cores it shares with others; 0: its file does not say */
 };
