@@ -14,18 +14,7 @@ SKEP_ANY_WIDTH static void measure_rows(
 	for (size_t i = first; i < end; i++) {
 		const skep_real *row = x + i * n;
 		skep_real mean = norm->bias ? skep_real_sum(n, row) / (skep_real)n : 0;
-		skep_reals sum = {0}, next;
-		skep_real lane[SKEP_REAL_LANES];
-		size_t j = 0;
-		for (; j + SKEP_REAL_LANES <= n; j += SKEP_REAL_LANES) {
-			memcpy(&next, row + j, sizeof next);
-			next -= mean;
-			sum += next * next;
-		}
-		memcpy(lane, &sum, sizeof lane);
-		for (size_t rest = 0; j + rest < n; rest++)
-			lane[rest] += (row[j + rest] - mean) * (row[j + rest] - mean);
-		skep_real variance = skep_real_fold(lane) / (skep_real)n;
+		skep_real variance = skep_real_sum_of_squares(n, row, mean) / (skep_real)n;
 		ret_kept[2 * i] = 1 / skep_real_root(variance + norm->epsilon);
 		ret_kept[2 * i + 1] = mean * ret_kept[2 * i];
 	}

@@ -147,6 +147,23 @@ static inline skep_real skep_real_sum(size_t n, const skep_real *a)
 	return skep_real_fold(lane);
 }
 
+/* Of what the numbers are beyond their mean. */
+static inline skep_real skep_real_sum_of_squares(size_t n, const skep_real *a, skep_real mean)
+{
+	skep_reals sum = {0}, next;
+	skep_real lane[SKEP_REAL_LANES];
+	size_t i = 0;
+	for (; i + SKEP_REAL_LANES <= n; i += SKEP_REAL_LANES) {
+		memcpy(&next, a + i, sizeof next);
+		next -= mean;
+		sum += next * next;
+	}
+	memcpy(lane, &sum, sizeof lane);
+	for (size_t j = 0; i + j < n; j++)
+		lane[j] += (a[i + j] - mean) * (a[i + j] - mean);
+	return skep_real_fold(lane);
+}
+
 static inline skep_real skep_real_dot(size_t n, const skep_real *a, const skep_real *b)
 {
 	skep_reals sum = {0}, x, y;

@@ -24,22 +24,6 @@ static size_t plane_of(const struct skep_batch_norm *norm, size_t sample, size_t
 	return (sample * norm->channels + channel) * norm->pixels;
 }
 
-static inline skep_real sum_of_squares(size_t n, const skep_real *x, skep_real mean)
-{
-	skep_reals sum = {0}, next;
-	skep_real lane[SKEP_REAL_LANES];
-	size_t i = 0;
-	for (; i + SKEP_REAL_LANES <= n; i += SKEP_REAL_LANES) {
-		memcpy(&next, x + i, sizeof next);
-		next -= mean;
-		sum += next * next;
-	}
-	memcpy(lane, &sum, sizeof lane);
-	for (size_t j = 0; i + j < n; j++)
-		lane[j] += (x[i + j] - mean) * (x[i + j] - mean);
-	return skep_real_fold(lane);
-}
-
 static void keep(const struct skep_batch_norm *norm, size_t channel, skep_real mean, skep_real variance)
 {
 	norm->kept[channel] = mean;
@@ -57,7 +41,7 @@ SKEP_ANY_WIDTH static void measure_norm_channels(
 			sum += (double)skep_real_sum(norm->pixels, x + plane_of(norm, s, c));
 		const skep_real mean = (skep_real)(sum / n);
 		for (size_t s = 0; s < norm->samples; s++)
-			squares += (double)sum_of_squares(norm->pixels, x + plane_of(norm, s, c), mean);
+			squares += (double)skep_real_sum_of_squares(norm->pixels, x + plane_of(norm, s, c), mean);
 		keep(norm, c, mean, (skep_real)(squares / n));
 	}
 }
