@@ -127,6 +127,21 @@ mpi_environment() { # mpi_environment [alone]
 	export ASAN_OPTIONS=detect_leaks=0 # MPI keeps memory to its end; the rest of the sanitizer watches
 }
 
+checked_alone() { # checked_alone ARGUMENT...: check.json is what `check` says of job.yaml on one machine of 1 TFLOP/s and nothing else
+	mkdir only && cd only || exit 1
+	only_links
+	sed -i 's,^flops: .*,flops: 1 TFLOP/s,' gpus/fast.yaml
+	cat >alone.yaml <<-END
+	name: alone
+	source: assumed for this test
+	directory: a
+	sites: {a: {machines: [{count: 1, gpu: fast}], inside: {bandwidth: 10 Gbit/s, latency: 0.01 ms}}}
+	END
+	run_skep check ../job.yaml --json -q --set cluster.topology=alone.yaml "$@"
+	cp "$out" ../check.json
+	cd .. || exit 1
+}
+
 # What `ps` would tell, of which not every system has one. By the time at which they began: numbers begin again at some end.
 children() { # children PID: its child processes, the oldest first
 	grep -lx "PPid:[[:space:]]*$1" /proc/[0-9]*/status 2>/dev/null | sed 's,status$,stat,' | xargs -r cat 2>/dev/null |

@@ -29,19 +29,7 @@ END
 
 # ---- costs, by hand -----------------------------------------------------------------------------------------------------------------
 
-mkdir only
-cd only || exit 1
-only_links
-sed -i 's,^flops: .*,flops: 1 TFLOP/s,' gpus/fast.yaml
-cat >alone.yaml <<-END
-	name: alone
-	source: assumed for this test
-	directory: a
-	sites: {a: {machines: [{count: 1, gpu: fast}], inside: {bandwidth: 10 Gbit/s, latency: 0.01 ms}}}
-END
-run_skep check ../job.yaml --json -q --set cluster.topology=alone.yaml --set model.stages=1 --set "model.file=$root/models/resnet20.yaml"
-cp "$out" ../check.json
-cd .. || exit 1
+checked_alone --set model.stages=1 --set "model.file=$root/models/resnet20.yaml"
 
 cat >by-hand.py <<'END'
 import json, math
